@@ -2,10 +2,10 @@
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.accuracy airway.parquet
 
-Prints a table for docs/storage.md: bytes per row by error bound. Kubist stores
-them in a table, in pages that are read separately. zfp and SZ3 compress each column as one array,
-in the given order and in the table's order; the smaller result counts. Parquet has the values that
-Kubist stores, in the table's order, with byte-stream split and zstd. The errors of all systems are
+Prints a table for docs/storage.md: bytes per row by error bound. Kubist stores the columns in a
+table, in pages that are read separately. zfp and SZ3 compress each column as one array, in the
+given order and in the table's order; the smaller result counts. Parquet has the values that Kubist
+stores, in the table's order, with byte-stream split and zstd. The errors of all systems are
 verified.
 """
 

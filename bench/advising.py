@@ -2,8 +2,8 @@
 
     python -m bench.advising [ROWS]
 
-For each data set, `kubist.advise` sees the data and a workload. Then at least 100 designs are built
-from all rows and asked other questions of the workload. The tables print the measured time of the
+For each data set, `kubist.advise` gets the data and a workload. Then at least 100 designs are built
+from all rows and get other queries of the workload. The tables print the measured time of the
 advised design over the best one, and of designs that a newcomer might choose.
 """
 
@@ -103,7 +103,7 @@ values = { driver = { place = "zipf", exponent = 1.1 } }
 
 
 def droplets(rows: int) -> pa.Table:
-    """Droplets in a tube that splits: paths of 27 frames."""
+    """Droplets in a branching tube: paths of 27 frames."""
     random = np.random.default_rng(1)
     count = rows // 27 + 1
     pid = np.repeat(np.arange(count, dtype="i4"), 27)[:rows]
@@ -200,7 +200,7 @@ def lidar(rows: int) -> pa.Table:
 
 
 def taxi(rows: int) -> pa.Table:
-    """Rides of a city, in the order of time."""
+    """Taxi rides, in order of time."""
     random = np.random.default_rng(5)
     hub = random.normal([-73.97, 40.75], 0.03, (40, 2))[random.zipf(1.5, rows) % 40]
     lon, lat = (hub + random.normal(0, 0.008, (rows, 2))).T
@@ -253,7 +253,7 @@ def exhaustive(workload: Workload, rows: pa.Table) -> list[Design]:
 
 
 def cost(trial: Trial, workload: Workload) -> float:
-    """The mean time of a query in seconds, by the weights."""
+    """Seconds of a query, as a weighted mean."""
     return sum(
         share * statistics.fmean(one.seconds for one in trial.of(query.name))
         for query, share in zip(workload.queries, workload.shares, strict=True)
@@ -261,7 +261,7 @@ def cost(trial: Trial, workload: Workload) -> float:
 
 
 def newcomers(rows: pa.Table, designs: list[Design]) -> list[Design]:
-    """Designs of one dimension, without secondary indexes: the first columns that come to mind."""
+    """Designs of one dimension without secondary indexes."""
     return [
         d
         for d in designs
@@ -300,7 +300,7 @@ def main(rows: int) -> None:
                 trials[design] = measure(design, table, asked, Path(folder))
         costs = {design: cost(trial, workload) for design, trial in trials.items()}
         ordered = sorted(costs, key=costs.__getitem__)
-        # The two are measured once more, next to each other, because the machine is shared.
+        # Measured again next to each other, because the machine is shared.
         with tempfile.TemporaryDirectory() as folder:
             again = {
                 design: statistics.median(

@@ -4,9 +4,9 @@ Prints the tables, and writes them to `docs/boxes.md`.
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.boxes
 
-DuckDB's table is sorted by Morton key and uses all cores. Each result is fetched as an Arrow table
-with all columns. The systems take turns in one process: one uncounted query per box, then
-`REPEATS` measured ones.
+DuckDB's table is sorted by Morton key and uses all cores. Each result is an Arrow table with all
+columns. The systems take turns in one process: one uncounted query per box, then `REPEATS` measured
+ones.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def line(label: str, found: list[Times]) -> str:
 
 
 def measure(data: Dataset, stores: Path, repeats: int) -> str:
-    """Builds missing data, and returns the table of one data set."""
+    """Builds missing data first."""
     data.make()
     data.warm()
     systems: list[System] = []

@@ -1,11 +1,10 @@
 """Benchmarks of file indexes: building, opening, and queries.
 
-A build is compared with one pass over the file, a query with that of a table of the same data.
+A build is compared with one pass over the file, a query with one of a table of the same data.
 
-One pass reads contiguous files in pieces of 8 MiB; chunks and pages are decoded by the library
-that wrote them. Passes and builds take turns. A row has medians of ``ROUNDS``: cold times, after
-the file was dropped from the page cache, and processor times of warm runs, which other programs
-influence less.
+A pass reads contiguous files in pieces of 8 MiB; the library that wrote chunks and pages decodes
+them. Passes and builds take turns. A row has medians of ``ROUNDS``: cold times, after the file was
+dropped from the page cache, and processor times of warm runs, which other programs influence less.
 """
 
 from __future__ import annotations
@@ -111,7 +110,6 @@ def builds(folder: Path, values: np.ndarray) -> dict[str, float]:
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, (path, one_pass) in written(folder, values).items():
-        # All libraries are imported now.
         one_pass(path)
         build(path, 0.0)
         cells = []
@@ -141,7 +139,7 @@ def builds(folder: Path, values: np.ndarray) -> dict[str, float]:
 
 
 def ensemble(folder: Path) -> float:
-    """Queries 1,000 files for rare rows; returns the seconds of opening their indexes, cold."""
+    """Queries 1,000 files for rare rows; returns the seconds to open their indexes, cold."""
     import kubist
 
     folder.mkdir(exist_ok=True)
@@ -171,7 +169,7 @@ def ensemble(folder: Path) -> float:
 
 
 def beside_table(folder: Path, values: np.ndarray) -> None:
-    """The same queries of a file's index and of a table made of the file: cold, in this process."""
+    """The same queries of a file's index and of a table of the file: cold, in this process."""
     import kubist
 
     file, table = folder / "v.npy", folder / "v.kubist"

@@ -1,9 +1,9 @@
 """Checks that all systems return the same results, before any time is measured.
 
-The reference is a pass over the source with numpy. Exact results must have its rows, bit by bit.
-Kubist's samples must follow the priorities of FORMAT.md, which are computed here independently.
-Other systems sample by their own uniform numbers: their rows must be distinct rows of the
-reference, in a plausible number.
+The reference is a numpy pass over the source. Exact results must have its rows, bit by bit.
+Kubist's samples must follow the priorities of FORMAT.md, computed here independently. Other systems
+sample by their own uniform numbers: their rows must be distinct rows of the reference, in a
+plausible number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Truth:
         self._sorted: dict[str, np.ndarray] = {}
 
     def positions(self, question: Question) -> np.ndarray:
-        """The matching rows without samples and limits; cached, because all systems share it."""
+        """Without samples and limits; cached for all systems."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
         if said not in self._positions:
@@ -67,7 +67,6 @@ class Truth:
         return np.flatnonzero(left)
 
     def judge(self, question: Question, answer: dict[str, Any], *, kubist: bool) -> str | None:
-        """The error of a result, or None."""
         positions = self.positions(question)
         if question.share is None and question.limit is None:
             return self._exact(positions, answer)
@@ -112,9 +111,9 @@ class Truth:
 
 
 def _by_chance(share: float, matching: int, got: int) -> str | None:
-    """The error if a count is over six standard deviations from its binomial mean; else None.
+    """The error if a count is over six standard deviations from its binomial mean, else None.
 
-    This is practically never exceeded by chance, and far below the effect of any bug.
+    Chance practically never exceeds this limit, which is far below the effect of any bug.
     """
     expected = share * matching
     slack = 6 * np.sqrt(expected * (1 - share)) + 6

@@ -1,6 +1,4 @@
-"""One measurement in its own process.
-
-It reads a task as JSON from standard input, and writes figures as JSON to standard output.
+"""One measurement in its own process, from a task to figures, both as JSON.
 
     python -m bench.child < task.json
 
@@ -37,7 +35,7 @@ LEAST_COLD = 3
 
 def main() -> None:
     task = json.load(sys.stdin)
-    # Libraries print to standard output, so the result uses a duplicate of it.
+    # Libraries print to standard output, so the result uses a duplicate.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -93,7 +91,7 @@ _synced: dict[Path, float] = {}
 
 
 def sync_new(path: Path) -> None:
-    """Syncs the files that changed since the last call, so a commit pays only for its own files."""
+    """Syncs files that changed since the last call, so a commit pays only for its own files."""
     for directory, _, names in os.walk(path):
         for place in [Path(directory), *(Path(directory, name) for name in names)]:
             try:
@@ -137,13 +135,13 @@ def ask(system: System, task: Figures) -> Figures:
 
 
 def _cold(system: System, questions: list[Question], how: str, budget: float) -> list[Figures]:
-    # An uncounted query, so that code is loaded: only the data should be cold.
+    # An uncounted query loads the code: only the data should be cold.
     system.open()
     _one(system, questions[0], how)
     system.close()
     runs: list[Figures] = []
     until = time.monotonic() + budget
-    # The latency of a shared device varies, so one query is not enough.
+    # Several queries, because the latency of a shared device varies.
     again = -(-LEAST_COLD // len(questions))
     for question in questions * again:
         system.prepare()

@@ -2,11 +2,11 @@
 
     python -m bench.cores [--rows 20000000] [--repeats 7]
 
-The box has a twentieth of the rows. A process of its own measures each number of cores, because
-the systems count the cores when they start; it is bound to these cores. The engine's time is that
-of all batches, which stay in memory. DuckDB and Polars have the same rows in memory, sorted by x.
-The kinds of result take turns, so that a busy machine affects all of them; times are medians in
-milliseconds. The last column is the number of small queries a second from one thread per core.
+The box has a twentieth of the rows. For each number of cores there is a process that is bound to
+these cores, because the systems count them at the start. The engine's time is for all batches, in
+memory. DuckDB and Polars have the same rows in memory, sorted by x. The kinds of result take turns,
+so that a busy machine affects all of them; times are medians in milliseconds. The last column is
+the number of small queries a second from one thread per core.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def columns(rows: int) -> dict[str, Any]:
 
 
 def build(at: Path, rows: int) -> None:
-    """Makes the table, and the file of the other systems."""
     import numpy as np
 
     import kubist
@@ -58,7 +57,6 @@ def build(at: Path, rows: int) -> None:
 
 
 def kinds(at: Path, cores: int) -> dict[str, Callable[[], object]]:
-    """The calls to measure, by name."""
     import duckdb
     import numpy as np
     import polars as pl
@@ -72,7 +70,6 @@ def kinds(at: Path, cores: int) -> dict[str, Callable[[], object]]:
     rows = {name: values for name, values in np.load(at / "sorted.npz").items()}
     frame = pl.DataFrame(rows)
     database = duckdb.connect(config={"threads": cores})
-    # It would be written between the results.
     database.execute("SET enable_progress_bar = false")
     database.register("given", pa.table(rows))
     database.execute("CREATE TABLE t AS SELECT * FROM given")
@@ -96,7 +93,7 @@ def kinds(at: Path, cores: int) -> dict[str, Callable[[], object]]:
 
 
 def small(at: Path, threads: int) -> float:
-    """Queries of a small box a second, from so many threads of this process."""
+    """Queries of a small box a second, from this many threads."""
     import kubist
 
     table = kubist.open(str(at / "table"))
@@ -117,7 +114,7 @@ def small(at: Path, threads: int) -> float:
 
 
 def measure(at: Path, cores: int, repeats: int) -> dict[str, float]:
-    """The median milliseconds of every kind on this process's cores."""
+    """Median milliseconds on this process's cores."""
     calls = kinds(at, cores)
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(repeats + 2):
@@ -133,7 +130,6 @@ def measure(at: Path, cores: int, repeats: int) -> dict[str, float]:
 
 
 def numbers_of_cores() -> list[int]:
-    """Powers of two, and all cores."""
     most = len(os.sched_getaffinity(0))
     return sorted(
         {

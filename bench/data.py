@@ -1,9 +1,9 @@
 """Generated rows to store, written once to a cache.
 
-A data set is one uncompressed Arrow file. Every system reads it by memory map, so all get the same
-rows in the same order, and none pays for generating them. Positions of synthetic sets are
-multiples of 2^-24 in [0, 1): exact in float32 and in the scaled integers of LAS files, so results
-can be compared bit by bit.
+A data set is one uncompressed Arrow file. All systems memory-map it, so they get the same rows in
+the same order, and none pays for generating them. Positions of synthetic sets are multiples of
+2^-24 in [0, 1): exact in float32 and in the scaled integers of LAS files, so results can be
+compared bit by bit.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Dataset:
 
     @property
     def domain(self) -> dict[str, tuple[float, float]]:
-        """The indexed dimensions and their domains."""
         if self.kind == "droplets":
             return {"x": (0, 0.22), "y": (-0.21, 0.21), "z": (0, 0.02), "time": (0, 1)}
         return {name: (0, 1) for name in _PLACE}
@@ -140,8 +139,8 @@ def _on_grid(place: np.ndarray) -> np.ndarray:
 def _zeldovich(rows: int) -> Iterator[dict[str, np.ndarray]]:
     """Particles of a lattice, displaced along a random field that grows with time.
 
-    The Zel'dovich approximation: x = q + D psi(q), v = psi(q), where psi is the gradient of a
-    Gaussian potential. It produces sheets, filaments and knots, as in cosmological simulations.
+    The Zel'dovich approximation, x = q + D psi(q) and v = psi(q), where psi is the gradient of a
+    Gaussian potential, produces sheets, filaments and knots, as in cosmological simulations.
     """
     particles = -(-rows // SNAPSHOTS)
     size = int(np.ceil(particles ** (1 / 3)))
@@ -150,7 +149,7 @@ def _zeldovich(rows: int) -> Iterator[dict[str, np.ndarray]]:
         growth = (snapshot + 1) / SNAPSHOTS
         for first in range(0, particles, BATCH_ROWS):
             pid = np.arange(first, min(first + BATCH_ROWS, particles))
-            # The same offset of a particle in all of its snapshots.
+            # Offsets that are the same in all snapshots.
             rng = np.random.default_rng([11, first])
             lattice = np.stack(np.unravel_index(pid, (size, size, size)), 1)
             start = (lattice + rng.random(lattice.shape)) / size
@@ -223,7 +222,7 @@ def _records(rng: np.random.Generator, first: int, place: np.ndarray) -> dict[st
 
 
 def _orbits(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """Particles that circle through space, all at each of 1,000 times."""
+    """Particles in circular motion, all at each of 1,000 times."""
     particles = -(-rows // 1000)
     rng = np.random.default_rng(40)
     centre, phase = rng.random((particles, 3)), rng.random((particles, 3)) * 2 * np.pi
@@ -241,7 +240,7 @@ def _orbits(rows: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _walks(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """Particles that drift and diffuse, all of them at each of 1,000 times."""
+    """Particles that drift and diffuse, all at each of 1,000 times."""
     particles = -(-rows // 1000)
     rng = np.random.default_rng(60)
     place, drift = rng.random((particles, 3)), rng.normal(0, 1e-4, (particles, 3))
@@ -257,7 +256,7 @@ def _walks(rows: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _droplets(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """The droplets of the example, repeated with new particle numbers and slightly shifted."""
+    """The droplets of the example, repeated with new particle numbers and small shifts."""
     steps = [pq.read_table(path) for path in sorted(STEPS.glob("*.parquet"))]
     turns = -(-rows // sum(step.num_rows for step in steps))
     most = max(int(step["pid"].to_numpy().max()) for step in steps) + 1

@@ -5,13 +5,12 @@ Prints the table, and writes it to `docs/estimates-speed.md`.
     ROWS=100000000 PYTHONPATH=python bench/.venv/bin/python -m bench.estimates
 
 DuckDB computes each aggregate exactly over Parquet files in the given order (row groups of 122,880
-rows, its default, zstd). Kubist estimates it to 1 %, and as well as possible in half a second. All
-runs are warm: medians of several runs, in turns. The exact result shows whether the interval
+rows, its default, zstd). Kubist estimates it to 1 %, and as well as possible in half a second.
+Times are medians of several warm runs, in turns. The exact result shows whether the interval
 contains it.
 
-A second table measures the value of the manifest's counts and bounds for estimates. It repeats the
-queries with a window of priorities that is slightly smaller than [0, 1), for which the manifest is
-not used.
+A second table measures the value of the manifest's counts and bounds. It repeats the queries with a
+window of priorities that is slightly smaller than [0, 1), which the manifest does not support.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def boxes() -> list[dict[str, tuple[float, float]]]:
     for _ in range(BOXES):
         sides = random.uniform(0.55, 0.8, 3)
         low = random.uniform(0.0, 1.0 - sides)
-        # 32-bit floats, like the columns.
+        # As float32, like the columns.
         ends = np.float32([low, low + sides]).T.tolist()
         found.append({name: (ends[d][0], ends[d][1]) for d, name in enumerate("xyz")})
     return found

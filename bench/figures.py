@@ -75,7 +75,7 @@ class Cell:
         return self.values["state"]
 
     def median(self, system: str, figure: str = "seconds") -> float | None:
-        """The median over locations and turns; None if the system has none."""
+        """Over locations and turns; None if the system has no runs."""
         found = self.values["systems"].get(system, {"runs": []})["runs"]
         known = [run[figure] for run in found if run.get(figure) is not None]
         return median(known) if known else None
@@ -84,13 +84,12 @@ class Cell:
         return self.values["systems"].get(system, {}).get("reason")
 
     def ratio(self, system: str, above: str, below: str) -> float | None:
-        """The median ratio of two measurements, run by run."""
+        """Median of the ratios of two measurements, run by run."""
         found = self.values["systems"].get(system, {"runs": []})["runs"]
         known = [run[above] / max(run[below], 1) for run in found if run.get(above) is not None]
         return median(known) if known else None
 
     def fastest(self, among: list[str]) -> tuple[str, float] | None:
-        """The fastest system, and its seconds."""
         found = [(seconds, key) for key in among if (seconds := self.median(key)) is not None]
         if not found:
             return None
@@ -98,7 +97,6 @@ class Cell:
         return key, seconds
 
     def lead(self, over: list[str]) -> float | None:
-        """The ratio of the fastest system's time to Kubist's."""
         peer, mine = self.fastest(over), self.median(KUBIST)
         return peer[1] / mine if peer and mine else None
 

@@ -2,17 +2,16 @@
 
     make bench-files    ROWS=100000000, STORES=folder on the disk to measure
 
-All systems answer the same queries over the same numbers. h5py reads whole datasets. PyTables uses
-its own index in its own file. DuckDB reads Parquet with the statistics of its row groups. ADIOS2
-finds boxes in BP4 with the statistics of blocks that are as large as Kubist's. Kubist also indexes
-DuckDB's Parquet file. Bytes are those that the querying process read from the kernel
-(/proc/self/io, rchar). A cold query runs after the file was dropped from the page cache. The
-report names libraries that are not installed, and PyTables if its index takes longer than
-``PEER_SECONDS``.
+All systems get the same queries of the same numbers. h5py reads whole datasets. PyTables uses its
+own index in its own file. DuckDB reads Parquet with the statistics of its row groups. ADIOS2 finds
+boxes in BP4 with the statistics of blocks as large as Kubist's. Kubist also indexes DuckDB's
+Parquet file. Bytes are those that the querying process read from the kernel (/proc/self/io, rchar).
+A cold query runs after the file was dropped from the page cache. The report lists libraries that
+are not installed, and PyTables if its index takes longer than ``PEER_SECONDS``.
 
-Then it builds indexes of several kinds of files, each compared with one pass (`bench.building`).
-It plots the I/O model and the measurements, and simulates reading with 1 to 16 workers
-(`bench.means`). At the end it reports which targets are met.
+Then it builds indexes of several kinds of files, each compared with one pass (`bench.building`). It
+plots the I/O model and the measurements, and simulates reading with 1 to 16 workers
+(`bench.means`). Finally it reports which targets are met.
 """
 
 from __future__ import annotations
@@ -177,7 +176,7 @@ with tables.open_file(sys.argv[1], "a") as file:
 
 
 def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
-    """Writes the same numbers for all systems; returns the times of building indexes."""
+    """Returns the times of building indexes."""
     import h5py
 
     import kubist
@@ -254,7 +253,7 @@ def has(module: str) -> bool:
 
 
 def asked(system: str, folder: Path, bound: float) -> dict[str, float]:
-    """One query in its own process, with the library loaded before the measurement."""
+    """In its own process, with the library loaded before the measurement."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.files", "--ask", system, str(folder), repr(bound)],
         capture_output=True,
@@ -289,7 +288,6 @@ def targets(
     ratios: dict[str, float],
     opened: float,
 ) -> None:
-    """Prints the targets that this run met, and the others."""
     print("\n| | target | |\n|---|---|---|")
     for measure, what in (("bytes", "bytes"), ("cold", "cold time")):
         behind = []
@@ -372,7 +370,7 @@ def main() -> None:
                     f"{1e3 * warm['seconds']:.1f} | {warm['bytes'] / 1e6:.2f} | {expected:,} |",
                     flush=True,
                 )
-        # Only Kubist's files are needed later.
+        # Later steps need only Kubist's files.
         for path in ("tables.h5", "data.parquet", "data.parquet.kubix"):
             (folder / path).unlink(missing_ok=True)
         shutil.rmtree(folder / "data.bp", ignore_errors=True)

@@ -1,10 +1,10 @@
-"""Ingestion beside a plain read of the file by its own library, and a build of the same table.
+"""Ingestion compared with a plain read of the file, and with a build of the same table.
 
     python -m bench.ingest [ROWS]
 
-FITS is read by astropy, LAZ by laspy, and XTC by MDAnalysis. The build creates a table from the
-rows in memory, with the dimensions, identity and secondary index of the ingested table. The ratio
-is the time of ingestion by the sum of both. Each time is the best of three.
+astropy reads FITS, laspy LAZ, and MDAnalysis XTC. The build creates a table from the rows in
+memory, with the dimensions, identity and secondary index of the ingested table. The ratio is the
+time of ingestion by the sum of both. Each time is the best of three.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Case = tuple[str, Callable[[], object], dict[str, Any]]
 def best(
     work: Callable[[], object], before: Callable[[], object] = lambda: None
 ) -> float:
-    """The shortest time in seconds. ``before`` is not measured."""
+    """Seconds; ``before`` is not measured."""
     taken = []
     for _ in range(REPEATS):
         before()
@@ -52,7 +52,7 @@ def fits(rows: int) -> Case:
     }
     columns |= {f"mag_{i}": rng.normal(size=rows).astype("f4") for i in range(7)}
     Table(columns).write("stars.fits")
-    # Each column is touched, because astropy maps the file into memory.
+    # Touches each column, because astropy maps the file into memory.
     return (
         "stars.fits",
         lambda: [c.sum() for c in Table.read("stars.fits").columns.values()],
@@ -108,7 +108,6 @@ def xtc(rows: int) -> Case:
 
 
 def measure(make: Callable[[int], Case], rows: int) -> str:
-    """A line of the table for one format."""
     file, read, options = make(rows)
 
     def clear() -> None:

@@ -2,7 +2,7 @@
 
     python -m bench.interrupts [ROWS] [TIMES]
 
-Each task runs again and again in a process of its own, which gets the signal at a random time.
+Each task repeats in a process of its own, which gets the signal at a random time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ def delay(table: Path, task: str) -> float:
 
 
 def main() -> None:
-    """Prints a table."""
     given = [int(each) for each in sys.argv[1:]]
     rows, times = [*given, *[4_000_000, 12][len(given) :]]
     values = np.random.default_rng(1)

@@ -19,10 +19,7 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def uniform(batch: pa.RecordBatch | pa.Table) -> np.ndarray:
-    """A float32 in [0, 1) for each (pid, time), for the samples of other systems.
-
-    Kubist computes such a number itself; other systems get it as a column.
-    """
+    """A float32 in [0, 1) for each (pid, time), as a column for the samples of other systems."""
     pid = column(batch, "pid").astype(np.uint64)
     time = column(batch, "time").view(np.uint32).astype(np.uint64)
     return ((mix(pid ^ (time << np.uint64(32))) >> np.uint64(40)) / np.float32(1 << 24)).astype(
@@ -83,7 +80,6 @@ def with_keys(batch: pa.RecordBatch, domain: dict[str, tuple[float, float]]) -> 
 def sorted_by_key(
     batches: Iterable[pa.RecordBatch], domain: dict[str, tuple[float, float]]
 ) -> pa.Table:
-    """All rows in Morton order, with ``r``."""
     rows = pa.Table.from_batches([with_keys(batch, domain) for batch in batches])
     order = pa.array(np.argsort(column(rows, "m")))
     return rows.drop_columns(["m"]).take(order)
@@ -94,7 +90,6 @@ def keyed_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def row_hashes(table: pa.Table) -> np.ndarray:
-    """A 64-bit hash per row."""
     parts = []
     for batch in table.to_batches(max_chunksize=1 << 20):
         row = np.zeros(batch.num_rows, np.uint64)
@@ -108,5 +103,5 @@ def row_hashes(table: pa.Table) -> np.ndarray:
 
 
 def checksum(table: pa.Table) -> int:
-    """A hash of all rows that does not depend on their order."""
+    """Does not depend on the order of rows."""
     return int(row_hashes(table).sum(dtype=np.uint64))

@@ -3,10 +3,10 @@
     python -m bench.loader [ROWS]
 
 Eight float32 columns of points in a cube; half of the variance of a column depends on the position.
-Each loader yields one epoch to warm up and one that is measured, in a process of its own. The
+Each loader has its own process and yields one epoch to warm up and one that is measured. The
 variance is that of the means of 1,024 rows over that of a true shuffle, on average over the
 columns. Shards are .npy files of 10,000 rows in spatial order, read in random order into a shuffle
-buffer, as WebDataset does, but by whole arrays. Lance is measured if it is installed.
+buffer, as in WebDataset, but by whole arrays. Lance is measured if it is installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Batches = Iterator[dict[str, np.ndarray]]
 
 
 def points(rows: int) -> dict[str, np.ndarray]:
-    """The columns, in spatial order."""
+    """In spatial order."""
     rng = np.random.default_rng(4)
     columns = {axis: rng.random(rows, np.float32) for axis in "xyz"}
     wave = np.sin(5 * columns["x"]) + np.cos(4 * columns["y"]) + columns["z"]
@@ -43,7 +43,6 @@ def points(rows: int) -> dict[str, np.ndarray]:
 
 
 def build(folder: Path, rows: int) -> None:
-    """Tables of both layouts, and shards."""
     import kubist
 
     columns = points(rows)
@@ -147,7 +146,7 @@ def lance_take(folder: Path) -> Batches:
 
 
 def lance_pages(folder: Path) -> Batches:
-    """Batches of consecutive rows in random order, as Lance's sharded sampler gives them."""
+    """Batches of consecutive rows in random order, as in Lance's sharded sampler."""
     import lance
 
     dataset = lance.dataset(folder / "lance")
@@ -187,7 +186,6 @@ LOADERS: dict[str, Callable[[Path], Batches]] = {
 
 
 def measure(name: str, folder: Path, rows: int) -> dict[str, float]:
-    """One epoch to warm up and one that is measured."""
     means: list[list[float]] = []
     seen, begin = 0, time.perf_counter()
     timed = 0.0

@@ -107,9 +107,9 @@ def bound_of(values: np.ndarray, share: float) -> float:
 
 
 def line(folder: Path) -> list[dict[str, float]]:
-    """Measured reads of shuffled values and the model's prediction.
+    """Measured reads of shuffled values, and the model's prediction.
 
-    They are means over many shuffles, because single queries with few blocks vary.
+    Both are means over many shuffles, because single queries with few blocks vary.
     """
     import kubist
 

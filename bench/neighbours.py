@@ -1,11 +1,11 @@
-"""Neighbours: nearest rows, pairs and friends of friends, beside SciPy's k-d tree.
+"""Neighbours: nearest rows, pairs and friends of friends, compared with SciPy's k-d tree.
 
     python -m bench.neighbours [ROWS]
 
-Rows in a cube, half of them in clusters. SciPy searches a tree of all rows in memory on all cores;
-its time includes building the tree. Kubist reads a table. Every number
-of results is compared. The last columns are the rows examined for each row of the table, and the
-largest resident memory of the process during the work, above that before it.
+Rows in a cube, half of them in clusters. SciPy builds a tree of all rows in memory, which counts as
+time, and searches it on all cores. Kubist reads a table. The numbers of results must agree. The
+last columns are the rows examined per row of the table, and the growth of the process's largest
+resident memory during the work.
 """
 
 from __future__ import annotations
@@ -39,19 +39,18 @@ def cube(rows: int) -> np.ndarray:
 
 
 def peak() -> float:
-    """The largest resident memory so far, in MB."""
+    """In MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and the result."""
     begin = time.perf_counter()
     result = work()
     return time.perf_counter() - begin, result
 
 
 def read(result: kubist.Result) -> tuple[int, kubist.Stats]:
-    """Reads a result batch by batch; returns the number of its rows, and the cost."""
+    """Returns the number of rows and the cost."""
     return sum(batch.num_rows for batch in result), result.stats
 
 
@@ -115,7 +114,7 @@ def main(rows: int) -> None:
 
 
 def components(at: np.ndarray, length: float) -> int:
-    """Labels rows by connected pairs, and returns the number of rows."""
+    """Number of rows in components of connected pairs."""
     pairs = cKDTree(at).query_pairs(length, output_type="ndarray")
     matrix = coo_array(
         (np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), (len(at), len(at))

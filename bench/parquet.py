@@ -23,6 +23,6 @@ def size(rows: pa.Table, scratch: Path) -> int:
 
 
 def sizes(data: Dataset, scratch: Path) -> dict[str, int]:
-    """Bytes in the given order, and in Morton order."""
+    """In the given order, and in Morton order."""
     orders = {"given": data.table, "morton": lambda: sorted_by_key(data.batches(), data.domain)}
     return {order: size(rows().select(data.columns), scratch) for order, rows in orders.items()}

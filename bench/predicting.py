@@ -4,8 +4,8 @@
 
 The file has the columns of the droplets: x, y, z, time, pid, diameter. A query runs once, so that
 its pages are in memory, and is then explained with ``predict=True``; the constants come from the
-calibration of `explain`, which asks other questions. The table has the error of a single run, and
-of the fastest of five runs, which other processes disturb less.
+calibration of `explain` with other queries. The table has the error of a single run, and of the
+fastest of five runs, which other processes disturb less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The queries that systems answer, and their results.
+"""The queries and their results.
 
-All systems get the same query and return the same kind of result. Each system reports which
-queries it supports.
+All systems get the same query and return the same kind of result. Each reports which queries it
+supports.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Regions: rows examined for each row returned, and times beside other engines.
+"""Regions: rows examined for each row returned, and times compared with other engines.
 
     python -m bench.regions [ROWS]
 
-Spheres in a cube of uniform points, and cones on a sky of uniform stars. Every count is compared
-with NumPy's. Kubist gets a region, and the same as a formula; DuckDB has its own table in memory, Polars
-a frame, and SciPy a k-d tree.
+Spheres in a cube of uniform points, and cones on a sky of uniform stars; NumPy checks every count.
+Kubist gets a region, and the same as a formula; DuckDB has its own table in memory, Polars a frame,
+and SciPy a k-d tree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ Case = tuple[region.Region, str, np.ndarray, float]
 
 
 def sphere(centre: tuple[float, ...], radius: float) -> str:
-    """The condition of a sphere."""
     squares = " + ".join(
         f"power({name} - {place}, 2)" for name, place in zip("xyz", centre, strict=True)
     )
@@ -48,7 +47,7 @@ def cone(ra: float, dec: float, degrees: float) -> str:
 
 
 def median(work: Callable[[], object]) -> float:
-    """The median time in milliseconds, after one call that is not measured."""
+    """Milliseconds, after one uncounted call."""
     work()
     taken = []
     for _ in range(REPEATS):
@@ -65,7 +64,6 @@ def measure(
     regions: Mapping[str, Case],
     points: np.ndarray,
 ) -> None:
-    """Prints a table."""
     tree = KDTree(points)
     frame = pl.DataFrame(dict(columns))
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
@@ -89,7 +87,7 @@ def row(
     frame: pl.DataFrame,
     tree: KDTree,
 ) -> None:
-    """Prints a row of the table, after a comparison of the counts."""
+    """Compares the counts first."""
     inside, where, centre, radius = case
     expected = len(tree.query_ball_point(centre, radius))
     result = table.query(region=inside)
@@ -115,7 +113,6 @@ def row(
 
 
 def main() -> None:
-    """Measures spheres and cones."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1] else 4_000_000
     random = np.random.default_rng(1)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, median of {REPEATS}")
@@ -155,7 +152,7 @@ def main() -> None:
 
 
 def on_sphere(ra: Any, dec: Any) -> np.ndarray:
-    """Unit vectors of positions in degrees; shape (n, 3), or (3,) for numbers."""
+    """From degrees; shape (n, 3), or (3,) for numbers."""
     ra, dec = np.radians(ra), np.radians(dec)
     return np.stack(
         [np.cos(dec) * np.cos(ra), np.cos(dec) * np.sin(ra), np.sin(dec)], axis=-1

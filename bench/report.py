@@ -21,7 +21,7 @@ TEMPLATE = HERE / "benchmarks.template.md"
 
 
 def table(head: list[str], lines: list[list[str]], left: int = 1) -> str:
-    """A Markdown table; the first ``left`` columns are text, the others numbers."""
+    """The first ``left`` columns are text, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(head) - left)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines])
 
@@ -110,7 +110,6 @@ def costs(results: Results) -> str:
 
 
 def examined(results: Results) -> str:
-    """The rows that Kubist examines and returns."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)
@@ -183,7 +182,7 @@ def _cost(cell: Cell, key: str) -> str:
     cpu = cell.median(key, "cpu_seconds")
     if cpu is None:
         return "-"
-    # Mapped files are not counted by calls, cached ones not by the device: take the larger count.
+    # Calls do not count mapped files, and the device no cached ones: takes the larger count.
     read = max(cell.median(key, "rchar") or 0, cell.median(key, "read_bytes") or 0) / 1e6
     return f"{cpu * 1e3:.3g} / {read:.3g} / {(cell.median(key, 'peak_bytes') or 0) / 1e6:.0f}"
 

@@ -195,7 +195,7 @@ class Run:
             said(_line(self.report["cells"][-1]))
 
     def _once(self, found: dict[str, Any], key: str, cell: Cell, state: str, bounded: bool) -> None:
-        """The runs of a child; after a failure there are no further ones."""
+        """After a failure there are no further runs."""
         if "reason" in found or sum(run["seconds"] for run in found["runs"]) > self.budget:
             return
         questions = [question.as_json() for question in cell.questions]

@@ -1,9 +1,11 @@
-"""Many runs as one table: the time to open them, and questions beside pandas over Parquet files.
+"""Many runs as one table:
+
+the time to open them, and queries compared with pandas over Parquet files.
 
     python -m bench.runs [RUNS] [ROWS]
 
-pandas reads the columns of the question from each file. For many runs it reads a part of the files
-and the time is extrapolated, which the table says.
+pandas reads the columns of the query from each file. For many runs it reads a part of the files and
+the time is extrapolated, as the table notes.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def make(folder: Path, run: int, rows: int) -> None:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The median time in seconds, after one call that is not measured."""
+    """Seconds, after one uncounted call."""
     work()
     taken = []
     for _ in range(REPEATS):
@@ -59,7 +61,6 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prints a table."""
     given = [int(each) for each in sys.argv[1:]]
     runs, rows = [*given, *[100, 1_000_000][len(given) :]]
     warnings.simplefilter("ignore")

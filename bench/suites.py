@@ -1,6 +1,7 @@
-"""The suites: rows, systems and work; each takes about a quarter of an hour.
+"""The suites:
 
-The environment sets all sizes: `make bench-peers ROWS=1000000` is a short run.
+rows, systems and work, each for about a quarter of an hour. The environment sets all sizes: `make
+bench-peers ROWS=1000000` is a short run.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ class Verdict:
 
 
 def verdicts(all_results: dict[str, Results]) -> list[Verdict]:
-    """All targets in order, with the measurements."""
     said: list[Verdict] = []
     main = all_results.get("main")
     said += _build(main)

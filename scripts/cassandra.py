@@ -8,15 +8,14 @@
     cassandra.py start N          restarts node N with its data
     cassandra.py down             stops all nodes and deletes their data
 
-Cassandra comes from Maven Central (about 70 MB, once). It needs Java 17, from JAVA_HOME, the path,
-or /usr/lib/jvm. All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes that
-were started from there are stopped. CASSANDRA_NETWORK is the start of their addresses, 127.0.0 if it
-is not set: clusters of two networks can run side by side. Jars in the folder CASSANDRA_PLUGINS are
-added to the class path. Nodes keep acknowledged data through kill -9, but do not sync their commit
-log, so a power failure may lose it. They are for trials and tests only.
+It needs Java 17, from JAVA_HOME, the path, or /usr/lib/jvm. Cassandra comes from Maven Central
+(about 70 MB, once). All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes
+from there are stopped. CASSANDRA_NETWORK is the start of their addresses, by default 127.0.0, so
+that clusters of two networks can run side by side. Jars in the folder CASSANDRA_PLUGINS are added
+to the class path. The nodes are for tests only: a power failure may lose acknowledged data, because
+they do not sync their commit log.
 
-User and password of the secure node are cassandra and cassandra; its certificate is in
-node-9/ca.pem.
+User and password of the secure node are both cassandra; its certificate is in node-9/ca.pem.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ NETWORK = os.environ.get("CASSANDRA_NETWORK", "127.0.0")
 VERSION = "5.0.9"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 PORT = 9042
-# The number of the secure node, which is a cluster of its own.
+# The number of the secure node, which is a separate cluster.
 SECURE = 9
 # The exit code if Java 17 or Maven is missing, or the download fails.
 NOT_TO_BE_HAD = 3
-# Seconds to wait: a node responds within seconds, on a busy machine within a minute or two.
+# Seconds to wait; on a busy machine a node responds within a minute or two.
 PATIENCE = 180.0
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -86,11 +85,11 @@ OPENS = {
 
 
 class Failed(Exception):
-    """An error of the nodes, with its description."""
+    """An error of the nodes."""
 
 
 class Unavailable(Failed):
-    """Cassandra is not available on this machine, with the reason."""
+    """Cassandra is not available on this machine."""
 
 
 def run(*command: str | Path) -> None:
@@ -137,14 +136,12 @@ def fetch_jars() -> None:
 
 
 def jmx_port(address: str) -> int:
-    """The port of 127.0.0.1 at which a node takes the calls of nodetool."""
+    """The port of 127.0.0.1 for nodetool."""
     _, _, network, number = map(int, address.split("."))
     return 7200 + 10 * network + number
 
 
 class Node:
-    """One node: its folder, and its process."""
-
     def __init__(self, number: int) -> None:
         self.number = number
         self.folder = HOME / f"node-{number}"
@@ -154,7 +151,7 @@ class Node:
 
     @property
     def pid(self) -> int | None:
-        """Its process, if it runs: the command is compared, because process numbers are reused."""
+        """Its process, if it runs, by its command, because process numbers are reused."""
         try:
             pid = int((self.folder / "pid").read_text())
             command = Path(f"/proc/{pid}/cmdline").read_text()
@@ -185,7 +182,6 @@ client_encryption_options:
 """
 
     def configure(self, cluster: list[Node], program: Path) -> None:
-        """Creates the folder of a node of this cluster."""
         self.folder.mkdir(parents=True)
         token = -(2**63) + cluster.index(self) * 2**64 // len(cluster)
         seeds = ",".join(node.address for node in cluster)
@@ -233,7 +229,7 @@ disk_access_mode: mmap_index_only
             "cassandra.triggers_dir": self.folder,
             "cassandra.jmx.local.port": jmx_port(self.address),
             "cassandra-foreground": "yes",
-            # No waiting: all nodes are local, and their tokens are fixed.
+            # All nodes are local, and their tokens are fixed.
             "cassandra.skip_wait_for_gossip_to_settle": 0,
             "cassandra.ring_delay_ms": 2000,
             "cassandra.superuser_setup_delay_ms": 0,
@@ -321,12 +317,10 @@ def nodes() -> list[Node]:
 
 
 def members() -> list[Node]:
-    """The nodes of the cluster, without the secure node."""
     return [node for node in nodes() if not node.is_secure]
 
 
 def up(count: int) -> None:
-    """Starts a cluster, or the stopped nodes of an existing one."""
     known = members()
     if known and len(known) != count:
         raise Failed(f"a cluster of {len(known)} nodes exists: run cassandra.py down first")
@@ -350,7 +344,6 @@ def up(count: int) -> None:
 
 
 def up_secure() -> None:
-    """Starts the secure node, unless it runs."""
     program = java()
     fetch_jars()
     node, begin = Node(SECURE), time.monotonic()

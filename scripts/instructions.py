@@ -1,6 +1,4 @@
-"""Counts the instructions of five small tasks.
-
-This regression test does not depend on the machine's load.
+"""Counts the instructions of five small tasks: a regression test independent of the machine's load.
 
     python scripts/instructions.py [--update]
 
@@ -26,7 +24,6 @@ TOLERANCE = 1.03
 
 
 def instructions(work: str, times: int) -> int:
-    """All instructions of the process for the given number of repetitions."""
     valgrind = [
         "valgrind",
         "--tool=cachegrind",

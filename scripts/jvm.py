@@ -2,13 +2,13 @@
 
 python scripts/jvm.py [--all-lines] [--questions N]   tests with Spark's newest version, or with all
 python scripts/jvm.py --quick                         Java's tests, and queries and writes of Spark
-python scripts/jvm.py --jars                          only the jars
-python scripts/jvm.py --kill ROUNDS                   kills a stream's driver and executors
-python scripts/jvm.py --bench FOLDER ROWS TURNS STORES   Kubist compared with other tables of Spark
+python scripts/jvm.py --jars                          only the jars python scripts/jvm.py --kill
+ROUNDS                   kills a stream's driver and executors python scripts/jvm.py --bench FOLDER
+ROWS TURNS STORES   Kubist compared with other tables of Spark
 
-It needs a JDK 17 or newer, and Maven, which downloads Spark from Maven Central (300 MB per
-version, once). If these are not available, it exits with 3. The native library is cargo's in
-target/release, or in the folder KUBIST_LIBRARY_DIR.
+It needs a JDK 17 or newer, and Maven, which downloads Spark from Maven Central (300 MB per version,
+once); otherwise it exits with 3. The native library is cargo's in target/release, or in the folder
+KUBIST_LIBRARY_DIR.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Absent(Exception):
 
 
 def java_home() -> Path:
-    """The folder of a JDK 17 or newer."""
     named = os.environ.get("JAVA_HOME")
     on_path = shutil.which("javac")
     homes = [Path(named)] if named else []

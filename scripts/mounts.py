@@ -5,12 +5,15 @@
                          for 0.1 s and inject no errors
     mounts.py down       unmounts both, and deletes the folder
 
-Each mount is a machine. Its cache of names, attributes and listings is up to a second old. Others
-see its writes when the file is closed. Its locks are local. It returns ESTALE for files that
-another machine deleted, and keeps its own open files under another name when they are deleted.
-Errors are reported at fsync or close only, writes are short, responses to link, unlink and mkdir
-are lost, and listings are unordered. A killed mount loses writes that were neither synced nor
-closed.
+Each mount simulates a machine:
+
+- It caches names, attributes and listings for up to a second.
+- Others see its writes when the file is closed. Its locks are local.
+- It returns ESTALE for files that another machine deleted, and keeps its own deleted open files
+  under another name.
+- It reports errors at fsync or close only, writes short, loses responses to link, unlink and mkdir,
+  and lists in any order.
+- If killed, it loses writes that were neither synced nor closed.
 
 It implements FUSE's protocol (fuse(4), linux/fuse.h), and needs Linux and the right to mount.
 """
@@ -80,11 +83,11 @@ class Node:
     written: int = 0
     # Writes that only this machine has.
     unsent: list[tuple[int, bytes]] = field(default_factory=list)
-    # Replacement names of names that were deleted while the file was open.
+    # Replacement names of files that were deleted while open.
     hidden: list[tuple[int, str]] = field(default_factory=list)
 
     def path(self) -> str:
-        """The file, independent of its names."""
+        """Independent of the file's names."""
         return f"/proc/self/fd/{self.fd}"
 
     def unsent_bytes(self) -> int:
@@ -116,7 +119,6 @@ class Mount:
         self.listed: dict[int, list[tuple[str, int, int]]] = {}
         self.device = -1
 
-    # The kernel's requests.
 
     def serve(self, point: Path) -> None:
         """Serves requests until the file system is unmounted."""
@@ -185,13 +187,11 @@ class Mount:
         protocol = (7, min(minor, 31), ahead, flags & BIG_WRITES)
         return struct.pack("<4I2H2I2H2I24x", *protocol, 16, 12, LARGEST_WRITE, 1, 0, 0, 0, 0)
 
-    # Names.
 
     def _node(self, fd: int) -> Node:
         return Node(fd, os.fstat(fd).st_ino)
 
     def find(self, folder: int, name: str) -> int:
-        """The number of a named file."""
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=self.nodes[folder].fd)
         inode = os.fstat(fd).st_ino
         number = self.by_inode.get(inode)
@@ -246,7 +246,7 @@ class Mount:
         self.listings.pop(folder, None)
 
     def lose_answer(self, number: int) -> None:
-        """The operation succeeded, and a retry will find its result."""
+        """The operation succeeded, and a retry finds its result."""
         if self.chance.random() < LOST_ANSWER:
             raise Refusal(number)
 
@@ -294,7 +294,6 @@ class Mount:
         self.changed(target)
         return b""
 
-    # Attributes.
 
     def there(self, node: Node) -> os.stat_result:
         found = os.fstat(node.fd)
@@ -344,10 +343,9 @@ class Mount:
         sizes = (found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree)
         return struct.pack("<5Q10I", *sizes, found.f_bsize, 255, found.f_frsize, *[0] * 7)
 
-    # Bytes.
 
     def begin(self, node: Node) -> None:
-        """From now on others see this length, until the file is closed."""
+        """Until the file is closed, others see this length."""
         with contextlib.suppress(FileExistsError), open(self.open / str(node.inode), "x") as note:
             note.write(f"{self.name} {os.fstat(node.fd).st_size}")
 
@@ -362,7 +360,7 @@ class Mount:
             node.unsent.clear()
 
     def send(self, node: Node) -> bytes:
-        """Sends writes to the server; errors are reported only here."""
+        """Sends writes to the server, which is the only place to report errors."""
         self.there(node)
         if node.unsent and self.chance.random() < self.late_error:
             node.unsent.clear()
@@ -459,7 +457,6 @@ class Mount:
             self.forgotten(number, 0)
         return b""
 
-    # Listings.
 
     def open_folder(self, number: int, _: bytes) -> bytes:
         self.there(self.nodes[number])

@@ -1,8 +1,6 @@
 // Takes the screenshots of the explorer page for README and docs, from the example's rows: node
-// scripts/pictures.mjs [TABLE VIEW FILE]..., with KUBIST=path of the command.
-//
-// Without arguments it writes docs/explorer.png and docs/densities.png. A VIEW is the part after # of the
-// page's address.
+// scripts/pictures.mjs [TABLE VIEW FILE]..., with KUBIST=path of the command. Without arguments it writes
+// docs/explorer.png and docs/densities.png. A VIEW is the part after # of the page's address.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-"""Makes the images of `kubist plot` and of ParaView for docs, from the example's rows:
+"""Makes the images of `kubist plot` and of ParaView for docs, from the example's rows.
 
     python scripts/pictures.py
 

@@ -5,14 +5,12 @@
 Reads the source below FOLDER (default: this repository), prints each ring with its import lines,
 and exits with 1 if there is one. `--summary` prints a table of counts instead of the lines.
 
-A module is a file. A module and its children may import each other, because in Rust they are one
-unit. The children of a module, each together with all modules below it, must not import in a ring:
-`a -> b::c` and `b -> a` is one. Every import counts: in a function, under TYPE_CHECKING, of a type
-only, or as a path such as `crate::a::f()` without `use`. A re-exported name counts as an import of
-the module that defines it and of the module in the path. Rust tests (`#[cfg(test)]`, `tests/`,
-`examples/`) are not read.
-
-Not detected: a call of a method that another module adds to a type (`impl Table` in `alter.rs`).
+A module is a file. It may import its children and they may import it, because in Rust they are one
+unit. The children of a module, each with all modules below it, must not form a ring: `a -> b::c`
+and `b -> a` is one. Every import counts, also in a function, under TYPE_CHECKING, of a type only,
+or in a path without `use`. A re-exported name counts as an import of its own module and of the
+module in the path. Rust tests are not read. A call of a method that another module adds to a type
+(`impl Table` in `alter.rs`) is not detected.
 """
 
 from __future__ import annotations
@@ -106,7 +104,6 @@ def components(arrows: dict[Name, set[Name]]) -> list[list[Name]]:
 
 
 def files(folder: Path, *endings: str) -> list[Path]:
-    """Source files below a folder, without build outputs and installed packages."""
     found = []
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(n for n in folders if n not in SKIPPED and not n.startswith("."))
@@ -177,7 +174,6 @@ def group_end(tokens: list[Token], at: int) -> int:
 
 
 def is_test(attribute: list[Token]) -> bool:
-    """Whether it is `#[cfg(test)]` or `#[cfg(all(test, ...))]`."""
     words = [token.text for token in attribute]
     return words[:3] == ["cfg", "(", "test"] or words[:5] == ["cfg", "(", "all", "(", "test"]
 
@@ -259,7 +255,6 @@ class Crate:
         self.read(Module(name, name, shown_file), tokens, children)
 
     def read(self, module: Module, tokens: list[Token], children: Path) -> None:
-        """Collects a module's items, imports and paths, and reads the modules below it."""
         self.modules[module.name] = module
         at, depth, path_attribute, exported = 0, 0, None, False
         while at < len(tokens):
@@ -315,7 +310,6 @@ class Crate:
             at += 1
 
     def find(self, name: Name, above: Module, children: Path, attribute: str | None) -> None:
-        """Reads the file of `mod name;`."""
         if attribute is not None:
             file = self.folder / above.file.parent / attribute
             self.read_file(name, file, file.parent)
@@ -391,7 +385,7 @@ class Crate:
     ) -> Name | None:
         """The module that the names lead to, starting at the given one.
 
-        The first name of a path follows a `use`, like the compiler. The other names follow it only
+        As in the compiler, the first name of a path follows a `use`. The other names follow it only
         with `through_use`; otherwise the path ends in the module that re-exports.
         """
         if not rest:
@@ -551,7 +545,6 @@ def script_graph(folder: Path) -> Graph:
 
 
 def graphs(folder: Path) -> list[Graph]:
-    """All import graphs below a folder."""
     return [*rust_graphs(folder), python_graph(folder), script_graph(folder)]
 
 

@@ -4,12 +4,12 @@
 
 `STEPS` lists the steps, each with its tiers, command and services. After the builds, two steps run
 at a time, one per core; the output of a step is shown at its end. Tests of the page and campaigns
-follow, one at a time. If a build fails, nothing else runs; other failures do not stop the run.
-After N minutes no step starts, and running steps are ended and fail.
+follow, one at a time. Nothing runs after a failed build; other failures do not stop the run. After
+N minutes no step starts, and running steps are ended and fail.
 
-The last lines are a table of seconds, for docs/testing.md, and `N passed, N failed, N skipped`.
-The exit code is 0 only if every step ran tests and none failed. A step whose service or program is
-not available counts as one skipped test.
+The last lines are a table of seconds, for docs/testing.md, and `N passed, N failed, N skipped`. The
+exit code is 0 only if every step ran tests and none failed. A step whose service or program is not
+available counts as one skipped test.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ HOSTS = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 
 
 def services(tier: str) -> dict[str, Service]:
-    """Several nodes are needed only for tests of faults and agreement, in the last tier."""
+    """The last tier has several nodes, for tests of faults and agreement."""
     hosts = HOSTS if tier == ALL else HOSTS[:1]
     cassandra = [sys.executable, "scripts/cassandra.py"]
     home = os.environ.get("S3_HOME", str(ROOT / "target/s3"))
@@ -65,7 +65,6 @@ def services(tier: str) -> dict[str, Service]:
     }
 
 
-# Steps.
 
 BUILDS, SUITES, ALONE = range(3)
 
@@ -101,7 +100,7 @@ def build(name: str, *command: str) -> Step:
 
 
 def campaign(name: str, target: str, counts: bool = True) -> Step:
-    """A step of the Makefile, which installs its programs: slow, or with rare programs."""
+    """A step of the Makefile that installs its programs."""
     return Step(name, ["make", target], (ALL,), stage=ALONE, counts=counts)
 
 
@@ -132,7 +131,7 @@ STEPS = [
     ),  # fmt: skip
     campaign("nodes killed, bad network", "cassandra-chaos"),
     campaign("MPI and a node killed", "test-insitu-cluster"),
-    # Not in `make test`: they start nodes of their own, which need the jar when they start.
+    # Not in `make test`, because they start nodes of their own, which need the jar at the start.
     campaign("index inside Cassandra", "cassandra-index-test"),
     campaign("index inside Cassandra, three nodes", "cassandra-index-campaign"),
     campaign("oracle and live on S3", "test-s3"),
@@ -155,7 +154,6 @@ STEPS = [
 ]
 
 
-# Execution.
 
 # Exit code of the scripts of services and of Java if these are not available.
 NOT_TO_BE_HAD = 3
@@ -166,8 +164,8 @@ CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) 
 PYTEST_LINE = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
 # # pass 23
 PAGE_LINE = re.compile(r"^# (pass|fail|cancelled|skipped) (\d+)$")
-# [INFO] Tests run: 21, Failures: 0, Errors: 0, Skipped: 0, of a module; lines of classes have a
-# time too.
+# [INFO] Tests run: 21, Failures: 0, Errors: 0, Skipped: 0, of a module; lines of classes also have
+# a time.
 SUREFIRE_LINE = re.compile(
     r"^\[\w+\] Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$"
 )
@@ -193,7 +191,6 @@ class Tally:
             setattr(self, name, getattr(self, name) + count)
 
     def read(self, line: str) -> None:
-        """Adds the counts in a runner's last lines."""
         if found := CARGO_LINE.match(line):
             for word, count in zip(("passed", "failed", "skipped"), found.groups(), strict=True):
                 self.add(word, int(count))
@@ -224,7 +221,6 @@ class Run:
         self.printing = threading.Lock()
 
     def all(self) -> Tally:
-        """Builds, and then runs the tests."""
         builds, suites, campaigns = (
             [step for step in self.steps if step.stage == stage]
             for stage in (BUILDS, SUITES, ALONE)
@@ -261,7 +257,6 @@ class Run:
         return tally
 
     def outcome(self, step: Step) -> tuple[Tally, str]:
-        """The counts of a step's tests, and their output."""
         if time.monotonic() > self.deadline:
             return Tally(skipped=1), "skipped: no time left"
         variables = dict(step.variables)

@@ -6,8 +6,8 @@
     s3.py down          stops it and deletes its data
 
 The gateway is built from source (`go install`, a minute, once), which needs Go. It stores objects
-as files. All files are in the folder S3_HOME, or .s3, and only processes that were started from
-there are stopped. The access key is `test`, the secret key `testsecret`:
+as files. All files are in the folder S3_HOME, or .s3, and only processes from there are stopped.
+The access key is `test`, the secret key `testsecret`:
 
     export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret
     export AWS_ENDPOINT_URL=http://127.0.0.1:7070
@@ -39,7 +39,7 @@ PORT = int(os.environ.get("PORT", "7070"))
 BUCKET = "kubist-tests"
 # The exit code if Go is missing, or the download fails.
 NOT_TO_BE_HAD = 3
-# Seconds to wait: it responds within a second, on a busy machine within a few.
+# Seconds to wait; on a busy machine it responds within a few.
 PATIENCE = 60.0
 
 
@@ -61,7 +61,6 @@ def program() -> Path | None:
 
 
 def running() -> int | None:
-    """The number of its process, if it runs."""
     with contextlib.suppress(OSError, ValueError):
         number = int(PROCESS.read_text())
         if Path(os.readlink(f"/proc/{number}/exe")) == PROGRAM:

@@ -3,8 +3,8 @@
     python scripts/site.py build    collects the pages, builds the site, checks every link
     python scripts/site.py serve    builds it and serves it on 127.0.0.1:8000
 
-Its sources are docs/, the root's FORMAT.md, ARCHITECTURE.md and CHANGELOG.md, the docstrings of
-the Python package, and the help of the commands. The site works from a folder (`file://`).
+Its sources are docs/, the root's FORMAT.md, ARCHITECTURE.md and CHANGELOG.md, the docstrings of the
+Python package, and the help of the commands. The site works from a folder (`file://`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def page_of(path: Path) -> str | None:
 def relinked(text: str, file: Path, page: str) -> str:
     """The text of a file with its links made relative to its page on the site.
 
-    A link to a file outside of the site becomes the file's name.
+    A link to a file outside the site becomes the file's name.
     """
 
     def relink(found: re.Match[str]) -> str:
@@ -125,7 +125,6 @@ def help_of(*command: str) -> str:
 
 
 def command_reference() -> str:
-    """The help of `kubist` and its commands."""
     top = help_of()
     section = top.split("Commands:", 1)[1].split("\n\n", 1)[0]
     commands = [line.split()[0] for line in section.splitlines() if re.match(r" {2}\w", line)]
@@ -137,8 +136,6 @@ def command_reference() -> str:
 
 
 class Page(HTMLParser):
-    """The anchors and the links of a page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.anchors: set[str] = set()
@@ -191,7 +188,7 @@ def problems() -> list[str]:
 
 
 def build() -> int:
-    """Builds the site and prints its errors; returns the exit code."""
+    """Prints the errors; returns the exit code."""
     collect()
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--clean"], cwd=ROOT, check=False

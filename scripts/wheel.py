@@ -19,7 +19,6 @@ DIST = ROOT / "dist"
 
 
 def main(plain: Path) -> None:
-    """Audits the wheel `plain`, and tests the result."""
     tool = [sys.executable, "-m", "auditwheel"]
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -36,7 +35,7 @@ def main(plain: Path) -> None:
             DIST.glob("*manylinux*.whl"), key=lambda file: file.stat().st_mtime
         )[-1:]
     else:
-        # For example, a system without the GNU C library: the wheel still runs here.
+        # Such as a system without the GNU C library: the wheel still runs here.
         print(repaired.stderr.strip(), file=sys.stderr)
         wheel = DIST / plain.name
         wheel.write_bytes(plain.read_bytes())

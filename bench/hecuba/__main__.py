@@ -4,8 +4,9 @@
 
 It gets Hecuba's source (``HECUBA``, a repository, otherwise the one on GitHub) at the revision
 below, puts the module names of `shim` and the ``storage`` package of integrations/pycompss before
-it, and prints each failure with its reason. A failure that is not in ``REASONS`` ends it with 1, and
-so does one that passes now, because the list and docs/dictionaries.md are then out of date.
+it, and prints each failure with its reason. It exits with 1 if a test fails that is not in
+``REASONS``, or passes although it is, because the list and docs/dictionaries.md are then out of
+date.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def main() -> int:
 
 
 def _fetch(folder: Path) -> None:
-    """Unpacks the tests; their package is replaced, as it starts a Cassandra cluster."""
+    """Unpacks the tests; replaces their package, because it starts a Cassandra cluster."""
     source = os.environ.get("HECUBA", "")
     if not source:
         source = f"{folder}/source"

@@ -48,8 +48,7 @@ void write_hdf5(State *state, const Way *way, int64_t step) {
   H5Sclose(memory);
   good(H5Fflush(file, H5F_SCOPE_GLOBAL), "H5Fflush");
   /*
-   * Syncs explicitly, independent of the library's driver, so that durability is the same for all
-   * ways.
+   * Syncs explicitly, so that durability is the same for all ways, whatever the library's driver.
    */
   path_of(state, way, path, sizeof path, 0, 0);
   const int descriptor = open(path, O_WRONLY);

@@ -5,9 +5,9 @@
  *     mpirun -n 4 ./insitu FOLDER PARTICLES STEPS WORK [WAY ...]
  *
  * PARTICLES is the number over all ranks. Between two outputs the solver computes for WORK
- * microseconds per particle. For each way it prints one line: its name; the slowest rank's mean and
- * worst seconds per step, and total seconds until the last byte is durable; bytes and files; the
- * mean as a multiple of a copy of the particles; the seconds in which one process reads a 1 %
+ * microseconds per particle. For each way it prints one line: its name; the slowest rank's mean
+ * and worst seconds per step, and total seconds until the last byte is durable; bytes and files;
+ * the mean as a multiple of a copy of the particles; the seconds in which one process reads a 1 %
  * sample of a box of all steps, and its rows.
  */
 
@@ -94,8 +94,8 @@ static const double LOW[3] = {0.2, 0.2, 0.2}, HIGH[3] = {0.5, 0.5, 0.5};
 static const double SHARE = 0.01;
 
 /*
- * Whether a row is in the sample, for ways without samples: by a hash of its identity, as in a
- * table.
+ * Whether a row is in the sample, by a hash of its identity as in a table, for ways without
+ * samples.
  */
 static int is_shown(double pid) {
   uint64_t mixed = (uint64_t)pid * 0x9E3779B97F4A7C15ULL;
@@ -156,7 +156,7 @@ static void count(const char *folder, const char *begin, double *bytes, long *fi
   closedir(entries);
 }
 
-/* Moves the particles of a step, with some arithmetic for each, in place of forces. */
+/* Moves the particles of a step, with some arithmetic in place of forces. */
 static void compute(State *state, int64_t step, int64_t rounds) {
   for (int64_t i = 0; i < state->n; i++) {
     double force = state->columns[VELOCITY][i];
@@ -190,7 +190,7 @@ static double slowest(double seconds) {
   return all;
 }
 
-/* The rounds of arithmetic per particle that take the given microseconds. */
+/* Rounds of arithmetic per particle that take this many microseconds. */
 static int64_t rounds_of(State *state, double work) {
   const int64_t tried = 200;
   double took;

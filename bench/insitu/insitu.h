@@ -1,5 +1,6 @@
 /*
- * Declarations shared by the ways of writing: the particles of a rank, and the interface of a way.
+ * Declarations shared by the ways of writing: the particles of a rank, and the interface of a
+ * way.
  */
 
 #ifndef INSITU_H

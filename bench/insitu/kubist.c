@@ -22,7 +22,7 @@ void open_kubist(State *state, const Way *way) {
   path_of(state, way, path, sizeof path, 0, 0);
   snprintf(options, sizeof options, "{\"queue\": %d, \"timeout_seconds\": 3600}", way->queue);
   with.writer_options = options;
-  /* Room for two steps: a rank waits only if the leader is further behind. */
+  /* Space for two steps: a rank waits only if the leader is further behind. */
   with.lane_bytes = (uint64_t)state->n * COLUMNS * 8 * 2 + (1 << 20);
   must(kubist_mpi_open(MPI_COMM_WORLD, path, TABLE, &with, &run), run.message);
 }
@@ -40,7 +40,7 @@ void close_kubist(State *state, const Way *way) {
   must(kubist_mpi_close(&run, 3600), run.message);
 }
 
-/* Arrow's C stream interface; only the number of rows is used here. */
+/* Arrow's C stream interface, for the number of rows only. */
 struct ArrowArray {
   int64_t length, null_count, offset, n_buffers, n_children;
   const void **buffers;

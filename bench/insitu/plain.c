@@ -1,5 +1,5 @@
 /*
- * Text files and binary files, made durable with fdatasync: gathered on rank 0, or one per rank.
+ * Text and binary files, made durable with fdatasync: gathered on rank 0, or one per rank.
  */
 
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 
     python bench/insitu/run.py PREFIX
 
-One run of an MPI program (insitu.c) measures all ways with the same particles and steps; the time
-includes durability. PREFIX has libkubist (`make install`). RANKS, PARTICLES and STEPS in the
+One run of an MPI program (insitu.c) measures all ways with the same particles and steps; times
+include durability. PREFIX has libkubist (`make install`). RANKS, PARTICLES and STEPS in the
 environment override the defaults. WORK is the microseconds of computation per particle and step in
-the table of wall times. The tables name systems that are not available; solvers.py measures real
+the table of wall times. The tables list systems that are not available; solvers.py measures real
 solvers.
 """
 
@@ -78,7 +78,7 @@ def measured(
 ) -> list[list[str]]:
     output = folder / "output"
     output.mkdir()
-    # Open MPI would bind a rank and its threads to one core, so that a queue cannot write in
+    # Open MPI would bind a rank and its threads to one core, so a queue could not write in
     # parallel.
     command = ["mpirun.openmpi", "--bind-to", "none", "-n", ranks]
     command += [program, output, particles, steps, work, *ways]

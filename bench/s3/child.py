@@ -1,6 +1,4 @@
-"""One measurement in its own process.
-
-It reads a task as JSON from standard input, and writes figures as JSON to standard output.
+"""One measurement in its own process, from a task to figures, both as JSON.
 
 python -m bench.s3.child < task.json
 """
@@ -76,7 +74,6 @@ def _import(system: str) -> None:
 
 
 def trace(port: int) -> list[Figures]:
-    """The requests through the proxy since the previous call."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/.trace") as answer:
         found: list[Figures] = json.load(answer)
     return found

@@ -4,8 +4,8 @@ It adds 30 ms to each request and limits the bandwidth to 100 MB/s.
 
     python -m bench.s3.proxy PORT-OF-THE-SERVER
 
-It prints its own port. `GET /.trace` returns the requests since the previous trace, as JSON, and
-is not recorded. Connecting takes no extra time, as if connections were already open.
+It prints its own port. `GET /.trace` returns the requests since the previous trace, as JSON, and is
+not recorded. Connecting takes no extra time, as if connections were already open.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Proxy:
 
 
 def header(head: bytes, name: bytes) -> str:
-    """The value of a header; empty without it."""
+    """Empty without it."""
     for line in head.split(b"\r\n")[1:]:
         key, _, value = line.partition(b":")
         if key.strip().lower() == name:

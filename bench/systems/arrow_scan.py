@@ -70,7 +70,6 @@ class ArrowScan(System):
         return Answer(table.select(self.data.columns), rows_read=_rows(self._batches))
 
     def _copy(self) -> Answer:
-        """Copies all columns into fresh memory with numpy."""
         schema, total, copies = self.data.schema, _rows(self._batches), []
         for name in schema.names:
             copy, place = np.empty(total, _raw(self._batches[0], name).dtype), 0
@@ -110,7 +109,7 @@ class ArrowScan(System):
 
 
 def _raw(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    """The stored bytes; booleans too, which numpy cannot map."""
+    """The stored bytes, also of booleans, which numpy cannot map."""
     values = batch.column(name)
     if pa.types.is_boolean(values.type):
         return values.to_numpy(zero_copy_only=False)

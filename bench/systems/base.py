@@ -21,8 +21,8 @@ CORES = len(os.sched_getaffinity(0))
 class System(ABC):
     """One way to store a data set in a directory, and to query it.
 
-    A child process creates it for one measurement. The caller times `build` and `open`. The
-    library is imported with the system's module, because its import is not measured.
+    A child process creates it for one measurement, and times `build` and `open`. The system's
+    module imports the library, because that is not measured.
     """
 
     name: ClassVar[str]
@@ -47,7 +47,7 @@ class System(ABC):
 
     @classmethod
     def missing(cls) -> str | None:
-        """The reason why it is not available on this machine, or None."""
+        """The reason why this machine lacks it, or None."""
         return None
 
     @classmethod
@@ -71,7 +71,6 @@ class System(ABC):
         raise Unable("stores only in bulk")
 
     def end_stream(self) -> None:
-        """Leaves the store in its final state for readers."""
         self.close()
 
     def prepare(self) -> None:  # noqa: B027 most systems have no server
@@ -114,7 +113,6 @@ def stored_bytes(path: Path) -> int:
 
 
 def sync(path: Path) -> None:
-    """Syncs files that a system left to the operating system."""
     for file in [path, *path.rglob("*")]:
         if file.is_symlink() or not (file.is_file() or file.is_dir()):
             continue

@@ -27,7 +27,7 @@ class DuckTable(System):
     def _connect(self, read_only: bool = False) -> None:
         file = self.path / "table.duckdb"
         self._db = duckdb.connect(str(file), read_only=read_only, config={"threads": CORES})
-        # Results in table order are not needed, and limit parallelism.
+        # Table order is not needed, and limits parallelism.
         self._db.execute("SET preserve_insertion_order = false")
 
     def _source(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:

@@ -82,7 +82,6 @@ class Kubist(System):
         return sum(batch.num_rows for batch in self._table.query())
 
     def first(self, box: dict[str, tuple[float, float]]) -> Answer:
-        """The first batch of `refine`."""
         result = next(self._table.refine(box=box or None))
         table = pa.Table.from_batches(list(islice(result, 1)), schema=result.schema)
         answer = _answer(result, table)

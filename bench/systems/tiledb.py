@@ -93,7 +93,7 @@ class TileDB(System):
         self._write(pa.Table.from_batches([batch]))
 
     def end_stream(self) -> None:
-        """Fragments stay as written: TileDB does not consolidate them automatically."""
+        """Fragments stay as written, because TileDB does not consolidate them automatically."""
 
     def open(self) -> None:
         self._array = tiledb.open(str(self.path), ctx=self._context())
@@ -117,7 +117,7 @@ class TileDB(System):
             cond=" and ".join(said) or None,
             order="U",
         )
-        # TileDB refuses ranges beyond the domain, so boxes are clipped to it.
+        # TileDB refuses ranges beyond the domain.
         ranges = []
         for name, (low, high) in self.data.domain.items():
             asked = question.box.get(name, (low, high))

@@ -1,8 +1,8 @@
 """Droplets in an airway: ingest, query, plot.
 
-Ingests the steps of a real simulation one by one, as a solver would write them. Then it queries
-samples, boxes and filters, prints their costs, and draws `demo/airway.png`. Run it with
-`make demo`, or in any folder:
+Ingests the steps of a real simulation one by one, as a solver writes them. Then it queries samples,
+boxes and filters, prints their costs, and draws `demo/airway.png`. Run it with `make demo`, or in
+any folder:
 
     python examples/airway/demo.py
 """
@@ -63,8 +63,6 @@ def ingest(path: Path) -> kubist.Table:
 
 
 class Figures:
-    """The table of query costs."""
-
     def __init__(self) -> None:
         columns = f"{'returned':>10} {'read':>10} {'bytes':>10} {'ms':>8}"
         print(f"{'question':<46} {columns}")
@@ -88,7 +86,7 @@ class Figures:
 
 
 def ask(table: kubist.Table) -> tuple[list[tuple[str, pa.Table]], pa.Table]:
-    """All queries; returns the data of the plot."""
+    """Returns the data of the plot."""
     figures = Figures()
     samples = []
     for fraction in (0.01, 0.1, 1.0):

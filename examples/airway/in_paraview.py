@@ -6,8 +6,8 @@
     pvpython $script "$plugin" state $state
     pvpython $script "$plugin" picture $state docs/paraview.png
 
-Run both in the folder of `demo/airway.kubist`, because the state has that path. PYTHONPATH is
-needed only for ParaView 5.11 of Debian 12.
+Run both in the folder of `demo/airway.kubist`, because the state has that path. Only ParaView 5.11
+of Debian 12 needs PYTHONPATH.
 """
 
 import sys
@@ -50,7 +50,7 @@ def droplets():
     table.Where = "NOT deposited"
     table.Limit = 200_000
     speed = calculator(table, "speed", "sqrt(ux*ux + uy*uy + uz*uz)")
-    # A point represents 1/inclusion rows, and its area is proportional: a smaller sample covers
+    # A point represents 1/inclusion rows, and its area is proportional, so a smaller sample covers
     # the same fraction of the image.
     return calculator(speed, "size", "sqrt(1/inclusion)")
 
@@ -81,7 +81,7 @@ def colour(display, view):
     ColorBy(display, ("POINTS", "speed"))
     colors = GetColorTransferFunction("speed")
     colors.ApplyPreset("Inferno (matplotlib)", True)
-    # The darkest part of the map would be invisible: it is below 0, and cut off.
+    # The darkest part of the map would be invisible, so it starts below 0.
     colors.RescaleTransferFunction(-1.5, FASTEST)
     stops = [colors.RGBPoints[k : k + 4] for k in range(0, len(colors.RGBPoints), 4)]
     colors.RGBPoints = [0, *next(stop[1:] for stop in stops if stop[0] >= 0)] + [
@@ -114,7 +114,7 @@ def axes(grid):
 def make_state(path):
     view = view_of(droplets())
     GetAnimationScene().UpdateAnimationUsingDataTimeSteps()
-    # The last step; the buttons of the window play the others.
+    # The last step; the window's buttons play the others.
     view.ViewTime = GetTimeKeeper().Time = GetAnimationScene().AnimationTime = TIME
     SaveState(path)
 

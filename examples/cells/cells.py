@@ -3,10 +3,10 @@
     python examples/cells/cells.py FOLDER [--size 4096] [--tile 512] [--processes 2] [--image FILE.npy]
 
 Each process labels the cells of its tiles and commits them: a bounding box, an area and a packed
-mask. Cells that touch a border of their tile are provisional: they are in a later step than the
-others. The border regions are then read alone, parts of one cell are joined, the provisional step
-is retracted, and the joined cells are committed. It writes all cells as GeoJSON, and prints the
-bytes of the label matrix in HDF5 next to the bytes of the table.
+mask. Cells that touch a border of their tile are provisional, in a later step than the others. The
+program then reads only the border regions, joins the parts of cells, retracts the provisional step,
+and commits the joined cells. It writes all cells as GeoJSON, and prints the bytes of the table and
+of the label matrix in HDF5.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def synthesised(size: int, seed: int = 1) -> Array:
 
 
 def segment(image: Array) -> Array:
-    """The pixels of cells: brighter than a level between background and cells."""
+    """The pixels of cells, which are brighter than a level above the background."""
     return image > 80
 
 
@@ -187,7 +187,7 @@ def labels(table: kubist.Table, shape: tuple[int, int]) -> Array:
 
 
 def rings(mask: Array, top: int, left: int) -> list[list[list[int]]]:
-    """The borders of a mask along the edges of pixels; holes turn the other way."""
+    """The borders of a mask along pixel edges; holes have the opposite direction."""
     padded = np.pad(mask, 1).astype(np.int8)
     following: dict[tuple[int, int], list[tuple[int, int]]] = {}
 
@@ -239,7 +239,7 @@ def corners(ring: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def write_geojson(table: kubist.Table, path: Path) -> None:
-    """Writes the cells as polygons with holes, in pixels."""
+    """As polygons with holes, in pixels."""
     with path.open("w") as file:
         file.write('{"type": "FeatureCollection", "features": [')
         separator = "\n"
@@ -269,7 +269,7 @@ def area(ring: list[list[int]]) -> float:
 
 
 def hdf5_bytes(matrix: Array, path: Path) -> int | None:
-    """The bytes of the label matrix in HDF5 with gzip; None without h5py."""
+    """With gzip; None without h5py."""
     try:
         import h5py
     except ImportError:
@@ -284,7 +284,7 @@ def hdf5_bytes(matrix: Array, path: Path) -> int | None:
 def run(
     folder: Path, size: int, tile: int, processes: int, image: Path | None = None
 ) -> dict[str, float]:
-    """Runs all steps in a folder, and returns the figures of the report."""
+    """Returns the figures of the report."""
     pixels = synthesised(size) if image is None else np.load(image)
     np.save(folder / "image.npy", pixels)
     location = folder / "cells.kubist"
@@ -307,7 +307,7 @@ def run(
 
     everything = t.query()
     everything.to_arrow()
-    # Pixels at most one from a border; the border is between two pixels.
+    # Pixels at most one from a border, which is between two pixels.
     borders = {
         name: [edge - 0.5 for edge in range(0, length + tile, tile)]
         for name, length in (("x", pixels.shape[1]), ("y", pixels.shape[0]))

@@ -1,14 +1,14 @@
-"""Droplets in a bent tube, with varied parameters: which of them deposit most beyond the bend?
+"""Droplets in a bent tube, with varied parameters: which deposit most beyond the bend?
 
-Computes 36 runs, each a table of its own, opens them as one and asks. Run it in any folder:
+Computes 36 runs, each a table of its own, opens them as one and queries it. Run it in any folder:
 
     python examples/ensemble/ensemble.py ensemble
 
-The flow is a formula (a parabolic profile along the centre line with random gusts), so this is a
-model of a study and not of a lung. Only speed times squared diameter and the gusts matter in it:
-runs that agree in both would be equal. Half the time step changes no result by more than its
-noise. Every run has the same droplets: their places, sizes and gusts come from one seed. The
-intervals are those of the sampled rows, for the droplets that were computed.
+The flow is a formula (a parabolic profile along the centre line with random gusts), so this models
+a study and not a lung. Only speed times squared diameter and the gusts matter: runs that agree in
+both are equal. Half the time step changes no result by more than its noise. All runs have the same
+droplets, with positions, sizes and gusts from one seed. The intervals are for the computed
+droplets, from the sampled rows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def along(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def simulated(speed: float, median: float, gusts: float, droplets: int) -> dict[str, np.ndarray]:
-    """The rows of a run: every droplet at each output; one that left stays where it left."""
+    """The rows of a run: every droplet at each output; one that left stays at its exit."""
     rng = np.random.default_rng(7)
     diameter = median * 1e-6 * np.exp(0.4 * rng.normal(size=droplets))
     x, y = np.full(droplets, -INLET), rng.uniform(-0.45, 0.45, droplets) * WIDTH

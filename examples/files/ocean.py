@@ -4,8 +4,7 @@
 
 FOLDER has Ferret's sample data: the relief of the Earth (etopo5.cdf) and the ocean's climatology
 (levitus_climatology.cdf), both in classic netCDF. On Debian they are in /usr/share/ferret-vis/data
-after `apt-get install ferret-datasets`. That folder is not writable, so the indexes go to another
-one.
+after `apt-get install ferret-datasets`. That folder is not writable, so the indexes have their own.
 """
 
 from __future__ import annotations

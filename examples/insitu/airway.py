@@ -1,7 +1,7 @@
-"""Droplets in the first fork of an airway, computed by OpenFOAM, which writes them into a table.
+"""Droplets in the first fork of an airway, which OpenFOAM computes and writes into a table.
 
 The case is the folder airway/, with its parameters in system/parameters. `copied` copies the case
-with other values. `run` runs a program of OpenFOAM in it, on one or several ranks.
+with other values, and `run` runs a program of OpenFOAM in it, on one or several ranks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ def environment(adapter: Path, prefix: Path) -> dict[str, str]:
 
 
 def copied(folder: Path, **parameters: object) -> Path:
-    """A copy of the case with other values of its parameters."""
     shutil.copytree(HERE / "airway", folder)
     choose(folder, **parameters)
     return folder
@@ -78,7 +77,7 @@ def command(program: str, ranks: int) -> list[str]:
 
 
 def run(case: Path, program: str, env: dict[str, str], ranks: int = 1) -> str:
-    """The output of the program, which is stored in the case too."""
+    """The output of the program, also stored in the case."""
     done = subprocess.run(
         command(program, ranks),
         cwd=case,

@@ -1,15 +1,14 @@
 """Droplets in an airway, viewed while they are computed: `make demo-insitu`.
 
-A solver runs on two ranks and writes its droplets into a table. After the first step, `kubist
-view` shows the table, and the page follows the run. At the end it prints the cost of the output,
-and draws a plot.
+A solver runs on two ranks and writes its droplets into a table. After the first step, `kubist view`
+shows the table, and the page follows the run. At the end it prints the cost of the output, and
+draws a plot.
 
     python examples/insitu/demo.py PREFIX [--kubist COMMAND] [--no-browser] [--short]
                                    [--output FOLDER]
 
-PREFIX has libkubist (`make install`). The solver is OpenFOAM (pimpleFoam, with the case of
-airway/) if it and the adapter are installed (`make openfoam`; OPENFOAM names the folder),
-otherwise fork.c.
+PREFIX has libkubist (`make install`). The solver is OpenFOAM (pimpleFoam, with the case of airway/)
+if it and the adapter are installed (`make openfoam`; OPENFOAM is the folder), otherwise fork.c.
 """
 
 from __future__ import annotations
@@ -90,7 +89,6 @@ def opened(solver: Solver) -> kubist.Table:
 
 
 def followed(solver: Solver, table: kubist.Table) -> None:
-    """Queries the table while it is written, and prints the results."""
     seen = 0
     while True:
         runs = solver.runs()

@@ -1,6 +1,6 @@
 /*
  * Droplets in the first fork of an airway, as a T: a small solver for `make demo-insitu` without
- * OpenFOAM. Formulas define the flow. Droplets are dragged along (Stokes) and fall; droplets
+ * OpenFOAM. Formulas define the flow, which drags the droplets (Stokes) while they fall. Droplets
  * that hit a wall stay there. Each rank has its own droplets, and writes them while it runs.
  *
  *     mpicc fork.c -o fork $(pkg-config --cflags --libs kubist) -lm

@@ -3,10 +3,10 @@
     python examples/learning/deposition.py airway.parquet [TABLE]
 
 The model is a logistic regression with Fourier features of the position, trained by stochastic
-gradient descent: scikit-learn's `SGDClassifier` where it is installed, otherwise a few lines of
-NumPy. It prints the loss on held-out droplets for three orders of the rows: the growing sample of
-`kubist.Loader`, a true shuffle in memory, and the order of the file with a shuffle buffer of
-10,000 rows, as loaders of shards have.
+gradient descent: scikit-learn's `SGDClassifier` if it is installed, otherwise a few lines of NumPy.
+It prints the loss on held-out droplets for three orders of the rows: the growing sample of
+`kubist.Loader`, a true shuffle in memory, and the order of the file with a shuffle buffer of 10,000
+rows, as in loaders of shards.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def train(
         rows += len(batch[TARGET])
         if rows < next_check:
             continue
-        # A check after each eighth more rows costs little next to the training.
+        # A check after each eighth more rows costs little compared with the training.
         next_check = max(rows * 9 // 8, rows + CHECK_ROWS)
         now = loss(fitted, of_held_out, labels)
         without_progress = 0 if now < best * (1 - PROGRESS) else without_progress + 1
@@ -124,14 +124,14 @@ def growing(table: kubist.Table, seed: int) -> Iterator[dict[str, Array]]:
 
 
 def shuffled(rows: dict[str, Array], seed: int) -> Iterator[dict[str, Array]]:
-    """A true shuffle of rows in memory."""
     return _batches(rows, np.random.default_rng(seed).permutation(len(rows[TARGET])))
 
 
 def buffered(
     rows: dict[str, Array], seed: int, buffer: int = 10_000
 ) -> Iterator[dict[str, Array]]:
-    """The rows in their order through a shuffle buffer: each next one replaces a random one."""
+    """The rows in their order through a shuffle buffer, where each next one replaces a random one.
+    """
     rng, count = np.random.default_rng(seed), len(rows[TARGET])
     held = np.arange(min(buffer, count))
     order = np.empty(count, np.int64)
@@ -152,7 +152,7 @@ def _batches(rows: dict[str, Array], order: Array) -> Iterator[dict[str, Array]]
 def compare(
     table: kubist.Table, in_file_order: dict[str, Array], seeds: Iterable[int]
 ) -> dict[str, list[tuple[float, int]]]:
-    """The loss and the rows used, by order of the rows and seed."""
+    """By order of the rows and seed."""
     parts = kubist.Loader.parts(training=0.875, test=0.125)
     columns = [*AXES, TARGET]
     held_out = table.query(columns=columns, window=parts["test"]).to_numpy()

@@ -2,10 +2,10 @@
 
     python examples/lidar/canopy.py TILE.laz [--cell 20] [--out FOLDER]
 
-The ground is the lowest point of class 2 in a cell, the surface the highest point. Their
-difference is the height of trees and buildings. With rasterio it writes them as GeoTIFFs, with
-matplotlib as an image. It also estimates the mean height from a tenth of the points, and compares
-the error bars with the result of all points.
+The ground is the lowest point of class 2 in a cell, the surface the highest point. Their difference
+is the height of trees and buildings. It writes GeoTIFFs with rasterio, and an image with
+matplotlib. It also estimates the mean height from a tenth of the points, and compares the error
+bars with the result of all points.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /*
- * Droplets that drift through a tube, on any number of ranks: each step is written to a table while
- * the simulation runs. View it with `kubist view droplets.kubist`.
+ * Droplets that drift through a tube, on any number of ranks: each step is written to a table
+ * while the simulation runs. View it with `kubist view droplets.kubist`.
  *
  *     mpicc droplets.c -o droplets $(pkg-config --cflags --libs kubist)
  *     mpirun -n 4 ./droplets droplets.kubist 20 100000
@@ -23,7 +23,7 @@ static const char *TABLE =
     " \"dimensions\": {\"x\": [0, 1], \"y\": [0, 1], \"time\": [0, 1]},"
     " \"identity\": [\"pid\", \"time\"]}";
 
-/* One droplet: columns may be members of structs. */
+/* Columns may be members of structs. */
 typedef struct Droplet {
   double x, y;
   float diameter;
@@ -31,7 +31,7 @@ typedef struct Droplet {
   uint8_t deposited;
 } Droplet;
 
-/* Set by a batch system's signal that time is nearly up: see examples/slurm. */
+/* A batch system's signal sets it when time is nearly up: see examples/slurm. */
 static volatile sig_atomic_t told;
 
 static void tell(int number) { told = number; }
@@ -43,8 +43,8 @@ static int is_over(MPI_Comm comm) {
 }
 
 /*
- * `message` is the message of a collective call. Null means this rank's last error, which is not
- * passed as an argument because arguments may be evaluated before the call.
+ * `message` is from a collective call. Null means this rank's last error, which cannot be an
+ * argument, because arguments may be evaluated before the call.
  */
 static void must(KubistStatus status, const char *message) {
   if (status == KUBIST_STATUS_OK) return;
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
   options.writer_options = "{\"queue\": 2, \"timeout_seconds\": 60}";
   KubistMpi run;
   must(kubist_mpi_open(MPI_COMM_WORLD, location, TABLE, &options, &run), run.message);
-  /* A dedicated rank computes nothing: its close returns when all have closed. */
+  /* A dedicated rank computes nothing, and its close returns when all have closed. */
   if (run.solvers != MPI_COMM_NULL) compute(run.solvers, run.writer, n, checkpoint, steps);
   must(kubist_mpi_close(&run, 300.0), run.message);
   MPI_Finalize();

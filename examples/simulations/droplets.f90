@@ -28,7 +28,7 @@ program droplets
   call arguments()
   call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), table_options, mode=mode, &
                        writer_options='{"queue": 2}', restart_after=checkpoint)
-  ! A dedicated rank computes nothing: its close returns when all have closed.
+  ! A dedicated rank computes nothing, and its close returns when all have closed.
   if (run%solvers /= MPI_COMM_NULL) call compute()
   call kubist_mpi_close(run, timeout=300.0_real64)
   call MPI_Finalize()
@@ -50,7 +50,7 @@ contains
         if (step <= checkpoint) cycle
       end if
       call kubist_begin_step(run%writer, step)
-      ! Every second value: the compiler makes a copy, and Kubist copies that.
+      ! The compiler copies every second value, and Kubist copies that.
       call kubist_put(run%writer, "x", place(1, :))
       call kubist_put(run%writer, "y", place(2, :))
       call kubist_put(run%writer, "time", spread(real(step, real64) / 1024, 1, int(n)))

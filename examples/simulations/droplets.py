@@ -44,7 +44,7 @@ def main(path: str, steps: int, n: int, mode: str, checkpoint: int | None) -> No
         mode=mode,
         restart_after=checkpoint,
     ) as run:
-        # A dedicated rank computes nothing: its close returns when all have closed.
+        # A dedicated rank computes nothing, and its close returns when all have closed.
         if run.solvers is not None:
             compute(run, steps, n, checkpoint or 0)
 

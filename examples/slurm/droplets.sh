@@ -22,7 +22,7 @@ running=$!
 trap 'echo "the time is nearly up"; kill -USR1 "$running"' USR1
 wait "$running"
 status=$?
-# A signal ends `wait`, but not the process: wait again.
+# A signal ends `wait`, but not the process.
 while kill -0 "$running" 2>/dev/null; do
   wait "$running"
   status=$?

@@ -65,7 +65,7 @@ FixKubist::FixKubist(LAMMPS *lmp, int narg, char **arg) :
 
 FixKubist::~FixKubist()
 {
-  // Collective: every rank has all fixes in the same order.
+  // Collective, because every rank has all fixes in the same order.
   if (open_) kubist_mpi_close(&run_, 3600.0);
 }
 

@@ -1,8 +1,8 @@
 /* fix ID group kubist N TABLE [keyword value ...]: writes the atoms of a group into a Kubist
  * table every N time steps, on each rank. README.md lists the keywords.
  *
- * This file is part of Kubist's adapter for LAMMPS, which includes LAMMPS' headers and is licensed
- * under the GNU General Public License, version 2 or later: see LICENSE beside it.
+ * This file is part of Kubist's adapter for LAMMPS, which includes LAMMPS' headers and is
+ * licensed under the GNU General Public License, version 2 or later: see LICENSE next to it.
  */
 
 #ifndef LMP_FIX_KUBIST_H

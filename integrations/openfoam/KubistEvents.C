@@ -145,7 +145,7 @@ Foam::KubistEvents<CloudType>::KubistEvents
 template<class CloudType>
 Foam::KubistEvents<CloudType>::~KubistEvents()
 {
-    // All ranks take part if a table is open, also those without events.
+    // With an open table all ranks take part, even without events.
     if (run_.use_count() == 1 && run_->isOpen())
     {
         const label last = this->owner().db().time().timeIndex();

@@ -39,7 +39,7 @@ export WM_OPTIONS=linux64GccDPInt32Opt WM_OSTYPE=POSIX WM_MPLIB=SYSTEMOPENMPI
 export FOAM_LIBBIN=/usr/lib FOAM_USER_LIBBIN=$folder/lib
 export PATH=$WM_DIR:$PATH
 mkdir -p "$FOAM_USER_LIBBIN" "$folder/bin"
-# The MPI that Debian's OpenFOAM is linked with, whichever `mpicc` is the default.
+# The MPI of Debian's OpenFOAM, whichever `mpicc` is the default.
 ln -sf "$(command -v mpicc.openmpi)" "$folder/bin/mpicc"
 export PATH=$folder/bin:$PATH
 if [ ! -x "$WM_PROJECT_DIR/platforms/tools/linux64Gcc/wmkdepend" ]; then

@@ -23,8 +23,7 @@ namespace
 
 const char* axes[] = {"x", "y", "z"};
 
-// The column names that `kubist ingest` gives files of the same cloud, so that both give the same
-// table.
+// The column name in a table of `kubist ingest` from files of the same cloud.
 Foam::word columnOf(const Foam::word& field)
 {
     return field == "origProc" ? "origProcId" : field;

@@ -134,7 +134,7 @@ int modeOf(const Foam::dictionary& dict)
 
 struct Foam::kubistRun::handles
 {
-    // With MPI, the table and the writer below belong to it.
+    // With MPI, it has the table and the writer below.
     KubistMpi mpi;
     bool parallel;
     KubistTable* table;
@@ -301,8 +301,8 @@ void Foam::kubistRun::open
     {
         kept.push_back(quoted(name));
     }
-    // A moving mesh may leave these bounds. They only shape the index; rows outside are stored
-    // too.
+    // A moving mesh may leave these bounds, which only shape the index; rows outside are also
+    // stored.
     const char* axes[] = {"x", "y", "z"};
     for (direction axis = 0; axis < 3; ++axis)
     {
@@ -328,8 +328,7 @@ void Foam::kubistRun::open
     queued.merge(dict_.subOrEmptyDict("budget"));
     const std::string writer = members(queued);
 
-    // Time steps begin with 1. The first step of a run from a checkpoint was already written
-    // there.
+    // Time steps begin with 1. A run from a checkpoint has its first step in the table already.
     const label after = time_.startTimeIndex() > 0 ? time_.startTimeIndex() : -1;
     handles_.reset(new handles());
     if (Pstream::parRun())

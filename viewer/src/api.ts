@@ -6,11 +6,9 @@ import type {
 } from "./generated/query";
 import { host } from "./host";
 
-/** The rows of a request: fields that all requests share. */
-/** The page gives both bounds of each range. */
+/** Fields that all requests share. The page gives both bounds of each range. */
 export type Region = Omit<CountRequest, "box"> & { box?: Record<string, Range> };
 
-/** The format of downloaded rows. */
 export type RecordFormat = NonNullable<QueryRequest["format"]>;
 
 export interface Column {
@@ -28,7 +26,7 @@ export interface Dimension {
 
 export interface TableInfo {
   name: string;
-  /** Distinguishes the table from another one that was made at its location. */
+  /** Distinguishes the table from a later one at its location. */
   id: string;
   version: string;
   rows: number;
@@ -36,18 +34,18 @@ export interface TableInfo {
   dimensions: Dimension[];
   identity: string[];
   lookup: string[];
-  /** How likely each row is in a sample: `uniform`, by a weight or by strata. */
+  /** How rows are sampled: `uniform`, by a weight or by strata. */
   sampling?: string;
   steps: number[];
-  /** Subsampled steps. The table contains their rows with priorities below `below`, out of `rows`. */
+  /** Subsampled steps: the table contains their rows with priorities below `below`, out of `rows`. */
   thinned_steps?: { step: number; below: number; rows: number }[];
   commits: number;
 }
 
-/** The layout of a table, which the server computes more slowly. */
+/** The layout of a table, which takes the server longer to compute. */
 export interface Layout {
   rows: number;
-  /** Approximate number of rows outside of the newest grid's domain. */
+  /** Approximate number of rows outside the newest grid's domain. */
   rows_outside: number;
   /** Rows in older grids that wait for the optimizer. */
   rows_to_move: number;
@@ -72,7 +70,6 @@ export interface Histograms {
   columns: Histogram[];
 }
 
-/** The server's error response. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -90,7 +87,6 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   throw new ApiError(response.status, body?.error?.code ?? "", body?.error?.message ?? response.statusText);
 }
 
-/** The body of any request. */
 type Asked = CountRequest | EstimateRequest | HistogramRequest | PointsRequest | QueryRequest;
 
 async function post(path: string, body: Asked, signal?: AbortSignal): Promise<Response> {
@@ -108,7 +104,7 @@ export async function layout(table: string, version: string): Promise<Layout> {
   return (await request(`${of(table)}/info?version=${encodeURIComponent(version)}`, {})).json();
 }
 
-/** Waits until the table's version differs from this one, or for the server's time limit. */
+/** Waits until the table has another version, or for the server's time limit. */
 export async function changes(table: string, version: string, signal: AbortSignal): Promise<TableInfo> {
   return (await request(`${of(table)}/changes?version=${encodeURIComponent(version)}`, { signal })).json();
 }
@@ -124,7 +120,7 @@ export async function histogram(
   return (await post(`${of(table)}/histogram`, body, signal)).json();
 }
 
-/** Everything that must be loaded before a table can be drawn. */
+/** The data to load before a table can be drawn. */
 export interface Opened {
   tables: string[];
   info: TableInfo;
@@ -138,7 +134,6 @@ export async function open(wanted: string): Promise<Opened> {
   const { tables } = await (await request("/v1/tables", {})).json();
   const names = tables.map((table: { name: string }) => table.name);
   const { name, version } = tables[Math.max(0, names.indexOf(wanted))];
-  // Both requests use the same version.
   const [about, found] = await Promise.all([info(name), histogram(name, { version }, FIRST_SAMPLE)]);
   return { tables: names, info: about, histograms: found.columns };
 }
@@ -161,7 +156,7 @@ export async function estimate(table: string, region: Region, aggregates: string
   return (await (await post(`${of(table)}/estimate`, body, signal)).json()).figures;
 }
 
-/** Rows of lowest priority as text; the first element has the column names. */
+/** Rows of lowest priority as text, after the column names. */
 export async function records(
   table: string,
   region: Region,
@@ -173,7 +168,7 @@ export async function records(
   return rowsOf(await (await post(`${of(table)}/query`, body, signal)).text());
 }
 
-/** Parses CSV. Quoted values may contain commas, line ends and doubled quotes. */
+/** Parses CSV; quoted values may contain commas, line ends and doubled quotes. */
 export function rowsOf(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
@@ -186,7 +181,6 @@ export function rowsOf(text: string): string[][] {
   return rows;
 }
 
-/** The URL of a download. */
 export function download(
   table: string,
   region: Region,

@@ -1,7 +1,4 @@
-/**
- * The user's actions. Each changes the state, then starts the requests and the drawing that follow. Also
- * creates the parts of the page.
- */
+/** The user's actions: each changes the state, then starts requests and drawing. Also creates the page's parts. */
 
 import * as api from "./api";
 import { capture } from "./capture";
@@ -25,12 +22,10 @@ import { State } from "./state";
 import { Trails } from "./trails";
 import { fromAddress, type ViewSpec } from "./view";
 
-/** Milliseconds between two requests for the layout of a changed table. */
+/** Milliseconds between requests for the layout of a changed table. */
 const LAYOUT_MS = 60_000;
 
-/** Callbacks of the page. */
 export interface Page {
-  /** Updates the panel's values. */
   redraw(): void;
   /** Creates the panel's controls again. */
   rebuild(): void;
@@ -52,7 +47,6 @@ export class App {
   readonly selecting: Selecting;
   readonly keeping: Keeping;
   readonly roi: RoiBox;
-  /** Number of tables opened so far. */
   private choices = 0;
 
   constructor(
@@ -94,11 +88,10 @@ export class App {
   }
 
   async start(): Promise<void> {
-    // src/first.ts has already requested it.
     await this.go(this.state.view.table, window.kubistFirst?.opened);
   }
 
-  /** Opens a table. Retries after a failure until another table is chosen. */
+  /** Opens a table, and retries after a failure until another table is chosen. */
   async go(table: string, opened?: ReturnType<typeof api.open>): Promise<void> {
     const choice = ++this.choices;
     for (; choice === this.choices; opened = undefined) {
@@ -132,7 +125,7 @@ export class App {
     requestAnimationFrame(() => setTimeout(() => state.rebuild()));
   }
 
-  /** Loads the layout of the table, and again some time after a change. */
+  /** Loads the layout of the table, again some time after a change. */
   private async followLayout(choice: number): Promise<void> {
     const { state } = this;
     for (let seen = ""; choice === this.choices; await pause(LAYOUT_MS)) {
@@ -155,7 +148,6 @@ export class App {
     this.trails.clear();
   }
 
-  /** The points on the screen were replaced. */
   private replaced(): void {
     this.drawing.showCurrent();
     this.page.otherPoints();
@@ -165,7 +157,6 @@ export class App {
 
   /* Actions */
 
-  /** Shows a saved view. */
   showView(number: number): void {
     const { kept, theme } = this.state.view;
     if (!kept[number]) return;
@@ -210,7 +201,6 @@ export class App {
     this.state.rebuild();
   }
 
-  /** Applies a new colormap, range or scale. */
   recolor(): void {
     this.drawing.applyColors();
     this.state.changed();
@@ -226,7 +216,6 @@ export class App {
     this.state.rebuild();
   }
 
-  /** Opens or closes the second view. */
   setSecond(second: Second | null): void {
     this.state.view.second = second;
     this.state.changed();
@@ -250,7 +239,7 @@ export class App {
     this.state.changed();
   }
 
-  /** Clicks measure a distance, or select rows again. */
+  /** Makes clicks measure a distance, or select rows again. */
   setMeasuring(isMeasuring: boolean): void {
     this.marking.isMeasuring = isMeasuring;
     this.state.view.measure = null;
@@ -262,7 +251,7 @@ export class App {
     return capture(this, this.figure);
   }
 
-  /** Saves the figure as a file with the table's name. */
+  /** Saves the figure under the table's name. */
   async savePicture(): Promise<void> {
     try {
       const link = document.createElement("a");
@@ -285,7 +274,7 @@ export class App {
   /** Sets how far back trails go. */
   setTail(tail: number): void {
     const { view } = this.state;
-    // Whole trails show the particles at one time; shorter ones continue as time changes.
+    // Whole trails show the particles of one time; shorter ones continue as time changes.
     const isOther = view.tail >= 1 !== tail >= 1;
     view.tail = tail;
     if (isOther) this.trails.updateLater();
@@ -310,7 +299,7 @@ export class App {
     if (this.state.view.axes.length === 3) this.scene.lookAlong(axis);
   }
 
-  /** Looks along the axis of this name, or else along the axis with this index. */
+  /** Looks along the axis of this name, or else along the axis with its index. */
   lookAlongNamed(name: "x" | "y" | "z"): void {
     const { axes } = this.state.view;
     const names = ["x", "y", "z"];

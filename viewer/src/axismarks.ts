@@ -7,7 +7,7 @@ import { marks } from "./steps";
 
 export const labelOf = (column: Column) => (column.unit ? `${column.name} [${column.unit}]` : column.name);
 
-/** About this many round values of a column in a range, with their texts. */
+/** About this many round values in a range, with their texts. */
 export function marksOf(column: Column, low: number, high: number, about: number): { at: number; text: string }[] {
   const unit = millisecondsOf(column.data_type);
   if (unit !== null) return dateTicks(low, high, about, unit);
@@ -20,7 +20,6 @@ export function marksOf(column: Column, low: number, high: number, about: number
   const few = size >= 1e6 || size < 1e-3 ? 3 : 4;
   const told = (at: number) => {
     if (digits <= few) return brief(at);
-    // All digits of a float64.
     if (digits > 15) return String(at).replace("e+", "e");
     return size < 1e15 && size >= 1e-3 ? String(Number(at.toPrecision(digits))) : powered(at, digits);
   };

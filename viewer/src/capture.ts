@@ -1,7 +1,4 @@
-/**
- * Renders the current picture as a figure of any size: the same points in the figure's colours, as PNG, SVG
- * or PDF.
- */
+/** Renders the picture as a figure of any size: the same points in the figure's colours, as PNG, SVG or PDF. */
 
 import type { Drawing } from "./drawing";
 import { FAMILY, Figure, FIGURE_INKS, type Content, type Ends, type FigureSpec } from "./figure";
@@ -38,7 +35,7 @@ function captionOf({ view, profile, shown, total }: State, seen: number): string
   return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail", profile?.thinned].filter(Boolean).join(", ");
 }
 
-/** The axis ranges of a flat view: those of its rows, or of the screen if the user has moved the camera. */
+/** The axis ranges of a flat view: its rows, or the screen if the user has moved the camera. */
 function endsOf({ scene, requests: { current } }: Subject): Ends | null {
   if (!scene.isFlat) return null;
   if (!scene.isPlaced && current) {
@@ -50,7 +47,6 @@ function endsOf({ scene, requests: { current } }: Subject): Ends | null {
   return { low, high };
 }
 
-/** The content of the figure's file. */
 export function capture(subject: Subject, spec: FigureSpec): Promise<Blob> {
   const { canvas, context } = newCanvas(spec.width, spec.height);
   const { shapes, background, caption } = taken(subject, spec, context);
@@ -97,7 +93,7 @@ function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingCon
   if (ends) scene.box.visible = false;
   try {
     const [picture, over] = scene.inSize(plot.width, plot.height, scale, ends, () => {
-      // The legend of a density is known once it is drawn in this size. A grid is visible behind the points.
+      // A density's legend is known once it is drawn in this size. A grid is visible behind the points.
       const drawn = spec.isClear || ends ? clear(subject, inks) : painted(subject);
       if (shown.dense) content.legend = drawing.legend();
       return [drawn, marksOver(subject, inks, spec.isClear ? null : inks.background, measuring)] as const;

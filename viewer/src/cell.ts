@@ -1,8 +1,8 @@
 /** A cell: the rows of a region of space in one window of priorities, and its drawing state. */
 
 /**
- * The fractions of coarser regions next to a region, indexed by half along each axis (bits) and by axis;
- * Infinity if the neighbour is not coarser. Empty: no neighbour is coarser.
+ * The fractions of coarser regions next to a region, indexed by half along each axis (bits) and by axis.
+ * Infinity if the neighbour is not coarser; empty if none is.
  */
 export type Beside = Float64Array;
 
@@ -13,7 +13,7 @@ export interface Cell {
   /** Its region of space, in the table's units. */
   low: number[];
   high: number[];
-  /** Cells at the border of the view are open: they also contain the rows beyond. */
+  /** At the border of the view, cells are open: they also contain the rows beyond. */
   openLow: boolean[];
   openHigh: boolean[];
   window: [number, number];
@@ -22,7 +22,7 @@ export interface Cell {
   /** In a random order that depends only on the cell. */
   positions: Float32Array;
   columns: Float32Array[];
-  /** The fraction up to which its region is drawn by it and its ancestors. */
+  /** The fraction up to which it and its ancestors draw its region. */
   end: number;
   /** Number of drawn rows: the first ones. */
   count: number;
@@ -30,7 +30,6 @@ export interface Cell {
   offset: number;
   /** Below this size on the screen, in pixels, its fraction may decrease. */
   least: number;
-  /** Its weights are outdated. */
   stale: boolean;
   /** The choice that last changed it or its neighbours. */
   changedAt: number;
@@ -43,14 +42,13 @@ export interface Cell {
   inView: boolean;
   /** Whether it was on the screen at the last choice. */
   onScreen: boolean;
-  /** The choice at which it came onto the screen. */
+  /** The choice that brought it onto the screen. */
   cameAt: number;
   pixels: number;
   /** The choice at which it was last on the screen. */
   seen: number;
 }
 
-/** A cell without rows. */
 export function newCell(
   parent: Cell | null,
   octant: number,

@@ -34,12 +34,10 @@ export class PointCloud {
   private closed = false;
   /** All cells of the last choice have arrived. */
   settled = false;
-  /** Rows received. */
   received = 0;
   choice: Choice | null = null;
   /** Whether parts of the view have different fractions. */
   weighted = false;
-  /** Its points are on the screen. */
   isShown = false;
 
   constructor(
@@ -91,7 +89,7 @@ export class PointCloud {
     return choice;
   }
 
-  /** The greatest spacing of points. It is constant while changes are small. */
+  /** The greatest spacing of points, constant while changes are small. */
   private spacing(): number {
     const found = this.weights.greatestSpacing(this.scene.frame);
     if (found < 1.25 * this.greatest && found > 0.8 * this.greatest) return this.greatest;
@@ -135,7 +133,7 @@ export class PointCloud {
     if (!this.closed) this.changed();
   }
 
-  /** The response to this query, if src/first.ts has already requested it. */
+  /** The response, if src/first.ts has already requested it. */
   private async prefetched(query: PointsRequest): Promise<WireFrame[] | null> {
     const ahead = await window.kubistFirst?.ahead.catch(() => null);
     window.kubistFirst = undefined;

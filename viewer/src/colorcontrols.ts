@@ -1,4 +1,4 @@
-/** The colour controls of the panel. Densities can also show rows per area. */
+/** The colour controls of the panel. */
 
 import type { App } from "./app";
 import type { Histogram } from "./api";
@@ -7,18 +7,16 @@ import { brief } from "./numbers";
 import { shadesOf } from "./shades";
 import { Brush, choice, el, row, section, tick } from "./widgets";
 
-/** The choice without a column. */
+/** Without a column, densities show rows per area. */
 const PER_AREA = "records per area";
 
 export class ColorControls {
   private root = el("section");
   private gradient: HTMLElement | null = null;
-  /** Whether the controls are for densities. */
   private isDense = false;
 
   constructor(private readonly app: App) {}
 
-  /** Creates the controls again. */
   rebuild(): HTMLElement {
     const { state } = this.app;
     this.isDense = state.shown.dense;
@@ -43,7 +41,6 @@ export class ColorControls {
     return (this.root = made);
   }
 
-  /** The choice of the colour column. */
   private column(): HTMLElement {
     const { app, isDense } = this;
     const { view, profile, shade } = app.state;

@@ -1,6 +1,6 @@
 /**
- * Colormaps by equidistant sRGB stops, the same as in `kubist plot` (matplotlib's viridis, magma, inferno,
- * plasma: CC0; cividis; Google's turbo: Apache-2.0; Moreland's coolwarm).
+ * Colormaps by equidistant sRGB stops, as in `kubist plot` (matplotlib's viridis, magma, inferno, plasma:
+ * CC0; cividis; Google's turbo: Apache-2.0; Moreland's coolwarm).
  */
 
 export const COLORMAPS: Record<string, number[]> = {
@@ -30,11 +30,11 @@ export const DIVERGING = ["coolwarm"];
 
 export type Rgb = [number, number, number];
 
-/** Smallest contrast ratio to the background, as defined by WCAG. */
+/** Smallest contrast ratio to the background, as WCAG defines it. */
 const CONTRAST = 2;
 /** On a light background a higher ratio is black for any hue. */
 const BLACK = 14;
-/** Number of categories with their own colour; more could not be distinguished. */
+/** Categories with their own colour; more could not be distinguished. */
 export const CATEGORIES = 24;
 
 const channels = (color: number): Rgb => [(color >> 16) & 255, (color >> 8) & 255, color & 255];
@@ -65,7 +65,7 @@ function visible(color: Rgb, background: Rgb): Rgb {
   return shown;
 }
 
-/** 256 colours of a map, without the ends that are too close to the background. */
+/** 256 colours of a map, without ends that are too close to the background. */
 export function ramp(name: string, background: Rgb): Uint8Array {
   const stops = COLORMAPS[name] ?? COLORMAPS.viridis;
   const most = luminance(background) > 0.18 ? BLACK : Infinity;
@@ -84,7 +84,7 @@ export function ramp(name: string, background: Rgb): Uint8Array {
   return colors;
 }
 
-/** 256 colours for densities: higher density has more contrast to the background. */
+/** 256 colours for densities; a higher density has more contrast to the background. */
 export function densityRamp(name: string, background: Rgb): Uint8Array {
   const colors = ramp(name, background);
   const away = (k: number) => contrast([colors[4 * k], colors[4 * k + 1], colors[4 * k + 2]], background);

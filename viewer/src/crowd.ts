@@ -4,7 +4,6 @@ import { Vector3 } from "three";
 import type { PointCloud } from "./cloud";
 import type { Scene } from "./scene";
 
-/** Sample size. */
 const SOME = 8000;
 /** Side of the counting squares in pixels. */
 const SIDE = 16;
@@ -13,9 +12,9 @@ const at = new Vector3();
 let counts = new Uint32Array(0);
 
 export interface Crowd {
-  /** Points per pixel around a point: the mean. */
+  /** Mean points per pixel around a point. */
   around: number;
-  /** Points per pixel: the median of the occupied squares. */
+  /** Median points per pixel of the occupied squares. */
   middle: number;
 }
 
@@ -40,7 +39,6 @@ export function crowdOf(scene: Scene, cloud: PointCloud): Crowd {
     skip -= cell.count;
   });
   if (seen === 0) return { around: 0, middle: 0 };
-  // Around each point, without itself.
   let others = 0;
   for (const count of counts) others += count * (count - 1);
   const taken = counts.subarray(0, wide * tall).filter((count) => count > 0).sort();

@@ -7,9 +7,8 @@ const [MINUTE, HOUR, DAY] = [60 * SECOND, 3600 * SECOND, 86400 * SECOND];
 const STEPS = [1, 10, 100, SECOND, 5 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE]
   .concat([HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY]);
 
-/** No timestamp type exceeds these milliseconds. */
+/** The largest timestamp in milliseconds. */
 const LAST = 9.3e21;
-/** Most marks. */
 const MOST = 50;
 
 /** Milliseconds per unit of a column of this type; null if it has no dates. */

@@ -1,6 +1,6 @@
 /**
  * Density rendering: adds up weights on a raster and maps the sums to shades. The graphics card adds if it
- * can blend floats. Otherwise, and with software rendering, the processor does.
+ * can blend floats; otherwise, and in software, the processor does.
  */
 
 import {
@@ -27,16 +27,16 @@ import { sumOf, toning, type Tone, type Toning } from "./tones";
 /** Target number of points per raster place; fewer would be noise. */
 const PER_PLACE = 6;
 const LARGEST_PLACE = 5;
-/** Size of the sampled part of the card's sums for choosing shades. */
+/** Size of the sample of the card's sums for choosing shades. */
 const LOOKED_AT = [256, 160];
 
 export class Density {
-  /** Whether the card adds up. Tests can override it. */
+  /** Whether the card adds up; tests can override it. */
   onCard: boolean;
   /** Width of a raster place in canvas pixels. */
   place = 1;
   toning: Toning = toning("log", new Float32Array(0), 4, 3);
-  /** Four sums per place, the last one of weights. On a card only sampled places. */
+  /** Four sums per place, the last one of weights; on a card only sampled places. */
   sums: Float32Array<ArrayBuffer> = new Float32Array(4);
   private readonly shades = new DataTexture(new Float32Array(256), 256, 1, RedFormat, FloatType);
   private readonly resolve;
@@ -65,7 +65,7 @@ export class Density {
     this.sheet.visible = false;
   }
 
-  /** Shows the density of a cloud instead of its points. `crowd`: points per occupied pixel. */
+  /** Shows the density of a cloud instead of its points; `crowd` is points per occupied pixel. */
   show(cloud: PointCloud, tone: Tone, coloring: Coloring, crowd: number): void {
     const { canvas } = this.scene;
     this.place = Math.min(LARGEST_PLACE, Math.max(1, Math.round(Math.sqrt(PER_PLACE / Math.max(crowd, 1e-9)))));

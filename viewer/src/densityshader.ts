@@ -25,7 +25,6 @@ vec4 at(ivec2 place) {
 }
 
 void main() {
-  // Bilinear interpolation between the four nearest places of the raster.
   vec2 where = gl_FragCoord.xy / screen * places - 0.5;
   ivec2 corner = ivec2(floor(where));
   vec2 on = where - vec2(corner);

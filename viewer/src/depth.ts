@@ -90,9 +90,7 @@ export class DepthShading {
     this.sheet.frustumCulled = false;
   }
 
-  /**
-   * Renders the scene with shading. `reach`: view distance of an orthographic camera, 0 with perspective.
-   */
+  /** Renders the scene with shading. `reach`: view distance of an orthographic camera, 0 with perspective. */
   render(scene: Scene, camera: PerspectiveCamera | OrthographicCamera, reach: number): void {
     const { renderer, samples } = this;
     const { width, height } = renderer.domElement;

@@ -1,7 +1,6 @@
 /**
- * Draws the state: points, box of interest and axes, in the theme's colours.
- *
- * A change of appearance (colours, a narrower filter) applies to the points on the screen without a request.
+ * Draws the state: points, box of interest and axes, in the theme's colours. A change of appearance
+ * (colours, a narrower filter) applies to the points on the screen without a request.
  */
 
 import { densityRamp, palette, ramp, type Rgb } from "./colormaps";
@@ -30,7 +29,6 @@ const CROWDED = 3;
 const SPARSE = 1.5;
 /** Larger values get the colours of the ends. */
 const FARTHEST = 1e38;
-/** Font of marks over the points. */
 const FAMILY = "ui-sans-serif, system-ui, sans-serif";
 /** Height of the page's text at the top, in pixels. */
 const HEAD = 46;
@@ -72,7 +70,6 @@ export class Drawing {
     return this.counted.points;
   }
 
-  /** Schedules one frame. */
   invalidate(): void {
     if (this.scheduled) return;
     this.scheduled = true;
@@ -120,7 +117,6 @@ export class Drawing {
     state.redraw();
   }
 
-  /** Replaces the shapes over the points. */
   private write(shapes: Shape[]): void {
     const { over, scene: { width, height } } = this;
     const ratio = devicePixelRatio || 1;
@@ -145,7 +141,7 @@ export class Drawing {
     const { current } = this.requests;
     if (!current?.choice) return;
     const wide = applySizes(view, profile!, scene, this.slot(view.sizeBy), view.sizeBy === null ? 0 : this.origin(view.sizeBy));
-    // With three axes, occlusion is wanted, so points stay.
+    // Three axes need occlusion, so points stay.
     const isOpen = view.mode === "auto" && view.axes.length === 2;
     const crowd = isOpen || view.mode === "density" ? crowdOf(scene, current) : { around: 0, middle: 0 };
     const overlap = (crowd.around * Math.PI * wide ** 2) / 4;
@@ -177,7 +173,6 @@ export class Drawing {
     };
   }
 
-  /** The legend of the picture. */
   legend(): Legend | null {
     const { state: { view, profile, shown, categories, shade }, scene } = this;
     const colors = this.colors();
@@ -190,12 +185,10 @@ export class Drawing {
     if (categories) return legendOfCategories(column, colors, categories);
     const range = this.state.colorRange;
     const { low, high } = profile!.histograms.get(view.color) ?? {};
-    // Without values there is no legend.
     if (low === undefined || high === undefined) return null;
     return legendOf(column, shown.dense ? `${shade} of ` : "", colors, range, view.log, [low, high]);
   }
 
-  /** Draws the points that replaced the previous ones. */
   showCurrent(): void {
     const { current } = this.requests;
     if (!current) return;
@@ -215,10 +208,7 @@ export class Drawing {
     this.roi.set(view.roi, view.axes);
   }
 
-  /**
-   * Fits the scene to the extremes of the loaded rows; with `anew` only of rows on the screen. Returns
-   * whether the cells suit the new frame badly.
-   */
+  /** Fits the scene to the loaded rows, with `anew` only those on the screen; true if the cells suit it badly. */
   refit(anew: boolean): boolean {
     const { current } = this.requests;
     const { view } = this.state;
@@ -249,14 +239,13 @@ export class Drawing {
     this.state.changed();
   }
 
-  /** Sets the theme's colours. */
   useInks(inks: Inks): void {
     this.inks = inks;
     this.scene.setColors(inks.background, inks.ink, inks.accent);
     this.applyColors();
   }
 
-  /** The 256 colours of the map on the current background. Called in each frame, so cached. */
+  /** The 256 colours of the map on the current background, cached for all frames. */
   colors(): Uint8Array {
     const { categories, shade, shown, view } = this.state;
     const isDensity = shown.dense && shade === "records";

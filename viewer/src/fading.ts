@@ -2,13 +2,13 @@
  * Transitions of point weights, over a quarter of a second.
  *
  * When a cell arrives, its points appear, and existing points of its region represent fewer rows each; when
- * it leaves, the reverse. During the transition each weight is a mean of the old and the new one; new points
- * start at 0. Both sets of weights represent all rows of the region, so their mean does too: nothing appears
- * or vanishes abruptly, and the total stays correct. A change during a transition starts from the current
- * weights.
+ * it leaves, the reverse. During the transition each weight is a mean of the old and the new one, and new
+ * points start at 0. Both sets of weights represent all rows of the region, so their mean does too: nothing
+ * appears or vanishes abruptly, and the total stays correct. A change during a transition starts from the
+ * current weights.
  *
- * Regions that the camera brings onto the screen get their weights at once. If all points have one constant
- * weight and no others arrive, nothing is done.
+ * Regions that the camera brings onto the screen get their weights at once. While all points have the same
+ * constant weight and none arrive, nothing is done.
  */
 
 import type { Cell } from "./cell";
@@ -45,7 +45,7 @@ export class Fading {
   reference = 1;
   private readonly inks = new Map<Cell, Ink>();
   private begun = -Infinity;
-  /** The fraction of all points if it is the same; 0 if each has its own weight. */
+  /** The common fraction of all points; 0 if each has its own weight. */
   private alike = 0;
   private referenceBefore = 1;
 
@@ -55,7 +55,6 @@ export class Fading {
     return this.share < 1;
   }
 
-  /** Whether points have individual weights. */
   get hasWeights(): boolean {
     return this.alike === 0;
   }
@@ -93,7 +92,7 @@ export class Fading {
     this.reference = this.referenceBefore + this.share * (target - this.referenceBefore);
   }
 
-  /** Whether the drawn points are unchanged, except for those that came onto the screen or left it. */
+  /** Whether drawn points are unchanged, except for those that came onto the screen or left it. */
   private isQuiet(cells: Iterable<Cell>): boolean {
     for (const cell of cells) if (cell.count !== this.inkOf(cell).rows && !this.by.comesOrGoes(cell)) return false;
     return true;
@@ -104,7 +103,7 @@ export class Fading {
     for (const ink of this.inks.values()) if (ink.isMoving) ink.rows = ink.count;
   }
 
-  /** All points have one weight; individual weights are dropped. */
+  /** All points have one weight, so individual weights are dropped. */
   private keep(cells: Iterable<Cell>, alike: number): void {
     this.alike = alike;
     for (const cell of cells) {

@@ -1,7 +1,4 @@
-/**
- * A figure for a paper: the picture at any size, with axes, scale bar, colours, title and caption, like
- * `kubist plot`.
- */
+/** A figure for a paper, like `kubist plot`: any size, with axes, scale bar, legend, title and caption. */
 
 import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";
@@ -18,7 +15,7 @@ export type Style = (typeof STYLES)[number];
 export const FORMS = ["png", "svg", "pdf"] as const;
 export type Form = (typeof FORMS)[number];
 
-/** `kubist plot` uses the widths of DejaVu Sans. Verdana is nearly as wide. */
+/** `kubist plot` uses the widths of DejaVu Sans; Verdana is nearly as wide. */
 export const FAMILY = "'DejaVu Sans', Verdana, Geneva, sans-serif";
 
 export interface FigureSpec {
@@ -27,7 +24,6 @@ export interface FigureSpec {
   title: string;
   style: Style;
   form: Form;
-  /** Transparent background. */
   isClear: boolean;
 }
 
@@ -43,14 +39,13 @@ export const FIGURE_INKS: Record<"paper" | "dark", FigureInks> = {
   dark: { ink: "#e4e7ec", faint: "#7a808a", background: "#111318", accent: "#f2a65a", grid: "#262a32" },
 };
 
-/** Axis ranges of a flat view. */
 export interface Ends {
   low: number[];
   high: number[];
 }
 
 export interface Content {
-  /** Two columns of a flat view, which has axes around it. */
+  /** Two columns of a flat view, with axes around it. */
   columns: Column[];
   /** Range of a flat view; null for a view of three columns. */
   ends: Ends | null;
@@ -60,12 +55,10 @@ export interface Content {
   caption: string;
 }
 
-/** Layout and drawing of a figure. */
 export class Figure {
   readonly layout: Layout;
   private readonly shapes: Shape[] = [];
 
-  /** `context` measures texts. */
   constructor(
     private readonly spec: FigureSpec,
     private readonly content: Content,
@@ -102,7 +95,7 @@ export class Figure {
     }
   }
 
-  /** All shapes: the points, the marks over them, and everything around. */
+  /** All shapes: the points, the marks over them, and the surroundings. */
   finish(image: HTMLCanvasElement, over: Shape[]): Shape[] {
     const { plot, scale } = this.layout;
     const { ends, legend } = this.content;
@@ -139,7 +132,6 @@ export class Figure {
       .map((mark) => ({ ...mark, place: plot.top + (1 - share(low, high, mark.at)) * plot.height }));
   }
 
-  /** The grid below the points. */
   private grid(ends: Ends): void {
     const { plot, scale } = this.layout;
     const { grid } = this.inks;

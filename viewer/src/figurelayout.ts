@@ -1,6 +1,6 @@
 /**
- * Layout of a figure, the same as crates/bindings/kubist-plot/src/layout.rs: lengths are for 1200 x 900
- * pixels and grow with the figure.
+ * Layout of a figure, as in crates/bindings/kubist-plot/src/layout.rs. Lengths are for 1200 x 900 pixels
+ * and grow with the figure.
  */
 
 const [WIDTH, HEIGHT] = [1200, 900];

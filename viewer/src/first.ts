@@ -1,7 +1,6 @@
 /**
  * Requests the table's description and the points of the first cell while the main script is still loading.
- *
- * It is a small separate script, so that it starts as early as possible.
+ * A small separate script starts earliest.
  */
 
 import { open, points, type Opened } from "./api";

@@ -7,7 +7,7 @@ import type { State } from "./state";
 import { SPEEDS } from "./view";
 import { el } from "./widgets";
 
-/** Milliseconds between two counts of the points on the screen, which are slow for many points. */
+/** Milliseconds between counts of the points on the screen, which are slow for many points. */
 const COUNTED_EVERY = 400;
 
 /** The drawn fraction of the rows in view; shorter on a narrow screen. */
@@ -21,13 +21,12 @@ function shareShown({ shown, view, total, profile }: State, points: number): (No
   const isAll = view.filters.length === 0 && !view.where && !view.time;
   const matching = isAll || total === null ? "" : ` · ${grouped(total)} match`;
   const how = shown.dense ? ", as densities" : view.even ? ", even detail" : shown.weighted ? ", points are weighted" : "";
-  // Samples of other tables prefer some rows, so the density of points is not that of the rows.
+  // Other samples prefer some rows, so the density of points is not that of the rows.
   const { sampling } = profile!.info;
   const by = least < 1 && sampling && sampling !== "uniform" ? `, sampled ${sampling}` : "";
   return [...share, how, by, matching];
 }
 
-/** The line below the points. */
 export class Foot {
   readonly root = el("footer", { className: "foot" });
   private readonly readout = el("span", { className: "readout", role: "status" });

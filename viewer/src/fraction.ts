@@ -1,9 +1,9 @@
 /**
  * The fraction that a point budget allows.
  *
- * A view consists of regions. Drawing a region of `records` rows at fraction p takes about records * p
- * points. Each region asks for a multiple of a common level, its importance. The solver finds the greatest
- * level at which all regions fit the budget.
+ * Drawing a region of `records` rows at fraction p takes about records * p points. Each region asks for a
+ * multiple of a common level, its importance. The solver finds the greatest level at which all regions of a
+ * view fit the budget.
  */
 
 /** Smaller relative changes of the level are ignored. */
@@ -58,7 +58,7 @@ export class Level {
     return low;
   }
 
-  /** Finds the level for this budget. It is constant while changes are small. */
+  /** Finds the level for this budget, constant while changes are small. */
   solve(budget: number): number {
     if (this.count === 0) return this.value;
     let all = 0;

@@ -72,7 +72,6 @@ export class FrameReader {
   }
 }
 
-/** Concatenates arrays. */
 export function joined(parts: Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const all = new Float32Array(parts.reduce((length, part) => length + part.length, 0));

@@ -1,8 +1,6 @@
 /**
- * The environment of the page: it sends requests and stores the view.
- *
- * In a browser tab these are the server and the tab's URL. In a notebook cell they are the kernel and the
- * notebook's connection (python/kubist/widget.js).
+ * The environment of the page, which sends requests and stores the view: in a browser tab the server and
+ * the tab's URL, in a notebook cell the kernel and the notebook's connection (python/kubist/widget.js).
  */
 
 import type { CountRequest } from "./generated/query";

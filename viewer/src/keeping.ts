@@ -36,7 +36,6 @@ export class Keeping {
     }, REST);
   }
 
-  /** Saves the current view. */
   keepView(): void {
     const { view } = this.state;
     if (view.kept.length >= MOST_KEPT) return;

@@ -1,4 +1,4 @@
-/** Follows the commits of a running simulation, also if the table is dropped and made again. */
+/** Follows the commits of a running simulation, also if the table is dropped and created again. */
 
 import * as api from "./api";
 import { pause } from "./pause";
@@ -15,7 +15,6 @@ export class Live {
     private readonly requests: Requests,
   ) {}
 
-  /** A table was opened: starts counting added rows. */
   begin(): void {
     this.state.added = this.state.lastAdded = 0;
     void this.follow();
@@ -38,7 +37,6 @@ export class Live {
         const info = isLost ? await api.info(table) : await api.changes(table, version, signal);
         if (signal.aborted) return;
         if (info.id !== id) {
-          // Another table, perhaps with other columns.
           location.reload();
           return;
         }

@@ -66,7 +66,6 @@ new ResizeObserver(() => {
   app.drawing.foot = foot.root.offsetHeight + 14;
   app.drawing.invalidate();
 }).observe(foot.root);
-// On a small screen the panel starts hidden.
 if (matchMedia("(max-width: 700px)").matches) document.body.classList.add("wide");
 
 /** Notes about the layout if it slows down a large part of the rows. */

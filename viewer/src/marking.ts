@@ -24,7 +24,7 @@ export class Marking {
   /** The lasso that is being drawn. */
   private drawn: number[][] | null = null;
 
-  /** `encircled` is called with a finished lasso. */
+  /** Calls `encircled` with a finished lasso. */
   constructor(
     private readonly stage: HTMLElement,
     private readonly state: State,
@@ -85,7 +85,6 @@ export class Marking {
     state.changed();
   }
 
-  /** The lines to draw. */
   marks(): Mark[] {
     const { view, profile } = this.state;
     const marks: Mark[] = [];

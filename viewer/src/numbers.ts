@@ -1,11 +1,10 @@
 /** Formats numbers for people. */
 
-// Created once, because toLocaleString is slow and texts are written in every frame.
+// Created once, because toLocaleString is slow and every frame writes texts.
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export const grouped = (value: number) => whole.format(Math.round(value)).replaceAll(",", "\u202f");
 
-/** A number with a noun. */
 export const counted = (value: number, thing: string) => `${grouped(value)} ${thing}${value === 1 ? "" : "s"}`;
 
 export const signed = (value: number) => `${value < 0 ? "−" : "+"}${grouped(Math.abs(value))}`;

@@ -1,6 +1,6 @@
 /**
  * Names and numbers along the axes, over the points. Each text has a background, so that it is readable on
- * points. A text that would overlap another one is left out.
+ * points; a text that would overlap another one is left out.
  */
 
 import { Vector3 } from "three";
@@ -12,7 +12,6 @@ import type { Legend } from "./legend";
 import type { Scene } from "./scene";
 import { colorOf, fontOf, type Align, type Place, type Shape } from "./shapes";
 
-/** The content of the overlay. */
 export interface Content {
   scene: Scene;
   /** The two or three columns with axes. */
@@ -38,7 +37,6 @@ const KNOWN = 500;
 /** Left, top, right, bottom. */
 type Box = [number, number, number, number];
 
-/** The texts over one picture. */
 export class Overlay {
   private readonly at = new Vector3();
   private readonly to = new Vector3();
@@ -49,7 +47,6 @@ export class Overlay {
   private foot = 0;
   private ground: string | null = null;
   private shapes: Shape[] = [];
-  /** The rectangles of this frame's texts. */
   private readonly taken: Box[] = [];
   private readonly widths = new Map<string, number>();
 
@@ -132,7 +129,6 @@ export class Overlay {
     this.put(title, left + wide, top - 14, "right", this.inks.ink);
     shapes.push({ kind: "ramp", rect: { left, top, width: wide, height: 9 }, colors, isUp: false });
     this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
-    // Arrows for values beyond the colours.
     const arrow = (end: number, by: number, share: number) =>
       shapes.push({ kind: "area", places: [[end, top], [end + by, top + 4.5], [end, top + 9]], color: colorOf(colors, share) });
     if (beyond[0]) arrow(left - 1, -6, 0);
@@ -144,9 +140,7 @@ export class Overlay {
     }
   }
 
-  /**
-   * Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond it.
-   */
+  /** Round numbers along the left and lower side of the rows, or of the picture if the rows extend beyond it. */
   private flat(scene: Scene, columns: Column[]): void {
     const { at, width, height } = this;
     const { frame } = scene;
@@ -185,7 +179,6 @@ export class Overlay {
     }
   }
 
-  /** Width of the widest text. */
   private widest(marks: { text: string }[]): number {
     return Math.max(0, ...marks.map(({ text }) => this.widthOf(text)));
   }
@@ -213,7 +206,6 @@ export class Overlay {
           const length = ends[0] && ends[1] ? Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) : 0;
           best = { away, signs: [a, b], length };
         }
-      // An axis along the line of sight is a point.
       if (best && best.length > 8) edges.push({ axis, signs: best.signs, length: best.length });
     }
     // Longer axes have priority if space is short.
@@ -244,7 +236,6 @@ export class Overlay {
     const beside = (where: [number, number], by: number) => [where[0] + off[0] * by, where[1] + off[1] * by] as const;
     if (name) {
       const label = labelOf(column);
-      // Outside of the numbers.
       const numbers = alignOf(1) === "center" ? 22 : this.widest(marksOf(column, frame.low[axis], frame.high[axis], length / 80)) + 12;
       const away = length < 60 ? 14 : 12 + numbers;
       if (this.put(label, ...beside(center, away), alignOf(1), this.inks.ink)) return;
@@ -256,7 +247,7 @@ export class Overlay {
       this.put(label, ...beside(center, -away), alignOf(-1), this.inks.ink);
       return;
     }
-    // A short edge has two numbers too: on the inner side or with a finer step if necessary.
+    // A short edge also has two numbers, if necessary on the inner side or with a finer step.
     const marks = [12, -12].flatMap((by) => [1, 2, 4].map((finer) => {
       const round = marksOf(column, frame.low[axis], frame.high[axis], finer * Math.max(length / 80, Math.min(2, length / 26)));
       const seen = round.map(({ at: value, text }) => ({ text, where: place(value) })).filter(({ where }) => where !== null);

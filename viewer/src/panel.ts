@@ -31,7 +31,6 @@ export class Panel {
     this.region = new RegionControls(app);
   }
 
-  /** Creates all controls again. */
   rebuild(): void {
     if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
@@ -54,7 +53,7 @@ export class Panel {
           const other = axes.indexOf(value);
           if (!value) next.length = 2;
           else next[k] = value;
-          // Choosing a column that another axis has swaps the two.
+          // Choosing a column of another axis swaps the two.
           if (value && other >= 0 && axes[k]) next[other] = axes[k];
           app.setAxes(next);
         }),
@@ -180,7 +179,6 @@ export class Panel {
     );
   }
 
-  /** The figure to save. */
   private picture(): HTMLElement {
     const { figure } = this.app;
     const title = el("input", { type: "text", ariaLabel: "title of the figure", value: figure.title, oninput: () => (figure.title = title.value.trim()) });
@@ -203,7 +201,6 @@ export class Panel {
     return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, form, save));
   }
 
-  /** Point sizes. */
   private sizes(): HTMLElement[] {
     const { app } = this;
     const { view, profile } = app.state;

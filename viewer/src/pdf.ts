@@ -1,6 +1,6 @@
 /**
- * A picture as PDF: one page with vector lines and text; the points are an image. Text uses Helvetica; text
- * with other characters becomes an image.
+ * A picture as PDF: one page with vector lines, an image of the points, and text in Helvetica. Text with
+ * other characters becomes an image.
  */
 
 import { codesOf, widthOf } from "./helvetica";

@@ -9,7 +9,6 @@ import type { ViewSpec } from "./view";
 const PACE = 160;
 const MOST_STEPS = 1024;
 
-/** Callbacks of the player. */
 export interface Actions {
   show(time: ViewSpec["time"]): void;
   stopped(): void;
@@ -46,7 +45,7 @@ export class Player {
     return time ? time.high - time.low : (high - low) / 50;
   }
 
-  /** Shows this slider position: the step with this index, or the range that starts there. */
+  /** Shows the step with this index, or the range that starts at this slider position. */
   show(at: number): void {
     const column = this.column!;
     const { steps } = this;
@@ -85,7 +84,7 @@ export class Player {
     this.step(1);
   }
 
-  /** The step is on the screen: schedules the next one. */
+  /** Schedules the next step once this one is on the screen. */
   continue(): void {
     if (!this.playing) return;
     const wait = Math.max(0, PACE / this.state.view.speed - (performance.now() - this.playedAt));

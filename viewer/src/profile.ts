@@ -22,7 +22,7 @@ export class TableProfile {
     return name !== null && this.histograms.has(name);
   }
 
-  /** A note about subsampled steps; empty if there are none. */
+  /** A note about subsampled steps, if there are any. */
   get thinned(): string {
     const { steps, thinned_steps: thinned = [] } = this.info;
     const rows = thinned.reduce((sum, step) => sum + step.rows, 0);
@@ -109,7 +109,7 @@ export class TableProfile {
     return axes.length === 3 && (b - a) * (c - b) * (c - a) < 0;
   }
 
-  /** Merges a later sample. Returns whether the range of a column has grown. */
+  /** Merges a later sample; returns whether the range of a column has grown. */
   widen(found: Histogram[]): boolean {
     let grown = false;
     for (const histogram of found) {

@@ -12,10 +12,10 @@ import type { Cell } from "./cell";
 /** Most columns returned with each point. */
 export const SLOTS = 8;
 
-/** Most filters; the other columns are colour, size and time. */
+/** Most filters; colour, size and time are the other columns. */
 export const FILTERS = SLOTS - 3;
 
-/** The content of a point cloud. A query adds the cells. */
+/** The content of a point cloud; a query adds the cells. */
 export interface PointsSpec {
   table: string;
   region: Region;
@@ -23,7 +23,7 @@ export interface PointsSpec {
   columns: PointsColumn[];
 }
 
-/** Fills in open settings of a view, and removes those that this table cannot show. */
+/** Fills in open settings of a view, and removes settings that this table cannot show. */
 export function complete(view: ViewSpec, profile: TableProfile): void {
   const possible = new Set(profile.axisColumns.map((column) => column.name));
   if (view.axes.length < 2 || !view.axes.every((axis) => possible.has(axis))) {

@@ -25,7 +25,6 @@ export function selectionOf(view: ViewSpec, profile: TableProfile): Region {
   return region;
 }
 
-/** Restricts the region to the box of interest and the lasso. */
 function within(region: Region, { roi, lasso, axes }: ViewSpec, profile: TableProfile): void {
   for (const box of [roi, lasso && around(lasso)]) {
     if (box) axes.forEach((axis, k) => narrow(region, profile, axis, box.low[k], box.high[k]));
@@ -33,7 +32,6 @@ function within(region: Region, { roi, lasso, axes }: ViewSpec, profile: TablePr
   if (lasso) region.where = [region.where && `(${region.where})`, conditionOf(lasso, axes)].filter(Boolean).join(" AND ");
 }
 
-/** Restricts the region to this range of a column. */
 export function narrow(region: Region, profile: TableProfile, column: string, low: number | null, high: number | null): void {
   if (low === null && high === null) return;
   const before = (region.box![column] ?? [null, null]) as [End, End];
@@ -42,7 +40,6 @@ export function narrow(region: Region, profile: TableProfile, column: string, lo
     region.box![column] = [low === null ? null : low > 0, high === null ? null : high >= 1];
     return;
   }
-  // Times are integers in their unit.
   const ends = kind === "time" ? [low && Math.ceil(low), high && Math.floor(high)] : [low, high];
   region.box![column] = [
     tighter(before[0] as number | null, ends[0], Math.max),

@@ -14,7 +14,6 @@ export class RegionControls {
 
   constructor(private readonly app: App) {}
 
-  /** Creates the controls again. */
   rebuild(): HTMLElement {
     const { app } = this;
     const { view } = app.state;

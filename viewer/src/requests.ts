@@ -2,7 +2,7 @@
  * The requests that follow from the state: points, counts, estimates and single rows.
  *
  * A change of the query (a column, a wider filter, a time, a new version of the table) starts a new point
- * cloud. It replaces the one on the screen once it has about as many points.
+ * cloud, which replaces the one on the screen once it has about as many points.
  */
 
 import * as api from "./api";
@@ -21,7 +21,6 @@ const PATIENCE_PLAYING = 150;
 const REST = 250;
 
 export class Requests {
-  /** The points on the screen. */
   current: PointCloud | null = null;
   /** The points that will replace them. */
   private next: PointCloud | null = null;
@@ -37,7 +36,6 @@ export class Requests {
     private readonly replaced: () => void,
   ) {}
 
-  /** Whether the points on the screen are about to be replaced. */
   get isLoading(): boolean {
     return this.next !== null;
   }
@@ -47,7 +45,6 @@ export class Requests {
     return this.current?.spec ?? null;
   }
 
-  /** Whether there is anything to draw. */
   get hasPoints(): boolean {
     return this.current !== null || this.next?.tree.root.state === "ready";
   }
@@ -58,7 +55,6 @@ export class Requests {
     this.next?.place();
   }
 
-  /** Removes all points. */
   clear(): void {
     this.current?.close();
     this.next?.close();
@@ -93,7 +89,6 @@ export class Requests {
   reloadLater(done: boolean): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.reload(), done ? 0 : REST);
-    // The picture is outdated from now on.
     this.state.shown.busy = true;
   }
 
@@ -103,7 +98,6 @@ export class Requests {
     const rejected = error instanceof api.ApiError && error.status < 500 && !isExpired(error);
     state.report(error);
     if (rejected) {
-      // The points on the screen stay.
       this.next?.close();
       this.next = null;
       state.changed();

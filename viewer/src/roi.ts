@@ -1,6 +1,4 @@
-/**
- * The box of interest: six handles on its sides, dragged along their axes. It stays inside the view's box.
- */
+/** The box of interest: six handles on its sides, dragged along their axes, inside the view's box. */
 
 import { Vector3 } from "three";
 import type { Scene } from "./scene";
@@ -95,7 +93,6 @@ export class RoiBox {
     this.changed(roi, done);
   }
 
-  /** Positions the box and its handles; called for each frame. */
   show(): void {
     const { scene, roi } = this;
     scene.roiBox.visible = roi !== null;

@@ -1,6 +1,6 @@
 /**
- * A uniform sample of the selected rows, as numbers of some columns, for the second view. It is loaded in
- * windows of priorities, so no count is needed first.
+ * A uniform sample of the selected rows, as numbers of some columns, for the second view. Loading it in
+ * windows of priorities needs no count first.
  */
 
 import { points, type Region } from "./api";
@@ -23,7 +23,6 @@ export interface Sample {
   values: Float64Array[];
 }
 
-/** The table and columns to sample. */
 export interface Asked {
   table: string;
   region: Region;
@@ -54,7 +53,6 @@ export async function draw(asked: Asked, profile: TableProfile, taken: (sample: 
     taken({ rows, fraction: to, values: [...position, ...columns].map((_, k) => together(parts.map((part) => part[k]))) });
     if (to >= 1 || rows >= ENOUGH * WANTED) return;
     from = to;
-    // Extrapolates to WANTED rows.
     to = Math.min(WIDER * to, rows > 0 ? (WANTED / rows) * to : 1);
     if (to > 0.6) to = 1;
   }

@@ -1,6 +1,4 @@
-/**
- * The points on the screen: one buffer and one draw call for each cell. Drawing a frame allocates nothing.
- */
+/** The points on the screen: one buffer and one draw call per cell. Drawing a frame allocates nothing. */
 
 import {
   BufferAttribute,
@@ -115,7 +113,6 @@ export class Scene extends Viewpoint {
     return points;
   }
 
-  /** Draws the chosen rows of a cell, and those that fade out. */
   show(points: Points, ink: Ink): void {
     const { geometry } = points;
     points.visible = ink.rows > 0;
@@ -142,9 +139,7 @@ export class Scene extends Viewpoint {
     else geometry.setAttribute(name, new BufferAttribute(values, 1));
   }
 
-  /**
-   * The fraction of a point with standard ink (0 if all are the same), and the progress of the transition.
-   */
+  /** The fraction of a point with standard ink (0 if all are the same), and the progress of the transition. */
   setReference(reference: number, share: number): void {
     const { material, isFlat } = this;
     material.uniforms.reference.value = reference;
@@ -158,10 +153,7 @@ export class Scene extends Viewpoint {
     material.depthTest = material.depthWrite = !material.transparent;
   }
 
-  /**
-   * Shows lines in the colours of the points. They have this number of columns, and times relative to
-   * `begin`.
-   */
+  /** Shows lines in the colours of the points, with this number of columns, and times relative to `begin`. */
   addTrails(geometry: BufferGeometry, columns: number, begin: number): LineSegments {
     this.trailMaterial.defines.USED = columns;
     this.trailMaterial.needsUpdate = true;
@@ -221,8 +213,8 @@ export class Scene extends Viewpoint {
   }
 
   /**
-   * Draws `width` x `height` pixels with `ratio` pixels per page pixel; in a flat view this range. Afterwards
-   * restores everything.
+   * Draws `width` x `height` pixels with `ratio` pixels per page pixel, of a flat view only this range.
+   * Afterwards restores everything.
    */
   inSize<Drawn>(width: number, height: number, ratio: number, ends: { low: number[]; high: number[] } | null, draw: () => Drawn): Drawn {
     const { renderer, camera, frame } = this;
@@ -248,7 +240,7 @@ export class Scene extends Viewpoint {
     }
   }
 
-  /** Updates everything that depends on the camera; called before cells are chosen. */
+  /** Updates everything that depends on the camera, before cells are chosen. */
   override updateCamera(): void {
     super.updateCamera();
     this.eye.update();

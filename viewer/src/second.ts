@@ -22,9 +22,7 @@ export function isPossible({ axes }: Second, profile: TableProfile): boolean {
   return axes.every((axis) => names.includes(axis));
 }
 
-/**
- * The columns that can be brushed. The vertical axis of a series shows means, which are not values of rows.
- */
+/** The columns that can be brushed. The vertical axis of a series shows means, which are not values of rows. */
 export const brushed = ({ kind, axes }: Second) => (kind === "scatter" ? axes : axes.slice(0, 1));
 
 /** The view without the ranges brushed on these columns, so that a brush does not hide the rest. */

@@ -40,7 +40,6 @@ export interface Bar {
   to: number;
 }
 
-/** The content of the plot. */
 export interface Content {
   kind: Kind;
   columns: Column[];
@@ -128,7 +127,7 @@ export function averaged(along: Float64Array, values: Float64Array, fraction: nu
   });
 }
 
-/** The content for a sample. `known` and `distinct`: range and distinct values of its columns. */
+/** The content for a sample, with the known range and distinct values of its columns. */
 export function contentOf({ kind, log }: Second, columns: Column[], sample: Sample, known: Ends[], distinct: (number[] | null)[]): Content {
   const [along, up] = sample.values;
   let x = endsOf(along, known[0]);
@@ -171,10 +170,7 @@ export class SecondPlot {
     this.context = canvas.getContext("2d")!;
   }
 
-  /**
-   * Draws the content and returns its plot area. `colorOf`: colour of a row, or of a value of the first
-   * column.
-   */
+  /** Draws the content and returns its plot area. `colorOf`: colour of a row, or of a value of the first column. */
   draw(content: Content, ranges: Range[], inks: Inks, colorOf: (row: number, value: number) => string): Plot {
     const { canvas, context } = this;
     const ratio = devicePixelRatio || 1;
@@ -220,7 +216,6 @@ export class SecondPlot {
       const place = acrossOf(plot, at);
       const half = context.measureText(text).width / 2;
       context.fillRect(place, top + height + 1, 1, 4);
-      // Labels do not overlap or leave the picture.
       if (place - half < end + 8 || place + half > this.canvas.clientWidth - 2) continue;
       end = place + half;
       context.fillText(text, place, top + height + 13);

@@ -1,6 +1,6 @@
 /**
- * The second view, below the points. It shows the selection of the first view, and brushing it narrows that
- * selection. It requests its rows again when the selection changes.
+ * The second view, below the points. It shows the selection of the first view and requests rows when that
+ * changes; brushing narrows the selection.
  */
 
 import type { App } from "./app";
@@ -42,7 +42,6 @@ export class SecondView {
     new ResizeObserver(() => this.redraw()).observe(canvas);
   }
 
-  /** Updates the request and the drawing. */
   redraw(): void {
     const { view, profile } = this.app.state;
     const second = profile ? view.second : null;
@@ -114,8 +113,7 @@ export class SecondView {
       if (signal.aborted) return;
       state.second.busy = false;
     } catch {
-      // The points are requested for the same region and report the error; this request is repeated after
-      // them.
+      // The request for points of this region reports the error; this request follows it again.
       if (!signal.aborted) this.asked = "";
     }
   }
@@ -125,7 +123,6 @@ export class SecondView {
     return second.kind === "scatter" ? ranges : [...ranges, [null, null]];
   }
 
-  /** Draws the content if it has changed. */
   private paint(second: Second): void {
     const { state } = this.app;
     const { view, shown } = state;
@@ -144,7 +141,7 @@ export class SecondView {
     this.caption.textContent = fraction >= 1 ? `all ${counted(rows, "record")} of the selection` : `a sample of ${grouped(rows)}: ${percent(fraction)} of the selection`;
   }
 
-  /** The colours of the first view, if they show a column that this view has. */
+  /** The colours of the first view, if they show a column of this view. */
   private coloring(second: Second, { accent, faint }: Inks): (row: number, value: number) => string {
     const { state, drawing } = this.app;
     const { color } = state.view;

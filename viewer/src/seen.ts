@@ -19,7 +19,6 @@ export function seenOf(scene: Scene, cloud: PointCloud): number {
   };
   const within = ({ low, high, openLow, openHigh, positions, count }: Cell) => {
     const axes = low.length;
-    // A cell at the border also contains the rows beyond.
     const ends = low.map((end, k) => [openLow[k] ? Math.min(end, least[k]) : end, openHigh[k] ? Math.max(high[k], most[k]) : high[k]]);
     let [any, all] = [0, 31];
     for (let corner = 0; corner < 1 << axes; corner++) {

@@ -11,7 +11,6 @@ import type { State } from "./state";
 import type { Trails } from "./trails";
 import type { Filter, ViewSpec } from "./view";
 
-/** The parts that follow a selection. */
 interface Parts {
   scene: Scene;
   requests: Requests;
@@ -42,7 +41,7 @@ export class Selecting {
     this.state.rebuild();
   }
 
-  /** A filter moved: updates the picture at once and the request once the filter is at rest. */
+  /** A filter moved: updates the picture at once, and the request once the filter is at rest. */
   filtered(done: boolean): void {
     this.parts.drawing.applyRanges();
     this.state.changed();
@@ -95,7 +94,6 @@ export class Selecting {
     this.setRoi(this.state.view.roi || !current ? null : middleBox(this.parts.scene, current.tree));
   }
 
-  /** A side of the box of interest is dragged or was released. */
   moved(roi: ViewSpec["roi"], done: boolean): void {
     const { view } = this.state;
     view.roi = roi;

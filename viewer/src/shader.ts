@@ -123,8 +123,8 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   ink *= faint;
 #ifndef SUM
   if (isFlat && sizeIn == 0 && sizeSlot < 0) {
-    // The number of pixels that a small disc covers depends on its position, which would make ink uneven. So small
-    // points are aligned to whole pixels, and their opacity is scaled to the right ink.
+    // Small points are aligned to whole pixels, because the pixels that a small disc covers depend on its
+    // position. Their opacity is scaled to the right ink.
     float usual = floor(wide + 0.5) <= 3.0 ? max(1.0, floor(wide + 0.5)) : wide;
     float pixels = gl_PointSize * gl_PointSize * covered(usual) / (wide * wide);
     float whole = 1.0;
@@ -280,7 +280,7 @@ export function makeMaterial(smooth: boolean) {
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 
-/** Filters and box do not hide parts of a trajectory; it may fade with age. */
+/** Filters and box do not hide parts of a trajectory, which may fade with age. */
 export function makeTrailMaterial({ uniforms }: PointMaterial) {
   const defines = { USED: 0, TRAIL: "" };
   return new RawShaderMaterial({
@@ -288,7 +288,7 @@ export function makeTrailMaterial({ uniforms }: PointMaterial) {
     defines,
     vertexShader: vertex,
     fragmentShader: trailFragment,
-    // The time where lines end, and the age at which they vanish; 0 for whole lines.
+    // Lines end at this time and vanish at this age; 0 for whole lines.
     uniforms: { ...uniforms, now: { value: 0 }, lasts: { value: 0 } },
     transparent: true,
   });
@@ -301,7 +301,7 @@ export function makeSumMaterial({ uniforms }: PointMaterial) {
     defines: { USED: 0, SUM: "" },
     vertexShader: vertex,
     fragmentShader: sumFragment,
-    // The weight of each point if all are the same; 0 if each has its own.
+    // The common weight of all points; 0 if each has its own.
     uniforms: { ...uniforms, alike: { value: 1 }, shade: { value: 0 } },
     transparent: true,
     blending: CustomBlending,

@@ -1,9 +1,6 @@
 /** The meaning of colours in a density picture. */
 
-/**
- * Rows per area; mean or maximum of a number column; mixture of category colours, or the most frequent
- * category.
- */
+/** Rows per area; mean or maximum of a number column; mixture of category colours, or the most frequent one. */
 export const SHADES = ["records", "mean", "maximum", "mixture", "dominant"] as const;
 export type Shade = (typeof SHADES)[number];
 

@@ -1,7 +1,4 @@
-/**
- * Lines, areas and texts of a picture: painted on a canvas, or written as SVG (src/svg.ts) or PDF
- * (src/pdf.ts).
- */
+/** Lines, areas and texts of a picture: painted on a canvas, or written as SVG (src/svg.ts) or PDF (src/pdf.ts). */
 
 import type { Rect } from "./figurelayout";
 
@@ -32,7 +29,6 @@ export type Shape =
   /** Shapes clipped to a rectangle, whose corner is their origin. */
   | { kind: "within"; rect: Rect; scale: number; shapes: Shape[] };
 
-/** A file to draw shapes on. */
 export interface Sheet {
   width: number;
   height: number;

@@ -28,7 +28,7 @@ function usualOf({ sizeIn, sizeBy }: ViewSpec, profile: TableProfile): number {
 
 /**
  * Sets the size uniforms; `slot` is the column of sizes. Returns the approximate width of a point in CSS
- * pixels; 0 where neighbours do not overlap.
+ * pixels, or 0 where neighbours do not overlap.
  */
 export function applySizes(view: ViewSpec, profile: TableProfile, scene: Scene, slot: number, origin: number): number {
   const { uniforms } = scene.material;

@@ -1,6 +1,6 @@
 /**
- * The state of the page: the view, the table's profile and facts about the displayed rows. It sends no
- * request and draws nothing; it notifies its observer of changes.
+ * The state of the page: the view, the table's profile and facts about the displayed rows. It notifies its
+ * observer of changes, but sends no request and draws nothing.
  */
 
 import { ApiError, type Figure, type Layout, type TableInfo } from "./api";
@@ -14,19 +14,14 @@ import { fromAddress, type ViewSpec } from "./view";
 /** Integers with up to this many values are categories. */
 const FEW = 12;
 
-/** Reactions to changes of the state. */
 export interface Observer {
-  /** Values in the panel have changed. */
   redraw(): void;
-  /** The controls of the panel have changed. */
   rebuild(): void;
-  /** The picture has changed. */
   invalidate(): void;
   /** The view has changed, and with it the page's URL. */
   viewChanged(): void;
 }
 
-/** Facts about the current picture. */
 export interface Shown {
   rows: number;
   /** The smallest and the largest fraction of the drawn cells. */
@@ -57,7 +52,6 @@ export class State {
   figures: Figure[] | null = null;
   /** Content and area of the second view, and whether more is loading. */
   second: { content: Content | null; plot: Plot | null; busy: boolean } = { content: null, plot: null, busy: false };
-  /** The error to show, if any. */
   message: string | null = null;
   /** Rows added since the table was opened, and by the last change. */
   added = 0;
@@ -70,7 +64,7 @@ export class State {
     this.view = fromAddress(address);
   }
 
-  /** Prepares for opening a table. Another table's view is dropped, except for the theme. */
+  /** Prepares for opening a table; another table's view is dropped, except for the theme. */
   reset(table: string): void {
     if (table !== this.view.table && this.view.table) this.view = { ...fromAddress(""), theme: this.view.theme };
     this.shown = nothing();
@@ -96,7 +90,7 @@ export class State {
     this.invalidate();
   }
 
-  /** Shows an error. An expired version is not shown: the next request uses a newer one. */
+  /** Shows an error, unless a version has expired: the next request uses a newer one. */
   report(error: unknown): void {
     const unreachable = error instanceof TypeError;
     const text = String((error as Error).message ?? error);

@@ -1,17 +1,15 @@
 /**
- * Round steps and equal parts of a range, for axis marks and bin edges, the same as
+ * Round steps and equal parts of a range, for axis marks and bin edges, as in
  * crates/core/kubist-types/src/steps.rs.
  *
- * All functions are total: for any two finite numbers, including subnormal ones and ranges whose length
- * overflows, they return finite ascending numbers in a bounded number of steps.
+ * For any two finite numbers, including subnormal ones and ranges whose length overflows, all functions
+ * return finite ascending numbers in a bounded number of steps.
  */
 
 const DIGITS = [1, 2, 5];
 /** Most multiples of a step to search. */
 const MOST_MULTIPLES = 1000;
-/**
- * Multiples within this distance of a range's ends, in steps, count as inside, because the ends are rounded.
- */
+/** Multiples within this distance of a range's ends, in steps, count as inside, because the ends are rounded. */
 const SLACK = 1e-9;
 /** A few roundings, in units of 2^-53 steps. */
 const OFF = 8;
@@ -131,6 +129,5 @@ export function equal(low: number, high: number, count: number): number[] {
   const isShort = Number.isFinite(distance * count);
   const edges = Array.from({ length: count + 1 }, (_, k) => (isShort ? low + (distance * k) / count : low * (1 - k / count) + high * (k / count)));
   [edges[0], edges[count]] = [low, high];
-  // Removes edges that rounding made equal.
   return edges.map((edge) => Math.min(high, Math.max(low, edge))).filter((edge, k, all) => k === 0 || edge > all[k - 1]);
 }

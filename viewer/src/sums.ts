@@ -1,5 +1,5 @@
 /**
- * Sums of weights by raster place on the processor: the same as src/shader.ts computes on a graphics card.
+ * Sums of weights by raster place on the processor, the same as src/shader.ts computes on a graphics card.
  * Each place has four numbers, the last one the row weight. The others are
  *
  * - mean: weights times the value's position in the colormap, and weights of rows with a value;
@@ -47,15 +47,13 @@ export function isHidden(cell: Cell, row: number, ranges: { x: number; y: number
   return false;
 }
 
-/**
- * Whether a point of a cell is between two corners of the scene. `placed` is the cell's scale and corner.
- */
+/** Whether a point of a cell is between two corners of the scene; `placed` is the cell's scale and corner. */
 function isWithin(placed: number[], x: number, y: number, z: number, low: Vector3, high: Vector3): boolean {
   const [a, b, c] = [placed[0] * x + placed[12], placed[5] * y + placed[13], placed[10] * z + placed[14]];
   return a >= low.x && a <= high.x && b >= low.y && b <= high.y && c >= low.z && c <= high.z;
 }
 
-/** Sums over the picture: `across` x `down` places, of which the last ones may extend beyond it. */
+/** Sums over `across` x `down` places; the last ones may extend beyond the picture. */
 export class Raster {
   private readonly dominant = new Dominant();
   private sums = new Float32Array(0) as Float32Array;
@@ -71,9 +69,7 @@ export class Raster {
     this.dominant.clear();
   }
 
-  /**
-   * Adds the drawn rows of a cell, with this weight or with their own at this progress of the transition.
-   */
+  /** Adds the drawn rows of a cell, with this weight or with their own at this progress of the transition. */
   add(scene: Scene, mesh: Points, cell: Cell, weight: number | null, ink: Ink, share: number, coloring: Coloring): void {
     const axes = cell.low.length;
     const { positions } = cell;

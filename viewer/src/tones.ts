@@ -1,7 +1,4 @@
-/**
- * Maps sums of weights to shades: linear, logarithmic, or so that each shade covers equally many places
- * (equalised).
- */
+/** Maps sums of weights to shades: linear, logarithmic, or so that all shades cover equally many places. */
 
 export const TONES = ["equalised", "log", "linear"] as const;
 export type Tone = (typeof TONES)[number];
@@ -35,7 +32,6 @@ export function toning(tone: Tone, sums: Float32Array, stride: number, offset: n
   if (tone === "equalised") {
     const counts = new Float64Array(STEPS);
     let all = 0;
-    // A sample of the places is enough.
     const step = stride * Math.ceil(sums.length / stride / PLACES);
     for (let at = offset; at < sums.length; at += step) {
       if (!(sums[at] > 0)) continue;

@@ -2,8 +2,8 @@
  * Trails: trajectories of some particles in the box of interest, or in view, as lines through a particle's
  * rows in order of time. They are whole, or end at the displayed time and fade with age.
  *
- * The particles of the rows of lowest priority are chosen. They are a uniform sample of bounded size that is
- * stable under small camera movements.
+ * The particles are those with the rows of lowest priority: a uniform sample of bounded size that is stable
+ * under small camera movements.
  */
 
 import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
@@ -19,7 +19,7 @@ import { isExpired, type State } from "./state";
 import { tailOf } from "./tail";
 
 const MOST_PATHS = 200;
-/** Rows among which particles in view are searched. */
+/** Rows to search for particles in view. */
 const SAMPLE = 4000;
 const MOST_RECORDS = 400_000;
 /** Milliseconds without change before trails are updated. */
@@ -65,7 +65,6 @@ export class Trails {
       this.clear();
       return;
     }
-    // The points are coloured by another column than the lines.
     if (this.lines && this.columns !== names(this.requests.spec)) this.clear();
     if (!this.player.playing) this.timer = window.setTimeout(() => void this.draw(), REST);
     else if (!this.lines && !this.busy) void this.draw();
@@ -123,7 +122,6 @@ export class Trails {
   private async choose(spec: PointsSpec, signal: AbortSignal): Promise<string[]> {
     const { scene } = this;
     const profile = this.state.profile!;
-    // Fading trails continue as time changes.
     const view = tailOf(this.state.view, profile) ? { ...this.state.view, time: null } : this.state.view;
     const region = { ...(view.roi ? selectionOf(view, profile) : regionOf(view, profile)), version: spec.region.version! };
     if (!view.roi) {
@@ -205,8 +203,8 @@ export class Trails {
 const names = (spec: PointsSpec | null) => JSON.stringify(spec && [spec.axes, spec.columns]);
 
 /**
- * Pairs of rows that are joined by a line: successive rows of one trajectory. Rows without a time are left
- * out, and rows of equal time are not joined.
+ * Pairs of successive rows of one trajectory, to be joined by a line. Rows without a time are left out, and
+ * rows of equal time are not joined.
  */
 export function segments(of: Float32Array, time: Float32Array): Uint32Array {
   const known = Uint32Array.from(of.keys()).filter((row) => !Number.isNaN(time[row]));

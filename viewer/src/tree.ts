@@ -11,11 +11,11 @@
  * A cell's rows are shuffled on arrival, so its first n rows are a uniform sample too, and a cell can be
  * drawn to any fraction within its window.
  *
- * Each part of the view asks for a fraction: the same everywhere, less at a distance (see Eye.nearness), or,
- * for even detail, enough that equal screen areas get equally many points. The point budget sets the level
- * (src/fraction.ts). Drawn points stay while they are in view and not much smaller than before, so panning
- * removes no visible point. If parts of the view have different fractions, each point has the weight of its
- * part (src/weights.ts).
+ * Each part of the view asks for a fraction: the same everywhere, less at a distance (see Eye.nearness),
+ * or, for even detail, enough that equal screen areas get equally many points. The point budget sets the
+ * level (src/fraction.ts). Drawn points stay while they are in view and not much smaller than before, so
+ * panning removes no visible point. If parts of the view have different fractions, each point has the
+ * weight of its part (src/weights.ts).
  */
 
 import { type Cell, newCell } from "./cell";
@@ -49,7 +49,6 @@ export interface Eye {
 }
 
 export interface Choice {
-  /** Cells to request, the most important first. */
   wanted: Cell[];
   /** Number of drawn rows. */
   rows: number;
@@ -71,7 +70,7 @@ export class Tree {
   private readonly changed: Cell[] = [];
   private readonly level = new Level();
   private even = false;
-  /** Approximate number of rows in view; far rows count by their apparent area. */
+  /** Approximate number of rows in view, with far rows weighted by their apparent area. */
   private records = 0;
   /** The smallest fraction in view, without nearness. */
   private coarsest = 1;
@@ -150,16 +149,15 @@ export class Tree {
     return newCell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
   }
 
-  /** The end of the window of a cell that will be requested and drawn to the fraction `want`. */
+  /** The end of the window of a cell to be requested and drawn to the fraction `want`. */
   private windowEnd({ window: [begin], parent, octant }: Cell, want: number): number {
     // Extrapolates from the rows seen so far to ROWS more.
     const most = begin * (1 + ROWS / (parent!.below[octant] + 1));
     const end = Math.min(most, Math.max(want, WIDER * begin));
-    // A small remainder is included instead of a further cell.
     return end > 0.6 ? 1 : end;
   }
 
-  /** Chooses the cells to draw and to fetch. Allocates nothing while no new cell is needed. */
+  /** Chooses the cells to draw and to fetch; allocates nothing while no new cell is needed. */
   choose(eye: Eye, budget: number, even = false): Choice {
     const { choice, root, level } = this;
     this.choices++;
@@ -182,18 +180,17 @@ export class Tree {
       if (cell.drawn && !cell.inView) this.hide(cell);
       cell.drawn = cell.inView;
     }
-    // If many cells changed, all drawn ones are close to a change.
     const all = this.changed.length > MANY;
     for (const cell of all ? [root] : this.changed) this.spread(cell);
     this.changed.length = 0;
     if (choice.fraction[1] === 0) choice.fraction[1] = choice.fraction[0];
     choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
-    // The coarsest first, then the largest on the screen.
+    // The coarsest first, then the largest.
     if (choice.wanted.length > 1) choice.wanted.sort((a, b) => a.window[0] - b.window[0] || b.pixels - a.pixels);
     return choice;
   }
 
-  /** Forgets the drawn points: the next choice starts from scratch. */
+  /** Forgets the drawn points, so the next choice starts from scratch. */
   release(): void {
     this.level.reset();
     for (const cell of this.cells) cell.least = Infinity;
@@ -239,7 +236,6 @@ export class Tree {
   /** The fraction that a cell asks for, as a multiple of the level. */
   private importance(cell: Cell, eye: Eye): number {
     const detail = eye.nearness(cell) * eye.interest(cell);
-    // Equally many points on equal areas.
     return this.even ? (detail * cell.pixels * cell.pixels) / Math.max(1, this.recordsOf(cell)) : detail;
   }
 

@@ -63,7 +63,6 @@ export interface ViewSpec {
   tone: Tone;
   /** The meaning of density colours. */
   shade: Shade;
-  /** The second view. */
   second: Second | null;
   theme: "dark" | "light" | "auto";
   live: boolean;

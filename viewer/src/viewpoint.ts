@@ -59,7 +59,6 @@ export class Viewpoint {
     this.home(camera);
   }
 
-  /** Creates a camera and its controls. */
   private setUp(): void {
     this.controls.dispose();
     this.camera = this.isOrthographic ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
@@ -77,7 +76,7 @@ export class Viewpoint {
     }
   }
 
-  /** Looks along an axis without perspective, and from the other side on a repeated call. */
+  /** Looks along an axis without perspective; on a repeated call from the other side. */
   lookAlong(axis: number): void {
     const { frame, controls } = this;
     const [right, up] = [axis === 0 ? 2 : 0, axis === 1 ? 2 : 1];
@@ -133,10 +132,7 @@ export class Viewpoint {
     this.isHoming = false;
   }
 
-  /**
-   * A position that shows the whole box: the first axis horizontal, the second one up, from slightly to the
-   * side and above.
-   */
+  /** A position that shows the whole box: first axis horizontal, second one up, slightly from side and above. */
   private viewOfAll(): Vector3 {
     const { frame } = this;
     const sides = [0, 1, 2].map((axis) => frame.half(axis));

@@ -1,12 +1,10 @@
 /**
- * The number of rows that a point represents: 1/fraction of its region.
+ * The number of rows that a point represents: 1/fraction of its region. If finer cells are drawn below a
+ * cell, its points are in several regions, which are found by walking down the drawn cells.
  *
- * A cell's points are in several regions if finer cells are drawn below it. Each point's region is found by
- * walking down the drawn cells.
- *
- * Next to a coarser region, within half of its own width, a finer region blends into the coarser one's
- * fraction: its points below that fraction grow to the coarser weight, the others fade. Weights at each
- * position still represent all rows, so that neither density nor grain has a visible step at borders.
+ * Next to a coarser region, within half of its own width, a finer region blends into the coarser fraction:
+ * its points below that fraction grow to the coarser weight, the others fade. Weights at each position
+ * still represent all rows, so neither density nor grain has a visible step at borders.
  *
  * Weights are computed again only where a region or its neighbour has changed (Tree.spread).
  */
@@ -71,7 +69,7 @@ function isAcross(part: Box, half: number, axis: number, box: Box): boolean {
 }
 
 /**
- * The distance of neighbours in a region in scene units, and its number of points, assuming that points lie
+ * The distance of neighbours in a region in scene units, and its number of points, assuming that points are
  * on a surface (Schütz, Potree, 2016).
  */
 function spacingOf(at: Cell, part: Cell, frame: Frame): { spacing: number; points: number } {

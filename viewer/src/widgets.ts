@@ -26,7 +26,6 @@ export function choice<Option extends string>(
   value: Option,
   changed: (value: Option) => void,
 ) {
-  // It has no other values.
   const select = el("select", { ariaLabel: label, onchange: () => changed(select.value as Option) });
   for (const option of options) select.append(el("option", { value: option, textContent: option || "none" }));
   select.value = value;
@@ -44,7 +43,6 @@ export function section(title: string, ...children: (Node | string | null)[]): H
   return el("section", { ariaLabel: title }, el("h2", {}, title, side), ...(side ? rest : children));
 }
 
-/** A row of controls with a name. */
 export function row(name: string, ...children: Node[]): HTMLElement {
   return el("div", { className: "row" }, el("span", { className: "name", textContent: name }), ...children);
 }
@@ -69,10 +67,7 @@ export interface BrushOptions {
   changed(low: number | null, high: number | null, done: boolean): void;
 }
 
-/**
- * A histogram with a range: drag an end, the range, or a new one; a double click removes it. The bounds can
- * also be typed.
- */
+/** A histogram with a range, which can be dragged or typed, and which a double click removes. */
 export class Brush {
   readonly root: HTMLElement;
   private readonly canvas = el("canvas", { className: "histogram", tabIndex: 0 });

@@ -1,6 +1,6 @@
 // Compares the picture of the page with the expected rows, pixel by pixel.
 
-/** Number of rows within the picture, number of lit ones, and number of lit pixels without a row nearby. */
+/** Number of rows within the picture, lit rows, and lit pixels without a row nearby. */
 export function compare(page, records) {
   return page.evaluate((records) => {
     const app = window.kubist;
@@ -15,7 +15,6 @@ export function compare(page, records) {
       const off = Math.abs(data[4 * k] - night[0]) + Math.abs(data[4 * k + 1] - night[1]) + Math.abs(data[4 * k + 2] - night[2]);
       lit[k] = off > 24 ? 1 : 0;
     }
-    // The same camera, computed here.
     const { projectionMatrix: p, matrixWorldInverse: v } = app.scene.camera;
     const times = (m, [x, y, z, w]) => [0, 1, 2, 3].map((r) => m.elements[r] * x + m.elements[r + 4] * y + m.elements[r + 8] * z + m.elements[r + 12] * w);
     const near = new Uint8Array(width * height);

@@ -1,6 +1,6 @@
 /**
- * The screen represents all rows: the ink of a part of the picture, points times weights, is proportional to
- * the number of its rows, at every stage of refinement.
+ * The screen represents all rows: the ink of a part of the picture, points times weights, is proportional
+ * to its number of rows, at every stage of refinement.
  */
 
 import assert from "node:assert/strict";
@@ -34,10 +34,9 @@ function world(of: () => number[]): Record[] {
   return Array.from({ length: COUNT }, () => ({ at: of().map(Math.fround), priority: draw() }));
 }
 
-/** Visible sums by block. */
 class Blocks {
   readonly sums = new Float64Array(BLOCKS * BLOCKS);
-  /** Sums of squared weights: the variance of a sum. */
+  /** Sums of squared weights are the variance of a sum. */
   readonly squares = new Float64Array(BLOCKS * BLOCKS);
 
   constructor(private readonly eye: Window) {}
@@ -130,10 +129,7 @@ function strip({ low, high }: Part, axis: number, share: number): { low: number[
   return { low: low.map((end, k) => (k === axis ? ends[0] : end)), high: high.map((end, k) => (k === axis ? ends[1] : end)) };
 }
 
-/**
- * Ink against rows in strips on both sides of borders, in standard deviations: the mean square is about 1 if
- * only chance acts.
- */
+/** Ink against rows on both sides of borders, in standard deviations; by chance, the mean square is about 1. */
 function steps(tree: Tree, records: Record[]): number {
   const drawn = drawnOf(tree);
   let [sum, count] = [0, 0];
@@ -153,10 +149,7 @@ function steps(tree: Tree, records: Record[]): number {
   return count > 0 ? sum / count : 1;
 }
 
-/**
- * The difference of grain (ink of a standard point) across borders in powers of two, with and without
- * blending.
- */
+/** The difference of grain (ink of a standard point) across borders in powers of two, with and without blending. */
 function grains(tree: Tree): { blended: number; plain: number; borders: number } {
   const drawn = drawnOf(tree);
   const parts = partsOf(tree.root);
@@ -286,7 +279,6 @@ test("even detail draws crowded and empty parts alike", () => {
   settle(tree, server, eye, 60_000, () => {}, true);
   const alike = correlation(inkOf(tree, eye, false).sums, truth.sums);
   assert(alike < 0.98, `points alike: ${alike}`);
-  // Without it there is one fraction again.
   settle(tree, server, eye, 60_000);
   const { fraction } = tree.choose(eye, 60_000);
   assert(fraction[1] <= 1.02 * fraction[0], `${fraction}`);

@@ -1,5 +1,5 @@
-// Serves the page from viewer/dist and everything else from another server, so that the page can be tested
-// without rebuilding the server.
+// Serves the page from viewer/dist and the rest from another server, to test the page without rebuilding
+// the server.
 
 import { createServer, request } from "node:http";
 import { existsSync, readFileSync } from "node:fs";
@@ -7,9 +7,7 @@ import { join } from "node:path";
 
 const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
 
-/**
- * Serves the page in `directory` in front of the server at `url`; returns its URL and a function to stop it.
- */
+/** Serves the page in `directory` in front of the server at `url`; returns its URL and a function to stop it. */
 export async function fromDisk(directory, url, port) {
   const upstream = new URL(url);
   const server = createServer((asked, answer) => {

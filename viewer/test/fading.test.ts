@@ -1,7 +1,4 @@
-/**
- * Point weights change without jumps, and the sum of ink stays correct meanwhile: while cells arrive, leave
- * and the view moves.
- */
+/** Point weights change without jumps and the sum of ink stays correct while cells and the view change. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -52,7 +49,7 @@ function shown({ eye, tree, fading, numbers }: View): Map<number, Point> {
   return found;
 }
 
-/** Pans and zooms frame by frame while cells arrive. `each` is called for every frame. */
+/** Pans and zooms frame by frame while cells arrive, and calls `each` for every frame. */
 function travel(view: View, each: (now: number) => void): void {
   const { eye, tree, fading } = view;
   const server = new Server(records);
@@ -88,7 +85,7 @@ for (const isEven of [true, false]) {
         const inView = records.reduce((sum, { at }) => sum + Number(isSeen(eye, at)), 0);
         assert(Math.abs(ink - inView) < 4 * Math.sqrt(squares), `${ink} of ${inView} records`);
       }
-      // Ink is weight times the fraction of a standard point. Each change is proportional to the elapsed
+      // Ink is weight times the fraction of a standard point; each change is proportional to the elapsed
       // time.
       const most = Math.max(...[...tree.cells].filter((cell) => cell.drawn).map((cell) => 1 / cell.end));
       const least = (2 * FRAME) / FADE;

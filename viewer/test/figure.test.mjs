@@ -111,7 +111,6 @@ describe("a figure", { skip }, () => {
       assert(same > 0.95, `${same}`);
       assert.equal(ours.corner, 255);
     }
-    // The page is unchanged.
     const { rows } = await settled(page);
     assert.equal(rows, 2400);
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
@@ -135,7 +134,7 @@ describe("a figure", { skip }, () => {
     const ours = await read(page, await saved(page, { width: 1200, height: 900, title: "A <ring>", style: "paper", form: "svg" }));
     const theirs = await read(page, readFileSync(file));
     assert.deepEqual([ours.name, ours.faults, ours.title, ours.images, ours.gradients], ["svg", 0, "A <ring>", 1, 1]);
-    // The captions have different wording, and the command has space for more colour values.
+    // The captions differ in wording, and the command has space for more colour values.
     const besides = ({ texts, desc }) => texts.filter(([text]) => !desc.includes(text));
     const onAxes = (svg) => besides(svg).filter(([, , , anchor]) => anchor !== "start").map(([text]) => text).sort();
     assert.deepEqual(onAxes(ours), onAxes(theirs));
@@ -165,13 +164,11 @@ describe("a figure", { skip }, () => {
         let off = 0, words = 0;
         for (let k = 0; k < a.length; k += 4) {
           if (Math.abs(a[k] - b[k]) + Math.abs(a[k + 1] - b[k + 1]) + Math.abs(a[k + 2] - b[k + 2]) > 120) off++;
-          // Text at the left, where no points are.
           if ((k / 4) % width < 0.18 * width && b[k] > 120) words++;
         }
         return { off: off / (width * height), words };
       }, [`data:image/svg+xml;base64,${svg.toString("base64")}`, `data:image/png;base64,${png.toString("base64")}`]);
       t.diagnostic(`${view}: ${(100 * off).toFixed(2)} % of the pixels differ`);
-      // Edges of letters and lines.
       assert(off < 0.01, `${view}: ${off}`);
       if (!view.includes("x,y,z")) assert(words > 30, `${view}: ${words}`);
       const { texts } = await read(page, svg);
@@ -293,7 +290,6 @@ describe("a figure", { skip }, () => {
     const page = await visit(browser, server.url, "axes=x,y,z&color=speed");
     assert.equal((await directions(page)).parallel, false);
     await page.locator(".stage canvas").first().focus();
-    // Which axis points right, and which up.
     for (const [key, right, up, hidden] of [["x", 2, 1, 0], ["y", 0, 2, 1], ["z", 0, 1, 2]]) {
       const signs = [];
       for (let turn = 0; turn < 2; turn++) {
@@ -303,7 +299,6 @@ describe("a figure", { skip }, () => {
         assert(parallel);
         assert(Math.hypot(...ways[hidden]) < 1, `${key} is along the line of sight: ${ways}`);
         assert(Math.abs(ways[right][1]) < 1 && Math.abs(ways[up][0]) < 1, `${key}: ${ways}`);
-        // Equal lengths appear equal.
         const { low, high } = await page.evaluate(() => window.kubist.scene.frame);
         const scales = [right, up].map((axis) => Math.hypot(...ways[axis]) / (high[axis] - low[axis]));
         assert(Math.abs(scales[0] / scales[1] - 1) < 1e-3, `${scales}`);

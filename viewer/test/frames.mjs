@@ -1,9 +1,9 @@
 // Measures frame times of the page without a graphics card, compared with an older page: node
 // viewer/test/frames.mjs, TABLE=path, OLD=revision or folder of a page, ROUNDS=n, FRAMES=n, BUDGET=points.
 //
-// Both pages are open in one browser and use one server. They draw in turn, some frames each, so that other
-// load affects both; the ratio is the median of all rounds. The script time of a frame is printed too,
-// because a graphics card does not reduce it.
+// Both pages are open in one browser and use one server. They draw in turn, so that other load affects
+// both; the ratio is the median of all rounds. The script time of a frame is printed too, because a
+// graphics card does not reduce it.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +45,6 @@ async function opened(browser, url, view, nearer) {
   await rested();
   await page.evaluate((nearer) => {
     const { scene, drawing, requests } = window.kubist;
-    // Towards the rows.
     const { root } = requests.current.tree;
     const axes = root.low.length;
     const sorted = root.low.map((low, k) => Array.from({ length: root.rows }, (_, row) => root.positions[axes * row + k]).sort((a, b) => a - b)[root.rows >> 1] + low);
@@ -142,7 +141,6 @@ try {
     for (const page of pages) await timed(page, frames, how);
     const [took, script] = [[[], []], [[], []]];
     for (let round = 0; round < rounds; round++) {
-      // The order alternates.
       for (const which of round % 2 ? [1, 0] : [0, 1]) {
         const found = await timed(pages[which], frames, how);
         took[which].push(found.frame);

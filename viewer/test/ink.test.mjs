@@ -1,12 +1,11 @@
 // The ink on the screen is proportional to the number of rows: pixels against fields of known density, as
 // points and as densities, on the processor and the graphics card, during loading and afterwards.
 //
-// The picture shows a sample, so chance lowers the correlation of ink and rows when there are few points,
-// even with correct weights. The effect of chance is known: a row that is drawn with probability 1/w and
-// weight w adds w (w - 1) to the variance of a block's ink. This variance is subtracted before the comparison
-// (correction for attenuation; Spearman 1904). The result is the correlation of the *expected* ink with the
-// density. It is at least 0.99 for all budgets and at all times, and without correction for many points. Ink
-// that ignores weights fails both tests.
+// The picture shows a sample, so with few points chance lowers the correlation of ink and rows. This effect
+// is known: a row that is drawn with probability 1/w and weight w adds w (w - 1) to the variance of a
+// block's ink. The test subtracts this variance (correction for attenuation; Spearman 1904), which gives
+// the correlation of the *expected* ink with the density. It is at least 0.99 for all budgets and at all
+// times, and without correction for many points. Ink that ignores weights fails both tests.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -64,10 +63,7 @@ function correlation(a, b) {
   return ab / Math.sqrt(aa * bb);
 }
 
-/**
- * The correlation of a block's expected ink with the truth. `drawn`: the weights drawn there; `chance`: their
- * sampling variance.
- */
+/** The correlation of a block's expected ink with the truth, from the weights drawn there and their variance. */
 function expected(ink, truth, drawn, chance) {
   const sum = (values) => values.reduce((sum, value) => sum + value, 0);
   const unit = sum(ink) / sum(drawn);
@@ -131,8 +127,8 @@ describe("the ink", { skip }, () => {
   });
 
   /**
-   * Ink in blocks of the picture inside the field, the corners of the field, and the drawn points with their
-   * weights. A density's ink is the legend's value of its grey.
+   * Ink in blocks of the picture inside the field, the corners of the field, and the drawn points with
+   * their weights. A density's ink is the legend's value of its grey.
    */
   const inked = (page) =>
     page.evaluate((block) => {
@@ -146,7 +142,6 @@ describe("the ink", { skip }, () => {
         }
       }
       const { tree, choice, fading } = requests.current;
-      // Position of each drawn point, and the number of rows it represents.
       const points = [];
       for (const cell of tree.cells) {
         for (let row = 0; row < fading.inkOf(cell).rows; row++) {
@@ -157,8 +152,8 @@ describe("the ink", { skip }, () => {
     }, BLOCK);
 
   /**
-   * At borders between fractions: the ink in a strip on each side, an eighth of the finer part wide, and the
-   * variance of its weights. `alike`: all points have the same weight.
+   * At borders between fractions: the ink in a strip on each side, an eighth of the finer part wide, and
+   * the variance of its weights. `alike`: all points have the same weight.
    */
   const bordering = (page, alike) =>
     page.evaluate(([alike, least]) => {
@@ -292,7 +287,8 @@ describe("the ink", { skip }, () => {
               await page.evaluate((card) => (window.kubist.drawing.density.onCard = card), card);
               const { blocks: all, points, rows, fraction } = await inked(page);
               const share = fraction[0];
-              // Where points cover the background, more of them give no more ink; densities are shown there.
+              // Where points cover the background, more of them give no more ink; densities are shown
+              // there.
               const isCovered = (count) => mode === "points" && count * share * POINT > 0.4 * BLOCK ** 2;
               const inAll = counted(records[name], all);
               const blocks = all.filter((_, k) => !isCovered(inAll[k]));
@@ -329,7 +325,6 @@ describe("the ink", { skip }, () => {
 
   for (const [name, mode] of [["uniform", "points"], ["uniform", "density"], ["gradient", "density"]]) {
     test(`no step shows where cells of different fraction meet: ${mode} of ${name}`, async (t) => {
-      // A box asks for ten times the fraction of its surroundings.
       for (const box of ["0.58..0.9,0.55..0.94", "0.55..0.91,0.08..0.43"]) {
         const page = await opened(`table=${name}&mode=${mode}&size=1.2&limit=40000&roi=${box}`);
         await page.first();
@@ -365,7 +360,7 @@ describe("the ink", { skip }, () => {
     const ink = blocks.map(({ ink }) => ink);
     const truth = counted(records.clusters, blocks);
     assert(correlation(ink, truth) < 0.97);
-    // Not chance: here each point counts once.
+    // Not chance, because here each point counts once.
     const drawn = counted(points.map(([x, y]) => [x, y, 1]), blocks);
     const chance = counted(points.map(([x, y, weight]) => [x, y, 1 - 1 / weight]), blocks);
     const mean = expected(ink, truth, drawn, chance);

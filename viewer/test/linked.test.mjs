@@ -107,7 +107,6 @@ describe("the second view", { skip }, () => {
     const left = records.filter(({ diameter }) => diameter >= filter.low && diameter <= filter.high).length;
     assert.equal(total, left);
     assert(left > 0 && left < records.length);
-    // The brushed range stays among the other values.
     const { content } = await second(page);
     assert.equal(content.sample.rows, before.sample.rows);
     // It is a filter like others: in the panel, and removed by a double click.
@@ -144,7 +143,6 @@ describe("the second view", { skip }, () => {
     const [a, b] = ["x", "diameter"].map((name) => view.filters.find(({ column }) => column === name));
     assert(Math.abs(a.low - along(x, 0.2)) < 0.02 * (x.high - x.low), JSON.stringify(a));
     assert.equal(total, records.filter((of) => of.x >= a.low && of.x <= a.high && of.diameter >= b.low && of.diameter <= b.high).length);
-    // The dots have the colours of the first view.
     const values = content.sample.values[2];
     assert(values && new Set(Object.values(values)).size > 100);
     await close(page);

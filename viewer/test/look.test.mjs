@@ -44,7 +44,6 @@ describe("the first look", { skip }, () => {
     const sheet = Array.from({ length: 3600 }, (_, k) => `${k},${(k % 60) + 0.5},${Math.floor(k / 60) + 0.5}`);
     writeFileSync(join(directory, "sheet.csv"), `id,x,y\n${sheet.join("\n")}\n`);
     run("ingest", made("sheet"), join(directory, "sheet.csv"), "--dimensions", "x,y", "--identity", "id");
-    // Map coordinates.
     const survey = Array.from({ length: 500 }, (_, k) => `${k},${636000 + ((k * 37) % 1100)},${848900 + ((k * 101) % 600)},${400 + ((k * 7) % 110)}`);
     writeFileSync(join(directory, "survey.csv"), `id,x,y,z\n${survey.join("\n")}\n`);
     run("ingest", made("survey"), join(directory, "survey.csv"), "--dimensions", "x,y,z", "--identity", "id");
@@ -92,7 +91,7 @@ describe("the first look", { skip }, () => {
 
   test("the picture says that steps were thinned as they were written", async () => {
     const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
-    // A table description of a simulation with a row budget.
+    // The description of a simulation with a row budget.
     await page.route("**/v1/tables/airway", async (route) => {
       const answer = await route.fetch();
       const told = { ...(await answer.json()), steps: [1, 2, 3], thinned_steps: [{ step: 2, below: 0.25, rows: 3000 }, { step: 3, below: 0.05, rows: 1000 }] };
@@ -156,7 +155,6 @@ describe("the first look", { skip }, () => {
       await page.goto(`${server.url}#table=airway&axes=${axes}&limit=40000&mode=points&theme=dark`);
       await settled(page);
       if (axes === "x,y") {
-        // So near that numbers overlap points.
         await page.mouse.move(195, 400);
         await page.mouse.wheel(0, -2000);
         await page.waitForFunction(() => window.kubist.scene.isPlaced);
@@ -297,7 +295,7 @@ describe("the first look", { skip }, () => {
     assert.equal(new Set(colors).size, 12, "each kind has its colour");
     const hint = await page.getByLabel("where").getAttribute("placeholder");
     assert.match(hint, /^where: level > /);
-    // Days along the time axis, which is as wide as the picture; also if the URL names these axes.
+    // Days along the time axis, which is as wide as the picture, also if the URL names these axes.
     for (const axes of [["time", "level"], ["level", "time"]]) {
       await page.goto("about:blank");
       await page.addInitScript(rememberTexts);
@@ -352,7 +350,6 @@ describe("the first look", { skip }, () => {
       await card.waitFor({ state: "visible" });
     };
     await show();
-    // All digits of an integer that no float can represent.
     assert.match(await card.innerText(), /id\s+922\d{16}\b/);
     await page.keyboard.press("Escape");
     await card.waitFor({ state: "hidden" });
@@ -592,7 +589,6 @@ describe("the first look", { skip }, () => {
     const { readout, player, head, toggle, side } = boxes;
     for (const { left, right } of [readout, player, head, toggle]) assert(left >= 0 && right <= 390, JSON.stringify(boxes));
     assert(readout.height < 26 && head.height < 34, "one line each");
-    // The longest texts are complete.
     for (const mode of ["points", "density"]) {
       await page.evaluate((mode) => {
         window.kubist.state.view.mode = mode;
@@ -602,7 +598,6 @@ describe("the first look", { skip }, () => {
       const [shown, whole] = await page.evaluate(() => [document.querySelector(".readout").clientWidth, document.querySelector(".readout").scrollWidth]);
       assert(whole <= shown, `${whole} pixels of text in ${shown}`);
     }
-    // The head line shows as many parts as fit, at least the first.
     await page.evaluate(() => {
       const { state } = window.kubist;
       [state.added, state.lastAdded] = [123_456, 1_234];

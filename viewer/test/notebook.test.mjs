@@ -1,7 +1,5 @@
-// The widget in JupyterLab in a real browser: `make test-widget`.
-//
-// PYTHON is an interpreter with kubist[widget] and jupyterlab. With PAGE=folder the page comes from that
-// folder.
+// The widget in JupyterLab in a real browser: `make test-widget`. PYTHON is an interpreter with
+// kubist[widget] and jupyterlab. With PAGE=folder the page comes from that folder.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -96,7 +94,6 @@ describe("the widget in JupyterLab", { skip }, () => {
     await page.goto(`${address}/lab/tree/look.ipynb?reset`);
     const first = page.locator(".jp-Notebook .jp-CodeCell").first();
     await first.locator(".jp-InputArea-editor").click({ timeout: LONGEST });
-    // A starting kernel would miss it.
     await page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").waitFor({ timeout: LONGEST });
     await page.keyboard.press("Shift+Enter");
     const element = await page.locator("iframe[title=Kubist]").elementHandle({ timeout: LONGEST });
@@ -128,7 +125,6 @@ describe("the widget in JupyterLab", { skip }, () => {
     const { inRoi } = await status("status.inRoi !== null");
     // docs/gallery shows it.
     if (process.env.PICTURE) await page.screenshot({ path: process.env.PICTURE });
-    // The stored view follows once the view is at rest.
     await inside.waitForFunction(() => window.kubistHost.address().includes("roi="));
     await page.locator(".jp-Notebook .jp-CodeCell").nth(1).locator(".jp-InputArea-editor").click();
     await page.keyboard.press("Shift+Enter");

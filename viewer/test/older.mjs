@@ -20,10 +20,7 @@ function built(revision, directory) {
   return join(to, "viewer/dist");
 }
 
-/**
- * Serves the older page (OLD=revision or folder of a page) in front of the server at this URL, built in this
- * directory.
- */
+/** Serves the older page (OLD=revision or folder of a page) in front of the server at this URL. */
 export function serveOlder(url, directory) {
   const old = process.env.OLD ?? BEFORE;
   return fromDisk(existsSync(join(old, "app.js")) ? resolve(old) : built(old, directory), url, 0);

@@ -66,7 +66,6 @@ describe("the page", { skip }, () => {
   test("points come soon, and drawing them is cheap", async (t) => {
     const page = await open("limit=260000");
     const { firstPoints, rows } = await status(page);
-    // One draw call per cell, plus the box.
     const { calls, drawnCells } = await status(page);
     assert(calls <= drawnCells.length + 3, `${calls} calls for ${drawnCells.length} cells`);
     const took = await page.evaluate(async () => {
@@ -132,7 +131,6 @@ describe("the page", { skip }, () => {
     }
     await page.mouse.up({ button: "right" });
     assert(compared > 50);
-    // Received rows equal stored rows: nothing was sent twice.
     await settled(page);
     const [received, held] = await page.evaluate(() => {
       const { current } = window.kubist.requests;
@@ -158,7 +156,6 @@ describe("the page", { skip }, () => {
     const [filter] = view.filters;
     assert(filter.low > 0 && filter.high > filter.low);
     assert.equal(total, await count({ box: { diameter: [filter.low, filter.high] } }));
-    // A click on ✕ removes the filter.
     await page.getByLabel("remove the filter diameter").click();
     await settled(page, (status) => status.total === all);
     await close(page);
@@ -204,7 +201,6 @@ describe("the page", { skip }, () => {
     const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, sample: 1 })).json()).figures[0].value;
     // The goal is 1 %, and 95 % intervals may miss, but not by much.
     assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
-    // The page draws them with its next frame.
     await page.waitForFunction(() => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""));
     const tall = await page.evaluate(() => [...document.querySelectorAll(".figures td:last-child")].map((cell) => cell.getClientRects()[0].height));
     assert(tall.length > 0 && tall.every((height) => height < 26), `a figure is one line: ${tall}`);
@@ -377,7 +373,6 @@ describe("the page", { skip }, () => {
     await page.mouse.wheel(0, -400);
     await page.waitForFunction(() => location.hash.includes("map=magma") && location.hash.includes("camera="));
     await settled(page);
-    // The URL follows once the camera is at rest.
     await page.waitForFunction(() => {
       const { state: { view }, scene } = window.kubist;
       return scene.where().every((value, k) => value === view.camera[k]);
@@ -486,7 +481,7 @@ describe("the page", { skip }, () => {
     const records = whole.trim().split("\n").slice(1).map((line) => line.split(",").map(Number));
     assert.equal(inBox.trails.paths, pids.length);
     assert.equal(inBox.trails.records, records.length, "also records outside of the box, and deposited ones");
-    // Line by line: from each row to the next one in time of the same particle.
+    // From each row to the next one in time of the same particle.
     const expected = [];
     for (const pid of new Set(records.map((record) => record[0]))) {
       const path = records.filter((record) => record[0] === pid);
@@ -521,7 +516,6 @@ describe("the page", { skip }, () => {
         const { frames } = drawing;
         drawing.invalidate();
         while (drawing.frames === frames) await new Promise(requestAnimationFrame);
-        // Only the lines.
         requests.current.group.visible = scene.box.visible = false;
         scene.render();
         const { data, width, height } = window.valuesOf(scene.canvas);
@@ -563,7 +557,6 @@ describe("the page", { skip }, () => {
     const some = await looked();
     assert(some.lit > 100 && some.stray === 0, JSON.stringify(some));
     assert(some.old < 0.6 * some.young, JSON.stringify(some));
-    // The same lines continue as time changes.
     await page.evaluate(() => window.kubist.setTime({ column: "time", low: 0.5, high: 0.5 }));
     const later = await settled(page, (status) => trailing(status) && status.view.time.low === 0.5);
     assert.equal(later.trails.paths, trails.paths);
@@ -633,7 +626,6 @@ describe("the page", { skip }, () => {
     run("drop", again, "--yes");
     await page.waitForFunction(() => window.kubist.status().message);
     run("copy", table, again);
-    // The page loads again.
     await page.waitForFunction((old) => ![undefined, old].includes(window.kubist?.status().version), before.version);
     const after = await settled(page, (status) => !status.message);
     assert.equal(after.total, Number(run("query", again, "--count")));

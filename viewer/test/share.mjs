@@ -1,8 +1,8 @@
 // Measures the processor time of the page per frame at 2 million points and 60 frames per second: node
 // viewer/test/share.mjs, POINTS=n, ROUNDS=n, FRAMES=n, PAGE=folder of another page.
 //
-// Drawing commands are discarded. Times are CPU times of the page's thread, so other programs do not count:
-// of the script alone, and of the whole thread (style, layout, overlay texts).
+// Drawing commands are discarded. The CPU times are for the script alone and for the page's whole thread
+// (style, layout, overlay texts), so other programs do not count.
 
 import { createWriteStream, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,6 @@
 // Measures the time to the first points and the frame times, compared with an older page: TABLE=path,
-// TIMES=n, OLD=revision or folder of a page.
-//
-// The pages are opened in turn, so that other load affects both; ratios are medians of all pairs.
+// TIMES=n, OLD=revision or folder of a page. The pages open in turn, so that other load affects both;
+// ratios are medians of all pairs.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -51,9 +50,7 @@ const middle = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
 const pages = { before: older.url, now: server.url };
 const [sent, soon] = [0, 1].map(() => ({ before: [], now: [] }));
-// The first pair fills caches.
 for (let k = 0; k <= times; k++) {
-  // The order alternates.
   for (const which of k % 2 ? ["before", "now"] : ["now", "before"]) {
     const page = await open(pages[which]);
     const [given, drawn] = await page.evaluate(() => [window.kubist.status().firstPoints, window.drawn]);
@@ -85,7 +82,6 @@ const frames = await page.evaluate(async () => {
     await new Promise(requestAnimationFrame);
     if (app.drawing.frames > frame) drawn.push(performance.now());
   }
-  // Until the card has drawn the last one.
   const gl = app.scene.renderer.getContext();
   gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
   return [(performance.now() - begin) / 60, drawn.map((at, k) => at - (drawn[k - 1] ?? begin))];

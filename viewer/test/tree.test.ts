@@ -201,12 +201,10 @@ test("shades tell the sums that they stand for, in every tone", () => {
       assert(shades[k] === shades[k - 1] || Math.abs(back / sum - 1) < 0.05, `${tone}: ${back} for ${sum}`);
     }
   }
-  // Each shade covers equally many places.
   const { shades, low, high } = toning("equalised", sums, 4, 3);
   const of = (sum: number) => shades[Math.round(((Math.log(sum) - low) / (high - low)) * 255)];
   const seen = Array.from({ length: 5000 }, (_, k) => sums[4 * k + 3]).filter((sum) => sum > 0).map(of);
   assert(Math.abs(seen.filter((shade) => shade < 0.5).length / seen.length - 0.5) < 0.03);
-  // No sums, or equal sums everywhere.
   toning("log", new Float32Array(8), 4, 3);
   assert(toning("log", Float32Array.of(0, 0, 0, 7), 4, 3).shades[255] === 1);
 });

@@ -48,10 +48,7 @@ export async function newPage(browser, options) {
   return page;
 }
 
-/**
- * Opens this URL with this view and waits until it is fully loaded. Few points, so that software rendering is
- * fast.
- */
+/** Opens this URL with this view and waits until it is loaded; with few points, software rendering is fast. */
 export async function visit(browser, url, view = "", options = {}) {
   const page = await newPage(browser, { viewport: { width: 1280, height: 800 }, ...options });
   await page.goto(`${url}#theme=dark${/\blimit=/.test(view) ? "" : "&limit=40000"}&${view}`);
@@ -59,10 +56,10 @@ export async function visit(browser, url, view = "", options = {}) {
   return page;
 }
 
-/** The page's state once nothing more is to come, and `what` is so. */
+/** The page's state once nothing more is to come and `what` holds. */
 export async function settled(page, what = (status) => status.rows > 0) {
   for (const begin = Date.now(); ; ) {
-    // All of it may be some megabytes: to ask for it again and again would keep the page from drawing.
+    // All of it may be some megabytes, and frequent requests would keep the page from drawing.
     const isReady = await page.evaluate(() => {
       const status = window.kubist?.status();
       return Boolean(status) && !status.busy && !status.message && status.total !== null;

@@ -1,5 +1,5 @@
-// Handling of download links in the widget: files from responses, messages from errors. Runs without a
-// browser, with fakes of the few browser objects that it uses.
+// Download links in the widget: files from responses, messages from errors. Runs with fakes of the few
+// browser objects that it uses.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

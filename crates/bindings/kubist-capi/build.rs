@@ -1,5 +1,4 @@
-//! Sets the library's soname, whose number is that of the ABI. Symbols of static libraries inside it stay
-//! hidden.
+//! Sets the library's soname with the number of the ABI, and hides symbols of static libraries inside it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,7 +1,7 @@
 """The storage interface of PyCOMPSs over `kubist.hecuba`.
 
-Objects with an identity (``getID()`` is not None) travel to workers by it, and `getByID` opens them
-there. Writes are committed when a task ends, so that the next task sees them.
+Workers open objects with an identity (``getID()`` is not None) through `getByID`. Writes are
+committed when a task ends, so that the next task sees them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def finishWorker() -> None:
 
 
 def initWorkerPostFork() -> None:
-    """Called by each process of a worker at its start: handles of the parent are not used."""
+    """Called by each process of a worker at its start, which does not use handles of the parent."""
 
 
 def finishWorkerPostFork() -> None:
@@ -59,7 +59,7 @@ def finishWorkerPostFork() -> None:
 
 
 class TaskContext:
-    """Surrounds a task; its writes are committed at the end, if it does not fail."""
+    """Surrounds a task, and commits its writes at the end if it does not fail."""
 
     def __init__(
         self, logger: Any, values: Any, config_file_path: str | None = None

@@ -1,6 +1,6 @@
-"""The module names of Hecuba over `kubist.hecuba`, for Hecuba's own tests.
+"""Hecuba's module names over `kubist.hecuba`, for Hecuba's own tests.
 
-Its tests use ``filter`` as a builtin, private names of objects, and a few statements of CQL.
+These use ``filter`` as a builtin, private names of objects, and a few statements of CQL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Config = type(config)
 
 
 class StorageNumpy:
-    """Arrays are values of a dictionary here, so there is no object that writes its elements."""
+    """Here arrays are values of a dictionary, so no object writes their elements."""
 
     def __init__(self, *_: object) -> None:
         raise NotImplementedError("StorageNumpy")

@@ -1,4 +1,4 @@
-"""The statements of CQL that Hecuba's tests use to look behind a dictionary."""
+"""The statements of CQL with which Hecuba's tests inspect a dictionary."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@
 !   call kubist_end_step(writer)
 !   call kubist_close(writer)
 !
-! Every routine has stat= and errmsg=, as Fortran statements do. Without stat= an error is written to
-! the error unit and stops the program (error stop); with it the program continues. Values are copied
-! before a call returns; the compiler copies array sections that are not contiguous. Character arguments
-! need no trailing null.
+! Every routine has stat= and errmsg=, as Fortran statements do. Without stat= an error is written
+! to the error unit and stops the program (error stop). Values are copied before a call returns;
+! the compiler copies array sections that are not contiguous. Character arguments need no trailing
+! null.
 module kubist
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64, error_unit
@@ -34,7 +34,7 @@ module kubist
     type_u8 = 5, type_bool = 6
   integer(c_int32_t), parameter :: abi_version = 1
 
-  ! Longer than any simulation: a wait without a limit.
+  ! A wait without a limit, longer than any simulation.
   real(c_double), parameter :: forever = 1.0e18_c_double
 
   type :: kubist_table
@@ -185,7 +185,7 @@ module kubist
 
 contains
 
-  ! Returns the status if the caller has stat=, otherwise stops the program.
+  ! Returns the status through stat=, or without it stops the program on an error.
   subroutine kubist_settle(status, stat, errmsg)
     integer(c_int32_t), intent(in) :: status
     integer, intent(out), optional :: stat
@@ -225,7 +225,6 @@ contains
     ended(len_trim(text) + 1) = c_null_char
   end function
 
-  ! Optional options of a call.
   pure function maybe_to_c(text) result(ended)
     character(*), intent(in), optional :: text
     character(kind=c_char), allocatable :: ended(:)

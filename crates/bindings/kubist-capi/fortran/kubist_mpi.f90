@@ -6,10 +6,10 @@
 !   call kubist_end_step(run%writer)
 !   call kubist_mpi_close(run)
 !
-! Opening and closing are collective, for communicators of mpi_f08 and for integers. Calls between them
-! are not, except kubist_mpi_end_step: with a budget all ranks end a step with it instead of
-! kubist_end_step. kubist_mpi.h describes the modes. With KUBIST_MPI_DEDICATED one rank of each node
-! only commits, and run%solvers has the others:
+! Opening and closing are collective, for communicators of mpi_f08 and for integers. Calls between
+! them are not, except kubist_mpi_end_step, with which all ranks end a step that has a budget.
+! kubist_mpi.h describes the modes. With KUBIST_MPI_DEDICATED one rank of each node only commits,
+! and run%solvers has the others:
 !
 !   if (run%solvers /= MPI_COMM_NULL) call compute(run%solvers, run%writer)
 !   call kubist_mpi_close(run)                   ! a dedicated rank returns when all have closed
@@ -26,8 +26,8 @@ module kubist_mpi
   integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2, &
     KUBIST_MPI_DEDICATED = 3
 
-  ! State that MPI_Finalize releases if the run was not closed: the leader, or this rank's lane in the
-  ! ring.
+  ! The leader, or this rank's lane in the ring: MPI_Finalize releases it if the run was not
+  ! closed.
   type :: kept_handles
     type(c_ptr) :: leader = c_null_ptr, memory = c_null_ptr
     integer(c_int64_t) :: bytes = 0
@@ -161,7 +161,7 @@ contains
       write (run%message, "(a, i0)") "kubist_mpi_open: there is no mode ", run%mode
       status = KUBIST_INVALID_INPUT
     end if
-    ! On the caller's communicator, before the first call that could hang: all ranks are present.
+    ! On the caller's communicator, before the first call that could hang without all ranks.
     run%comm = comm
     call agree(run, status)
     run%comm = MPI_COMM_NULL
@@ -177,7 +177,7 @@ contains
     call MPI_Comm_size(run%node, node_ranks)
     own = [node_ranks, -node_ranks]
     call MPI_Allreduce(own, most, 2, MPI_INTEGER, MPI_MAX, run%comm)
-    ! Common options are those of the first rank.
+    ! All ranks use the options of the first rank.
     shared = [int(run%mode, int64), 16_int64 * 1024 * 1024, 0_int64, 0_int64]
     if (present(lane_bytes)) shared(2) = lane_bytes
     if (present(restart_after)) shared(3:4) = [1_int64, restart_after]
@@ -244,7 +244,7 @@ contains
     if (status == KUBIST_OK) call kubist_declare_writers(run%table, words, status, run%message)
   end subroutine
 
-  ! The same for the integer handles of mpif.h and module mpi.
+  ! For the integer handles of mpif.h and module mpi.
   subroutine open_integer(run, comm, location, table_options, mode, lane_bytes, writer_options, &
                           restart_after, stat, errmsg, collective_seconds)
     type(kubist_mpi_run), intent(out) :: run
@@ -311,17 +311,17 @@ contains
     call agree(run, status)
   end subroutine
 
-  ! Ends the step on all computing ranks, within their common budget. If a rank cannot end it, that rank
-  ! gets its error, the others get KUBIST_UNAVAILABLE, and the step stays open: end it together again,
-  ! or abandon it. Call it also after a failed kubist_begin_step or kubist_put, because the other ranks
-  ! wait; without a step or with a missing column, the rank takes part as one that cannot end the step.
-  ! After KUBIST_BUSY the rank ends it with kubist_end_step.
+  ! Ends the step on all computing ranks, within their common budget. If a rank cannot end it,
+  ! that rank gets its error, the others get KUBIST_UNAVAILABLE, and the step stays open: end it
+  ! together again, or abandon it. Call it also after a failed kubist_begin_step or kubist_put,
+  ! because the other ranks wait; without a step or with a missing column, the rank takes part as
+  ! one that cannot end it. After KUBIST_BUSY the rank ends it with kubist_end_step.
   subroutine kubist_mpi_end_step(run, options, stat, errmsg)
     type(kubist_mpi_run), intent(inout) :: run
     character(*), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    ! Memory that a missing rank could still write to is not freed.
+    ! A missing rank could still write to this memory.
     integer(c_int64_t), pointer, contiguous, asynchronous :: mine(:), words(:)
     real(c_double), pointer, contiguous, asynchronous :: own(:), largest(:)
     type(MPI_Request) :: requests(2)
@@ -353,9 +353,10 @@ contains
     call say(run, status, stat, errmsg)
   end subroutine
 
-  ! Waits for queued steps, up to the timeout on each rank and again on each leader, and closes all.
-  ! Steps that could not be written in time are dropped, and the status reports it. A dedicated rank
-  ! calls it immediately, and waits until the ranks of its node have closed, without a timeout.
+  ! Waits for queued steps, up to the timeout on each rank and again on each leader, and closes
+  ! all. Steps that could not be written in time are dropped, and the status reports it. A
+  ! dedicated rank calls it immediately, and waits without a timeout until the ranks of its node
+  ! have closed.
   subroutine kubist_mpi_close(run, timeout, stat, errmsg)
     type(kubist_mpi_run), intent(inout) :: run
     real(real64), intent(in), optional :: timeout
@@ -364,7 +365,7 @@ contains
     integer :: status, of_leader
     real(c_double) :: seconds
     character(1024) :: why
-    ! Nothing is open: opening failed, or the run is already closed.
+    ! Opening failed, or the run is already closed.
     if (run%comm == MPI_COMM_NULL) then
       call say(run, KUBIST_OK, stat, errmsg)
       return
@@ -382,7 +383,7 @@ contains
     of_leader = KUBIST_OK
     if (c_associated(run%leader) .and. run%solvers /= MPI_COMM_NULL) &
       call close_leader(run, merge(seconds, 0.0_c_double, status == KUBIST_OK), of_leader)
-    ! Also after an error, because resources that another rank uses must not be freed.
+    ! Also after an error, because another rank may use these resources.
     call agree(run, of_leader, seconds)
     if (status == KUBIST_OK) then
       status = of_leader
@@ -401,7 +402,7 @@ contains
     if (status /= KUBIST_BUSY .and. status /= KUBIST_CANCELLED) run%leader = c_null_ptr
   end subroutine
 
-  ! Detects a program that the mpirun of another MPI started: each process then sees a world of size 1.
+  ! Detects a program that another MPI's mpirun started: each process then sees a world of size 1.
   subroutine check_launcher(run, status)
     type(kubist_mpi_run), intent(inout) :: run
     integer, intent(out) :: status
@@ -451,8 +452,8 @@ contains
     status = KUBIST_UNAVAILABLE
   end subroutine
 
-  ! The worst status of all ranks with its message, on all of them. Memory that a missing rank could
-  ! still write to is not freed.
+  ! Gives all ranks the worst status of any rank, with its message. Memory that a missing rank
+  ! could still write to is not freed.
   subroutine agree(run, status, more)
     type(kubist_mpi_run), intent(inout) :: run
     integer, intent(inout) :: status
@@ -491,8 +492,8 @@ contains
     deallocate (mine, worst)
   end subroutine
 
-  ! Lets MPI_Finalize release this rank's part of the ring if the run is not closed before, because the
-  ! memory goes then.
+  ! Lets MPI_Finalize release this rank's part of the ring of an unclosed run, because the memory
+  ! goes then.
   subroutine keep(run, memory, bytes, lane)
     type(kubist_mpi_run), intent(inout) :: run
     type(c_ptr), intent(in) :: memory
@@ -521,7 +522,6 @@ contains
     failed = MPI_SUCCESS
   end subroutine
 
-  ! Frees all resources.
   subroutine release(run)
     type(kubist_mpi_run), intent(inout) :: run
     integer(c_int32_t) :: ignored

@@ -2,8 +2,13 @@
  *
  * Every function that can fail returns a KubistStatus; kubist_message() on the same thread has
  * the reason. Options and queries are JSON text; null and "" mean the defaults. Structs that the
- * caller passes begin with their size. Values are copied before a call returns. Callbacks run on
- * the thread that called Kubist. No function ends the process. docs/simulations.md has examples.
+ * caller passes begin with their size. Values are copied before a call returns. The caller frees
+ * JSON results with kubist_string_free, and releases streams. Callbacks run during a call, on the
+ * thread that called Kubist. No function ends the process. docs/simulations.md has examples.
+ *
+ * Functions that close, abort or free accept null. After KUBIST_STATUS_BUSY and
+ * KUBIST_STATUS_CANCELLED a leader or writer continues and can be closed again; after any other
+ * status its handle is invalid. A negative timeout of a close counts as 0.
  */
 
 
@@ -17,13 +22,13 @@ struct ArrowArray;
 struct ArrowArrayStream;
 
 
-// The ABI version. It increases with each incompatible change, and is part of the library's file name.
+// The ABI version, which increases with each incompatible change and is part of the library's file name.
 #define KUBIST_ABI_VERSION 1
 
-// Number of words in a writer's share of a step, to be summed over all writers.
+// Number of words in a writer's share of a step, to sum over all writers.
 #define KUBIST_SHARE_WORDS 7436
 
-// Number of values in a share to combine by their maximum over all writers.
+// Number of values in a share, to combine by their maximum over all writers.
 #define KUBIST_SHARE_LARGEST 8
 
 // The severity of an event.
@@ -141,14 +146,14 @@ typedef struct KubistHooks {
 extern "C" {
 #endif // __cplusplus
 
-// The ABI version of this library. Compare it with KUBIST_ABI_VERSION of the header.
+// The ABI version of this library; KUBIST_ABI_VERSION is that of the header.
 uint32_t kubist_abi_version(void);
 
 // The version of Kubist, such as "0.1.0". Do not free it.
 const char *kubist_version(void);
 
 // Reports events of all writers of this process to `callback`: durable steps, waiting calls, and steps that
-// were not written. It runs on threads that call Kubist, during the call. Null removes it.
+// were not written. Null removes it.
 void kubist_set_log(KubistLog callback,
                     void *user);
 
@@ -157,46 +162,46 @@ KubistStatus kubist_count(const struct KubistTable *table,
                           const char *query,
                           uint64_t *rows);
 
-// Returns the matching rows as a stream of batches, which the caller releases. The query has the same form
-// as in HTTP and Python; see docs/simulations.md.
+// Returns the matching rows as a stream of batches. Queries are as in HTTP and Python; see
+// docs/simulations.md.
 KubistStatus kubist_query(const struct KubistTable *table,
                           const char *query,
                           struct ArrowArrayStream *stream);
 
-// Estimates aggregates with intervals, from a sample as small as the goal permits: {"aggregates":
-// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}. Free the JSON result with kubist_string_free.
+// Estimates aggregates with intervals, from a sample as small as the goal permits, as JSON: {"aggregates":
+// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}.
 KubistStatus kubist_estimate(const struct KubistTable *table,
                              const char *request,
                              char **answer);
 
-// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", by which
-// the fraction grows with each further result.
+// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", its growth
+// per further result.
 KubistStatus kubist_refine(const struct KubistTable *table,
                            const char *request,
                            struct KubistRefine **refine);
 
-// Returns the next result as a stream, which the caller releases. `found` is 0 after the last one.
+// Returns the next result as a stream; `found` is 0 after the last one.
 KubistStatus kubist_refine_next(const struct KubistRefine *refine,
                                 struct ArrowArrayStream *stream,
                                 int32_t *found);
 
-// Ends a refinement. Null is allowed.
+// Ends a refinement.
 KubistStatus kubist_refine_close(struct KubistRefine *refine);
 
-// The bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
+// Bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
 uint64_t kubist_ring_bytes(uint32_t ranks,
                            uint64_t lane_bytes);
 
-// Informs the leader of a ring that its rank `rank` has ended, unless it has closed its writer. For a
-// process that is about to lose the memory.
+// Informs the leader that rank `rank` has ended, unless it has closed its writer. A process that is about to
+// lose the memory calls it.
 KubistStatus kubist_ring_leave(void *memory,
                                uint64_t bytes,
                                uint32_t rank);
 
-// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must
-// stay valid until the leader is closed. The threads have low priority, unless "dedicated" is true, and call
-// only Kubist. Options are those of a writer; "queue" is the number of steps that may wait for their commit.
-// Other ranks may use the memory once this function has returned.
+// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must stay
+// valid until the leader is closed. Other ranks may use it once this function has returned. The threads call
+// only Kubist and have low priority, unless "dedicated" is true. Options are those of a writer; "queue" is the
+// number of steps that may wait for their commit.
 KubistStatus kubist_leader_start(const struct KubistTable *table,
                                  const char *options,
                                  void *memory,
@@ -204,21 +209,18 @@ KubistStatus kubist_leader_start(const struct KubistTable *table,
                                  uint32_t ranks,
                                  struct KubistLeader **leader);
 
-// Waits until all ranks have closed their writers and everything is durable. If the leader was stopped by an
-// error, waits until all ranks have closed or ended. After KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED
-// the leader continues and can be closed again; otherwise the handle is invalid. A negative timeout counts
-// as 0. Null is allowed.
+// Waits until all ranks have closed their writers and everything is durable; after an error of the leader,
+// until all ranks have closed or ended.
 KubistStatus kubist_leader_close(struct KubistLeader *leader,
                                  double timeout_seconds);
 
-// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped. Null is
-// allowed.
+// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped.
 KubistStatus kubist_leader_abort(struct KubistLeader *leader);
 
 // Opens a writer of rank `rank` that writes into the ring of a node. The memory must stay valid until it is
-// closed. Of the options of a writer, "timeout_seconds", "when_full" and the budget apply. A step that ended
-// is queued, and kubist_wait waits for the leader. The leader commits a step once all ranks have ended or
-// abandoned it, and stops with an error if a rank skips it.
+// closed. Of a writer's options, "timeout_seconds", "when_full" and the budget apply. Ended steps are queued.
+// The leader commits a step once all ranks have ended or abandoned it, and stops with an error if a rank skips
+// it.
 KubistStatus kubist_writer_attach(const struct KubistTable *table,
                                   const char *options,
                                   void *memory,
@@ -226,16 +228,15 @@ KubistStatus kubist_writer_attach(const struct KubistTable *table,
                                   uint32_t rank,
                                   struct KubistWriter **writer);
 
-// Returns this writer's share in the decision about the open step: KUBIST_SHARE_WORDS words to sum over all
-// writers, and KUBIST_SHARE_LARGEST values to take the maximum of. After an error the share is that of a
-// writer that cannot end the step. Sum it as well, so that the others learn of the error. The step stays
-// open, and accepts no more columns.
+// Returns this writer's share in the decision about the open step, which then accepts no more columns:
+// KUBIST_SHARE_WORDS words to sum over all writers, and KUBIST_SHARE_LARGEST values to combine by their
+// maximum. Also after an error, include the share: it informs the others that this writer cannot end the step.
 KubistStatus kubist_step_share(const struct KubistWriter *writer,
                                uint64_t *words,
                                double *largest);
 
-// Ends the step with the combined shares of all writers. The rows within the budget are then durable or
-// queued. Options and report are those of kubist_end_step, which also ends the step after
+// Ends the step with the combined shares of all writers; its rows within the budget are then durable or
+// queued. Options and report are those of kubist_end_step, with which to end the step after
 // KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the
 // step stays open.
 KubistStatus kubist_step_settle(const struct KubistWriter *writer,
@@ -244,7 +245,7 @@ KubistStatus kubist_step_settle(const struct KubistWriter *writer,
                                 const char *options,
                                 struct KubistReport *report);
 
-// The message of the last failed call on this thread, with table, column and value. Empty if no call failed.
+// The message of the last failed call on this thread, with table, column and value; empty if no call failed.
 // It is valid until another call on this thread fails.
 const char *kubist_message(void);
 
@@ -252,8 +253,8 @@ const char *kubist_message(void);
 const char *kubist_status_name(int32_t status);
 
 // Creates a table at a location (a directory or cassandra://hosts/keyspace/table), or opens an existing one
-// with the same definition. Options: {"columns": {"x": "f64", ...}, "dimensions": {"x": [0, 1], "y": null},
-// "identity": [...], ...}; docs/simulations.md lists them.
+// with the same definition. docs/simulations.md lists the options: {"columns": {"x": "f64", ...},
+// "dimensions": {"x": [0, 1], "y": null}, "identity": [...], ...}.
 KubistStatus kubist_table_create(const char *location,
                                  const char *options,
                                  struct KubistTable **table);
@@ -262,74 +263,74 @@ KubistStatus kubist_table_create(const char *location,
 KubistStatus kubist_table_open(const char *location,
                                struct KubistTable **table);
 
-// Closes a table. Its writers continue. Null is allowed.
+// Closes a table. Its writers continue.
 KubistStatus kubist_table_close(struct KubistTable *table);
 
-// Deletes the table at a location. {"force": true} deletes it although a writer is active.
+// Deletes the table at a location; {"force": true} also while a writer is active.
 KubistStatus kubist_table_drop(const char *location,
                                const char *options);
 
-// Sets the callbacks of long calls through this table and of handles opened through it afterwards. They run
-// on threads that call Kubist, during the call. Null removes them.
+// Sets the callbacks of long calls through this table and of handles opened through it afterwards. Null
+// removes them.
 KubistStatus kubist_table_set_hooks(const struct KubistTable *table,
                                     const struct KubistHooks *hooks);
 
-// Declares the writers of each step. Queries with "steps" see a step once all of them have ended or
-// abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; repeated calls must declare the same. {"count":
-// 2, "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint
-// with another number of processes. Retract the later steps first.
+// Declares the writers of each step: {"count": 4}, or {"names": ["rank-0", ...]}. Queries with "steps" see a
+// step once all its writers have ended or abandoned it. Repeated calls must declare the same. {"count": 2,
+// "after": 5} declares other writers for the steps after 5, when a solver restarts from a checkpoint with
+// another number of processes; retract the later steps first.
 KubistStatus kubist_declare_writers(const struct KubistTable *table,
                                     const char *writers);
 
-// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind":
-// "rank", "count": 4}. A restarted solver calls it before it retracts steps, so that the writers of the old
-// attempt have ended. "timeout_seconds" is 60 by default.
+// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind": "rank",
+// "count": 4}; up to "timeout_seconds", by default 60. A restarted solver calls it before it retracts steps,
+// so that the old writers have ended.
 KubistStatus kubist_await_writers(const struct KubistTable *table,
                                   const char *own);
 
-// Retracts every step after `step`, of all writers: a solver that restarts from a checkpoint continues from
-// there. Stop the writers of the old attempt first. `rows`, if not null, receives the number of retracted
-// rows.
+// Retracts every step after `step`, of all writers, so that a restarted solver continues there. Stop the old
+// writers first. `rows`, if not null, receives the number of retracted rows.
 KubistStatus kubist_retract_after(const struct KubistTable *table,
                                   int64_t step,
                                   uint64_t *rows);
 
-// Changes settings of the table, {"compression": "small", "strata": "windows", "shared": true}: the compression and the
-// strata of new data (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+// Changes settings: {"compression": "small", "strata": "windows", "shared": true}. Compression and strata
+// apply to new data (kubist_optimize with "recompress" rewrites the rest); "shared" lets several machines
+// write.
 KubistStatus kubist_alter(const struct KubistTable *table,
                           const char *settings);
 
 // Improves the layout, so that queries read less. Options: {"debt_share": 0.1, "replication": "none",
-// "recompress": true}. `report`, if not null, receives JSON; free it with kubist_string_free.
+// "recompress": true}. `report`, if not null, receives JSON.
 KubistStatus kubist_optimize(const struct KubistTable *table,
                              const char *options,
                              char **report);
 
-// Describes the table as JSON: columns, sizes, layout. Free it with kubist_string_free.
+// Describes the table as JSON: columns, sizes, layout.
 KubistStatus kubist_table_info(const struct KubistTable *table,
                                char **info);
 
-// The last step that every declared writer has ended or abandoned. `found` is 0 if there is none.
+// The last step that every declared writer has ended or abandoned; `found` is 0 if there is none.
 KubistStatus kubist_last_step(const struct KubistTable *table,
                               int64_t *step,
                               int32_t *found);
 
-// Frees text that a call returned. Null is allowed.
+// Frees text that a call returned.
 void kubist_string_free(char *text);
 
-// Opens a writer. Options: {"name": "rank-3", "timeout_seconds": 60, "queue": 2, ...}. Without a queue, a
-// step is durable when it ends. Waits for another writer of the same name.
+// Opens a writer, and waits for another one of the same name. Options: {"name": "rank-3", "timeout_seconds":
+// 60, "queue": 2, ...}. Without a queue, a step is durable when it ends.
 KubistStatus kubist_writer_open(const struct KubistTable *table,
                                 const char *options,
                                 struct KubistWriter **writer);
 
-// Begins a step. Step numbers increase. A lower one is refused here if steps are queued, otherwise when it
-// ends.
+// Begins a step. Step numbers must increase, which is checked here if steps are queued, otherwise at the end
+// of the step.
 KubistStatus kubist_begin_step(const struct KubistWriter *writer,
                                int64_t step);
 
 // Copies a column of the step: `count` values of `type`, a KubistType, at a distance of `stride` bytes; 0
-// means contiguous. The memory may be reused after the call.
+// means contiguous.
 KubistStatus kubist_put(const struct KubistWriter *writer,
                         const char *column,
                         int32_t type,
@@ -337,15 +338,15 @@ KubistStatus kubist_put(const struct KubistWriter *writer,
                         uint64_t count,
                         uint64_t stride);
 
-// Adds rows with all columns: a struct array of Arrow's C data interface. Takes ownership of the array, also
-// after an error, unless a pointer is null. The caller keeps the schema.
+// Adds rows with all columns: a struct array of Arrow's C data interface, which the writer owns afterwards,
+// also after an error, unless a pointer is null. The caller keeps the schema.
 KubistStatus kubist_put_arrow(const struct KubistWriter *writer,
                               struct ArrowSchema *schema,
                               struct ArrowArray *array);
 
-// Ends the step: it is then durable, or queued. If a column is missing, or the queue is full, the step stays
-// open; after another error none of it is in the table. Options: {"token": "..."} names the commit, so that
-// a second attempt counts once. `report` may be null.
+// Ends the step, which is then durable or queued. If a column is missing, or the queue is full, the step stays
+// open; after another error the table has none of it. Options: {"token": "..."} names the commit, so that a
+// second attempt counts once. `report` may be null.
 KubistStatus kubist_end_step(const struct KubistWriter *writer,
                              const char *options,
                              struct KubistReport *report);
@@ -358,13 +359,11 @@ KubistStatus kubist_wait(const struct KubistWriter *writer,
                          int64_t step,
                          double timeout_seconds);
 
-// Waits for queued steps, and closes the writer; an open step is discarded. After KUBIST_STATUS_BUSY and
-// KUBIST_STATUS_CANCELLED the writer continues and can be closed again; otherwise the handle is invalid. A
-// negative timeout counts as 0. Null is allowed.
+// Waits for queued steps, and closes the writer; an open step is discarded.
 KubistStatus kubist_writer_close(struct KubistWriter *writer,
                                  double timeout_seconds);
 
-// Closes the writer immediately: queued steps are dropped, as if the process had ended. Null is allowed.
+// Closes the writer immediately: queued steps are dropped, as if the process had ended.
 KubistStatus kubist_writer_abort(struct KubistWriter *writer);
 
 #ifdef __cplusplus

@@ -210,7 +210,7 @@ class Table {
     check(kubist_declare_writers(table_.get(), writers.c_str()));
   }
 
-  // Waits for the other writers of a job, except `own`.
+  // Waits until no writer of the job is active except `own`.
   void await_writers(const std::string &own) { check(kubist_await_writers(table_.get(), own.c_str())); }
 
   // Returns the number of retracted rows.

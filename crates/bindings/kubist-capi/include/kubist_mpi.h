@@ -11,15 +11,16 @@
  *
  * Opening and closing are collective; calls between them are not. With a budget (writer options
  * such as "budget_bytes_per_step"), all ranks end a step with the collective kubist_mpi_end_step
- * instead of kubist_end_step. A rank without particles begins and ends each step too, with or
+ * instead of kubist_end_step. A rank without particles also begins and ends each step, with or
  * without columns. Only the thread that calls these functions calls MPI.
  *
  * Modes: each rank writes to the table itself (KUBIST_MPI_PER_RANK). Or the ranks of a node write
  * into a ring in shared memory, and a thread of its first rank commits (KUBIST_MPI_PER_NODE), or
- * its last rank, which does nothing else (KUBIST_MPI_DEDICATED). A step is complete once all ranks
- * have ended or abandoned it, so no rank may skip a step that another one ends.
+ * its last rank, which does nothing else (KUBIST_MPI_DEDICATED). A step is complete once all
+ * ranks have ended or abandoned it, so no rank may skip a step that another one ends.
  *
- * A dedicated rank has no writer. The other ranks use the communicator run.solvers, and all close:
+ * A dedicated rank has no writer. The other ranks use the communicator run.solvers, and all
+ * close:
  *
  *     if (run.solvers != MPI_COMM_NULL) compute(run.solvers, run.writer);
  *     kubist_mpi_close(&run, 60.0);            a dedicated rank returns when all have closed
@@ -58,7 +59,7 @@ typedef struct KubistMpiOptions {
 } KubistMpiOptions;
 
 /*
- * State that MPI_Finalize releases if the run was not closed, because the memory of the ring goes.
+ * State that MPI_Finalize releases before the memory of the ring, if the run was not closed.
  */
 typedef struct KubistMpiKept {
   KubistLeader *leader; /* or null: this rank has a lane */
@@ -83,7 +84,8 @@ typedef struct KubistMpi {
 } KubistMpi;
 
 /*
- * Waits until all ranks have joined at most two requests; `more` seconds are added to the patience.
+ * Waits until all ranks have joined at most two requests; `more` seconds are added to the
+ * patience.
  */
 static inline KubistStatus kubist_mpi_await(KubistMpi *run, MPI_Request *requests, int count, double more) {
   const double end = MPI_Wtime() + run->patience + (more > 0.0 ? more : 0.0);
@@ -101,8 +103,8 @@ static inline KubistStatus kubist_mpi_await(KubistMpi *run, MPI_Request *request
 }
 
 /*
- * The worst status of all ranks with its message, on all of them. Memory that a missing rank could
- * still write to is not freed.
+ * Gives all ranks the worst status of any rank, with its message. Memory that a missing rank
+ * could still write to is not freed.
  */
 static inline KubistStatus kubist_mpi_agree_within(KubistMpi *run, MPI_Comm comm, KubistStatus status, double more) {
   struct Word {
@@ -140,8 +142,7 @@ static inline KubistStatus kubist_mpi_agree(KubistMpi *run, MPI_Comm comm, Kubis
 }
 
 /*
- * Detects a program that the mpirun of another MPI started: each process then sees a world of size
- * 1.
+ * Detects a program that another MPI's mpirun started: each process then sees a world of size 1.
  */
 static inline KubistStatus kubist_mpi_check_launcher(KubistMpi *run) {
   const char *names[][2] = {{"OMPI_COMM_WORLD_SIZE", "Open MPI"}, {"PMI_SIZE", "MPICH or one like it"}};
@@ -182,7 +183,7 @@ static inline char *kubist_mpi_named(const KubistMpi *run, const char *options, 
   return named;
 }
 
-/* Without memory for the options, the writer would have another name and no tokens. */
+/* Without these options, the writer would have another name and no tokens. */
 static inline KubistStatus kubist_mpi_check_named(KubistMpi *run, const char *named) {
   if (named != NULL) return KUBIST_STATUS_OK;
   snprintf(run->message, sizeof run->message, "out of memory for the options");
@@ -201,7 +202,7 @@ static inline int kubist_mpi_end_unclosed(MPI_Comm comm, int key, void *value, v
   return MPI_SUCCESS;
 }
 
-/* Lets MPI_Finalize release this rank's part of the ring if the run is not closed before. */
+/* Lets MPI_Finalize release this rank's part of the ring of an unclosed run. */
 static inline KubistStatus kubist_mpi_keep(KubistMpi *run, void *memory, uint64_t bytes, int lane) {
   run->kept = (KubistMpiKept *)malloc(sizeof *run->kept);
   if (run->kept == NULL) {
@@ -230,7 +231,7 @@ static inline void kubist_mpi_release(KubistMpi *run) {
   }
   run->kept = NULL;
   kubist_table_close(run->table);
-  /* Freeing is collective and would hang if a rank is missing. */
+  /* The collective free would hang if a rank is missing. */
   if (run->window != MPI_WIN_NULL && !run->is_torn) MPI_Win_free(&run->window);
   if (run->node != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->node);
   if (run->solvers != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->solvers);
@@ -288,8 +289,8 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
 }
 
 /*
- * Retracts the later steps once the old writers have ended, and declares this job's writers for the
- * following steps. This job's own names are already free.
+ * Retracts the later steps once the old writers have ended, and declares this job's writers for
+ * the following steps. This job's own names are already free.
  */
 static inline KubistStatus kubist_mpi_take_back(KubistMpi *run, const KubistMpiOptions *options, int count) {
   const char *kind = run->mode == KUBIST_MPI_PER_RANK ? "rank" : "node";
@@ -306,8 +307,8 @@ static inline KubistStatus kubist_mpi_take_back(KubistMpi *run, const KubistMpiO
 
 /*
  * Opens the table for all ranks of `comm`, collectively. The first rank creates it if necessary,
- * unless `table_options`, those of kubist_table_create, are null. `options` may be null. All ranks
- * return the same status; run->message has the reason.
+ * unless `table_options`, those of kubist_table_create, are null. `options` may be null. All
+ * ranks return the same status; run->message has the reason.
  */
 static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, const char *table_options,
                                            const KubistMpiOptions *options, KubistMpi *run) {
@@ -335,7 +336,7 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
     }
   }
   /*
-   * On the caller's communicator, before the first call that could hang: all ranks are present.
+   * On the caller's communicator, before the first call that could hang without all ranks.
    */
   status = kubist_mpi_agree(run, comm, status);
   if (status != KUBIST_STATUS_OK) return status;
@@ -401,14 +402,14 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
 }
 
 /*
- * Ends the step on all computing ranks, collectively, within their common budget: one histogram of
- * priorities is summed, and every rank keeps the rows below the same threshold. Options and report
- * are those of kubist_end_step. If a rank cannot end the step, it returns its error, the others
- * return KUBIST_STATUS_UNAVAILABLE, and the step stays open on all ranks: end it together again, or
- * abandon it. Call it also after a failed kubist_begin_step or kubist_put, because the other ranks
- * wait; without a step or with a missing column, the rank takes part as one that cannot end the
- * step. After KUBIST_STATUS_BUSY the rank ends it with kubist_end_step. run->message has the
- * reason, which may differ between ranks.
+ * Ends the step on all computing ranks, collectively, within their common budget: the ranks sum
+ * one histogram of priorities, and each keeps the rows below the same threshold. Options and
+ * report are those of kubist_end_step. If a rank cannot end the step, it returns its error, the
+ * others return KUBIST_STATUS_UNAVAILABLE, and the step stays open on all ranks: end it together
+ * again, or abandon it. Call it also after a failed kubist_begin_step or kubist_put, because the
+ * other ranks wait; without a step or with a missing column, the rank takes part as one that
+ * cannot end it. After KUBIST_STATUS_BUSY the rank ends it with kubist_end_step. run->message has
+ * the reason, which may differ between ranks.
  */
 static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *options, KubistReport *report) {
   const size_t bytes = KUBIST_SHARE_WORDS * sizeof(uint64_t) + KUBIST_SHARE_LARGEST * sizeof(double);
@@ -432,7 +433,7 @@ static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *optio
   MPI_Iallreduce((double *)mine + KUBIST_SHARE_WORDS, largest, (int)KUBIST_SHARE_LARGEST, MPI_DOUBLE, MPI_MAX,
                  run->solvers, &requests[1]);
   status = kubist_mpi_await(run, requests, 2, 0.0);
-  /* Memory that a missing rank could still write to is not freed. */
+  /* A missing rank could still write to this memory. */
   if (status != KUBIST_STATUS_OK) return status;
   if (own == KUBIST_STATUS_OK) {
     own = kubist_step_settle(run->writer, words, largest, options, report);
@@ -445,8 +446,8 @@ static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *optio
 /*
  * Waits for queued steps, for at most timeout_seconds on each rank and again on each leader, and
  * closes all, collectively. Steps that could not be written in time are dropped, and the status
- * reports it. A dedicated rank calls it immediately, and waits until the ranks of its node have
- * closed, without a timeout.
+ * reports it. A dedicated rank calls it immediately, and waits without a timeout until the ranks
+ * of its node have closed.
  */
 static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_seconds) {
   KubistStatus status, of_leader = KUBIST_STATUS_OK;
@@ -464,7 +465,7 @@ static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_secon
     of_leader = kubist_leader_close(run->leader, status == KUBIST_STATUS_OK ? timeout_seconds : 0.0);
     if (of_leader != KUBIST_STATUS_BUSY && of_leader != KUBIST_STATUS_CANCELLED) run->leader = NULL;
   }
-  /* Also after an error, because resources that another rank uses must not be freed. */
+  /* Also after an error, because another rank may use these resources. */
   of_leader = kubist_mpi_agree_within(run, run->comm, of_leader, timeout_seconds);
   if (status == KUBIST_STATUS_OK) status = of_leader;
   kubist_mpi_release(run);

@@ -1,10 +1,10 @@
 use std::ffi::{c_char, CString};
 use std::sync::OnceLock;
 
-/// The ABI version. It increases with each incompatible change, and is part of the library's file name.
+/// The ABI version, which increases with each incompatible change and is part of the library's file name.
 pub const KUBIST_ABI_VERSION: u32 = 1;
 
-/// The ABI version of this library. Compare it with KUBIST_ABI_VERSION of the header.
+/// The ABI version of this library; KUBIST_ABI_VERSION is that of the header.
 #[no_mangle]
 pub extern "C" fn kubist_abi_version() -> u32 {
     KUBIST_ABI_VERSION

@@ -13,7 +13,7 @@ use kubist_insitu::{Failure, Result};
 use crate::floats::Quiet;
 use crate::hooks::{Call, Hooks};
 
-/// Imports a batch and validates all values, because the producer may be wrong.
+/// Imports a batch, and validates its values because the producer may be wrong.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
         return Err(Failure::invalid("schema and array must not be null"));
     }
     let wrong = |error: ArrowError| Failure::invalid(format!("the batch cannot be read: {error}"));
-    // SAFETY: guaranteed by the caller. The array is moved out, and a released one is left.
+    // SAFETY: guaranteed by the caller. The array is moved out, which leaves a released one.
     let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array), &*schema) }.map_err(wrong)?;
     data.validate_full().map_err(wrong)?;
     let array = arrow_array::make_array(data);
@@ -41,7 +41,7 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
     RecordBatch::try_new_with_options(schema, columns.columns().to_vec(), &options).map_err(wrong)
 }
 
-/// A result stream for the caller. Arrow's C functions call it, so no panic may leave it.
+/// Arrow's C functions call it, so no panic may leave it.
 struct Outgoing {
     schema: SchemaRef,
     /// `None` after an error; the stream then ends.
@@ -81,12 +81,9 @@ impl Drop for Outgoing {
 
 fn drop_quietly(stream: Option<QueryStream>) {
     let _quiet = Quiet::now();
-    // An error of the drop cannot be reported.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }
 
-/// Exports a stream.
-///
 /// # Errors
 ///
 /// `Invalid` if `out` is null.

@@ -1,8 +1,8 @@
 //! Suppresses floating-point exceptions. Many solvers trap them (`feenableexcept`, `-ffpe-trap`, OpenFOAM by
 //! default), but the engine's arithmetic with NaN and infinity raises them on valid data.
 //!
-//! Each call saves the floating-point environment and restores it at the end. New threads inherit the
-//! environment, so the library's threads are quiet too.
+//! Each call saves the floating-point environment and restores it at the end. The library's threads inherit the
+//! quiet environment.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ extern "C" {
     fn fesetenv(environment: *const Environment) -> c_int;
 }
 
-/// While it lives, floating-point exceptions on this thread neither trap nor set flags.
+/// While it exists, floating-point exceptions on this thread neither trap nor set flags.
 pub struct Quiet(Environment);
 
 impl Quiet {

@@ -1,7 +1,5 @@
-//! Callbacks of long calls, for cancellation and progress.
-//!
-//! They run only on the caller's thread, while another thread does the work. A callback may therefore call
-//! MPI, or Fortran code that is not thread-safe.
+//! Callbacks of long calls, for cancellation and progress. They run on the caller's thread while another thread
+//! works, so they may call MPI, or Fortran code that is not thread-safe.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,11 +32,9 @@ pub struct KubistHooks {
 // SAFETY: the pointers are only used on threads that call Kubist, as documented in kubist_table_set_hooks.
 unsafe impl Send for KubistHooks {}
 
-/// The hooks of a table and of all handles opened through it.
 #[derive(Clone, Default)]
 pub struct Hooks(Arc<Mutex<Option<KubistHooks>>>);
 
-/// The stop flag and the progress of a call.
 #[derive(Default)]
 pub struct Call {
     stop: Arc<AtomicBool>,
@@ -53,7 +49,6 @@ impl Call {
         Call { stop: stop.clone(), ..Call::default() }
     }
 
-    /// A cancel switch of the engine for this call.
     pub fn cancel(&self) -> Cancel {
         cancel(&self.stop)
     }
@@ -72,14 +67,13 @@ impl Call {
     }
 }
 
-/// A cancel switch of the engine that follows the flag.
 pub fn cancel(stop: &Arc<AtomicBool>) -> Cancel {
     let stop = stop.clone();
     Cancel::asking(move || stop.load(Ordering::Relaxed))
 }
 
 impl Hooks {
-    /// Copies the fields that this version knows. The struct of a newer program may be larger.
+    /// Copies the fields that this version knows; the struct of a newer program may be larger.
     ///
     /// # Safety
     ///
@@ -109,7 +103,7 @@ impl Hooks {
     ///
     /// # Errors
     ///
-    /// The errors of `work`; `Internal` if it panics, because a panic must not cross into another language.
+    /// The errors of `work`; `Internal` for its panic, which must not cross into another language.
     pub fn run<T: Send>(&self, call: &Call, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let Some(hooks) = self.get() else {
             return catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)));

@@ -26,13 +26,12 @@ unsafe impl Send for Listener {}
 static LISTENER: Mutex<Listener> = Mutex::new(Listener(None, std::ptr::null_mut()));
 
 /// Reports events of all writers of this process to `callback`: durable steps, waiting calls, and steps that
-/// were not written. It runs on threads that call Kubist, during the call. Null removes it.
+/// were not written. Null removes it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_set_log(callback: KubistLog, user: *mut c_void) {
     *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Listener(callback, user);
 }
 
-/// Reports events to the callback, if there is one.
 pub fn tell(events: Vec<(Level, String)>) {
     let Listener(callback, user) = *LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(callback) = callback else { return };

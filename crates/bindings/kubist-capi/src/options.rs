@@ -1,4 +1,4 @@
-//! Options as JSON. Their names are declared only here.
+//! Options as JSON; only this file declares their names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -65,7 +65,6 @@ struct WholeColumn {
     nullable: bool,
 }
 
-/// An error bound: a number in the column's unit, or text.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "an error bound is a number or text")]
 enum Bound {
@@ -95,7 +94,7 @@ pub struct Create {
     sphere: Option<[String; 2]>,
     #[serde(default)]
     metadata: Metadata,
-    /// Open an existing table if it has the same definition, so that every rank of a job may create it.
+    /// Open an existing table with the same definition, so that every rank of a job may create it.
     #[serde(default = "yes")]
     exist_ok: bool,
 }
@@ -122,7 +121,7 @@ fn yes() -> bool {
     true
 }
 
-/// The type with this name: a solver type, or any Arrow type.
+/// A solver type, or any Arrow type.
 fn data_type(column: &str, name: &str) -> Result<DataType> {
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
         return Ok(kind.data_type());
@@ -134,8 +133,6 @@ fn data_type(column: &str, name: &str) -> Result<DataType> {
 }
 
 impl Create {
-    /// The columns and the engine's options.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the wrong option.
@@ -205,12 +202,11 @@ pub struct Writing {
     timeout_seconds: f64,
     memory_bytes: Option<usize>,
     optimize: bool,
-    /// Number of steps that may be queued; 0: a step is durable when it ends.
+    /// Number of steps that may be queued; with 0 a step is durable when it ends.
     queue: usize,
     when_full: WhenFull,
     threads: usize,
     tokens: bool,
-    /// The process does nothing but commits.
     dedicated: bool,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
@@ -219,7 +215,6 @@ pub struct Writing {
     always_keep: Option<String>,
     persist_when: Option<String>,
     whole_paths: Option<bool>,
-    /// Other writers write the same steps, and share the budget.
     shared: bool,
 }
 
@@ -278,7 +273,7 @@ impl Writing {
     }
 }
 
-/// A timeout; infinity and very large values mean no limit.
+/// Infinity and very large values mean no limit.
 ///
 /// # Errors
 ///
@@ -306,7 +301,7 @@ pub struct Ending {
 pub struct Writers {
     names: Option<Vec<String>>,
     count: Option<u64>,
-    /// Applies to steps after this one only.
+    /// Only for steps after this one.
     pub after: Option<i64>,
 }
 
@@ -323,7 +318,6 @@ impl Writers {
     }
 }
 
-/// The writers that are not waited for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Own {
@@ -387,7 +381,6 @@ impl Optimizing {
     }
 }
 
-/// A query and further options in one JSON object.
 pub struct Asked<T> {
     pub spec: Query,
     pub rest: T,

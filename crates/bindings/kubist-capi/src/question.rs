@@ -22,7 +22,7 @@ use crate::text::{hand_out, json, set};
 #[no_mangle]
 pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c_char, rows: *mut u64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, spec): (_, Query) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
@@ -32,8 +32,8 @@ pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c
     })
 }
 
-/// Returns the matching rows as a stream of batches, which the caller releases. The query has the same form
-/// as in HTTP and Python; see docs/simulations.md.
+/// Returns the matching rows as a stream of batches. Queries are as in HTTP and Python; see
+/// docs/simulations.md.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_query(
     table: *const KubistTable,
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn kubist_query(
     stream: *mut FFI_ArrowArrayStream,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, spec): (_, Query) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
@@ -62,7 +62,7 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// Unbounded ends are null, because JSON has no infinity.
+/// Open bounds are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
@@ -108,8 +108,8 @@ fn figures(estimate: &kubist::Estimate) -> Figures<'_> {
     }
 }
 
-/// Estimates aggregates with intervals, from a sample as small as the goal permits: {"aggregates":
-/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}. Free the JSON result with kubist_string_free.
+/// Estimates aggregates with intervals, from a sample as small as the goal permits, as JSON: {"aggregates":
+/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_estimate(
     table: *const KubistTable,
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn kubist_estimate(
     answer: *mut *mut c_char,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, asked): (_, Asked<Goal>) = unsafe { (handle("table", table)?, json("request", request)?) };
         let call = Call::default();
         let options = asked.into_engine(RunOptions::with_cancel(&call.cancel()))?;
@@ -136,8 +136,8 @@ pub struct KubistRefine {
     hooks: Hooks,
 }
 
-/// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", by which
-/// the fraction grows with each further result.
+/// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", its growth
+/// per further result.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine(
     table: *const KubistTable,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn kubist_refine(
     refine: *mut *mut KubistRefine,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(refine) }?;
         // SAFETY: as above.
         let (table, asked): (_, Asked<Steps>) = unsafe { (handle("table", table)?, json("request", request)?) };
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn kubist_refine(
     })
 }
 
-/// Returns the next result as a stream, which the caller releases. `found` is 0 after the last one.
+/// Returns the next result as a stream; `found` is 0 after the last one.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_next(
     refine: *const KubistRefine,
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn kubist_refine_next(
     found: *mut i32,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let refine = unsafe { handle("refine", refine) }?;
         let call = Call::default();
         let next = refine.hooks.run(&call, || {
@@ -182,11 +182,11 @@ pub unsafe extern "C" fn kubist_refine_next(
     })
 }
 
-/// Ends a refinement. Null is allowed.
+/// Ends a refinement.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_close(refine: *mut KubistRefine) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { free(refine) };
         Ok(())
     })

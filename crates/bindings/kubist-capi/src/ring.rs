@@ -14,18 +14,18 @@ use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::json;
 use crate::writer::KubistWriter;
 
-/// The bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
+/// Bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
 #[no_mangle]
 pub extern "C" fn kubist_ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)
 }
 
-/// Informs the leader of a ring that its rank `rank` has ended, unless it has closed its writer. For a
-/// process that is about to lose the memory.
+/// Informs the leader that rank `rank` has ended, unless it has closed its writer. A process that is about to
+/// lose the memory calls it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_ring_leave(memory: *mut c_void, bytes: u64, rank: u32) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { Ring::find(memory.cast(), bytes) }?.leave_unclosed(rank)
     })
 }
@@ -37,10 +37,10 @@ pub struct KubistLeader {
     hooks: Hooks,
 }
 
-/// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must
-/// stay valid until the leader is closed. The threads have low priority, unless "dedicated" is true, and call
-/// only Kubist. Options are those of a writer; "queue" is the number of steps that may wait for their commit.
-/// Other ranks may use the memory once this function has returned.
+/// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must stay
+/// valid until the leader is closed. Other ranks may use it once this function has returned. The threads call
+/// only Kubist and have low priority, unless "dedicated" is true. Options are those of a writer; "queue" is the
+/// number of steps that may wait for their commit.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_start(
     table: *const KubistTable,
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn kubist_leader_start(
     leader: *mut *mut KubistLeader,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(leader) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
@@ -69,10 +69,8 @@ pub unsafe extern "C" fn kubist_leader_start(
     })
 }
 
-/// Waits until all ranks have closed their writers and everything is durable. If the leader was stopped by an
-/// error, waits until all ranks have closed or ended. After KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED
-/// the leader continues and can be closed again; otherwise the handle is invalid. A negative timeout counts
-/// as 0. Null is allowed.
+/// Waits until all ranks have closed their writers and everything is durable; after an error of the leader,
+/// until all ranks have closed or ended.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_seconds: f64) -> KubistStatus {
     guarded!({
@@ -80,14 +78,14 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
             return Ok(());
         }
         let timeout = patient(timeout_seconds);
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let KubistLeader { leader: slot, stop, hooks } = unsafe { handle("leader", leader) }?;
         let call = Call::of(stop);
         let closed: Result<()> = hooks.run(&call, || {
             let stopped = || call.is_stopped();
             slot.lock().unwrap_or_else(PoisonError::into_inner).close(&Patience::new(timeout, &stopped))
         });
-        // Reported after the lock is released, because the callback may call Kubist.
+        // Reported without the lock, because the callback may call Kubist.
         let events = slot.lock().unwrap_or_else(PoisonError::into_inner).take_events();
         tell(events);
         let goes_on = |failure: &kubist_insitu::Failure| {
@@ -101,21 +99,20 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
     })
 }
 
-/// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped. Null is
-/// allowed.
+/// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { free(leader) };
         Ok(())
     })
 }
 
 /// Opens a writer of rank `rank` that writes into the ring of a node. The memory must stay valid until it is
-/// closed. Of the options of a writer, "timeout_seconds", "when_full" and the budget apply. A step that ended
-/// is queued, and kubist_wait waits for the leader. The leader commits a step once all ranks have ended or
-/// abandoned it, and stops with an error if a rank skips it.
+/// closed. Of a writer's options, "timeout_seconds", "when_full" and the budget apply. Ended steps are queued.
+/// The leader commits a step once all ranks have ended or abandoned it, and stops with an error if a rank skips
+/// it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_attach(
     table: *const KubistTable,
@@ -126,7 +123,7 @@ pub unsafe extern "C" fn kubist_writer_attach(
     writer: *mut *mut KubistWriter,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(writer) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };

@@ -10,15 +10,13 @@ use crate::table::handle;
 use crate::text::json;
 use crate::writer::{report, KubistReport, KubistWriter};
 
-/// Number of words in a writer's share of a step, to be summed over all writers.
+/// Number of words in a writer's share of a step, to sum over all writers.
 pub const KUBIST_SHARE_WORDS: u64 = 7436;
-/// Number of values in a share to combine by their maximum over all writers.
+/// Number of values in a share, to combine by their maximum over all writers.
 pub const KUBIST_SHARE_LARGEST: u64 = 8;
 
 const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE_LARGEST as usize == SHARE_LARGEST);
 
-/// The arrays at two pointers.
-///
 /// # Errors
 ///
 /// `Invalid` if one is null.
@@ -34,10 +32,9 @@ unsafe fn numbers<'a>(words: *const u64, largest: *const f64) -> Result<(&'a [u6
     Ok(unsafe { (std::slice::from_raw_parts(words, SHARE_WORDS), std::slice::from_raw_parts(largest, SHARE_LARGEST)) })
 }
 
-/// Returns this writer's share in the decision about the open step: KUBIST_SHARE_WORDS words to sum over all
-/// writers, and KUBIST_SHARE_LARGEST values to take the maximum of. After an error the share is that of a
-/// writer that cannot end the step. Sum it as well, so that the others learn of the error. The step stays
-/// open, and accepts no more columns.
+/// Returns this writer's share in the decision about the open step, which then accepts no more columns:
+/// KUBIST_SHARE_WORDS words to sum over all writers, and KUBIST_SHARE_LARGEST values to combine by their
+/// maximum. Also after an error, include the share: it informs the others that this writer cannot end the step.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_step_share(
     writer: *const KubistWriter,
@@ -45,7 +42,7 @@ pub unsafe extern "C" fn kubist_step_share(
     largest: *mut f64,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { numbers(words, largest) }?;
         let write = |share: &Share| {
             // SAFETY: they are not null, and point to enough values.
@@ -62,8 +59,8 @@ pub unsafe extern "C" fn kubist_step_share(
     })
 }
 
-/// Ends the step with the combined shares of all writers. The rows within the budget are then durable or
-/// queued. Options and report are those of kubist_end_step, which also ends the step after
+/// Ends the step with the combined shares of all writers; its rows within the budget are then durable or
+/// queued. Options and report are those of kubist_end_step, with which to end the step after
 /// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the
 /// step stays open.
 #[no_mangle]
@@ -75,7 +72,7 @@ pub unsafe extern "C" fn kubist_step_settle(
     report: *mut KubistReport,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let ((words, largest), writer) = unsafe { (numbers(words, largest)?, handle("writer", writer)?) };
         // SAFETY: as above.
         let options: Ending = unsafe { json("options", options) }?;

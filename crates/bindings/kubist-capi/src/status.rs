@@ -74,15 +74,13 @@ fn keep(message: &mut Vec<u8>, text: &str) {
     message.push(0);
 }
 
-/// Stores the message of an error for this thread, and returns its status.
 pub fn failed(failure: &Failure) -> KubistStatus {
     let text = failure.message.replace('\0', " ");
-    // While a thread ends, its message may already be gone; nobody can read it then.
+    // A thread that ends may have lost its message, which nobody can read then.
     let _ = MESSAGE.try_with(|message| keep(&mut message.borrow_mut(), &text));
     KubistStatus::of(failure.kind)
 }
 
-/// Runs a call, catches its panic, and suppresses its floating-point exceptions.
 pub fn ended(call: impl FnOnce() -> Result<()>) -> KubistStatus {
     let _quiet = Quiet::now();
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -98,7 +96,7 @@ pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new(ErrorKind::Internal, format!("a bug in Kubist stopped this call: {said}"))
 }
 
-/// The body of an interface function: it evaluates to a Result, and no panic leaves it.
+/// The body of an interface function, a Result; no panic leaves it.
 macro_rules! guarded {
     ($body:block) => {
         $crate::status::ended(|| $body)
@@ -106,7 +104,7 @@ macro_rules! guarded {
 }
 pub(crate) use guarded;
 
-/// The message of the last failed call on this thread, with table, column and value. Empty if no call failed.
+/// The message of the last failed call on this thread, with table, column and value; empty if no call failed.
 /// It is valid until another call on this thread fails.
 #[no_mangle]
 pub extern "C" fn kubist_message() -> *const c_char {

@@ -17,18 +17,14 @@ pub struct KubistTable {
     pub(crate) hooks: Hooks,
 }
 
-/// The handle behind a pointer; `what` names the argument.
-///
 /// # Safety
 ///
-/// It is null, or a handle that is not closed.
+/// The pointer is null, or a handle that is not closed.
 pub unsafe fn handle<'a, T>(what: &str, pointer: *const T) -> Result<&'a T> {
     // SAFETY: guaranteed by the caller.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::invalid(format!("{what} is null")))
 }
 
-/// Frees a handle.
-///
 /// # Safety
 ///
 /// As [`handle`]; it is not used again.
@@ -39,7 +35,7 @@ pub unsafe fn free<T>(pointer: *mut T) {
     }
 }
 
-/// Sets an output handle to null, so that it is null after an error.
+/// Sets an output handle to null, which it stays after an error.
 ///
 /// # Errors
 ///
@@ -53,19 +49,17 @@ pub unsafe fn no_handle<T>(out: *mut *mut T) -> Result<()> {
     unsafe { set(out, "the pointer to the handle", std::ptr::null_mut()) }
 }
 
-/// Returns a handle through a pointer that [`no_handle`] has checked.
-///
 /// # Safety
 ///
-/// `out` is writable.
+/// [`no_handle`] has checked that `out` is writable.
 pub unsafe fn hand_handle_out<T>(out: *mut *mut T, handle: T) -> Result<()> {
     // SAFETY: guaranteed by the caller.
     unsafe { set(out, "the pointer to the handle", Box::into_raw(Box::new(handle))) }
 }
 
 /// Creates a table at a location (a directory or cassandra://hosts/keyspace/table), or opens an existing one
-/// with the same definition. Options: {"columns": {"x": "f64", ...}, "dimensions": {"x": [0, 1], "y": null},
-/// "identity": [...], ...}; docs/simulations.md lists them.
+/// with the same definition. docs/simulations.md lists the options: {"columns": {"x": "f64", ...},
+/// "dimensions": {"x": [0, 1], "y": null}, "identity": [...], ...}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_create(
     location: *const c_char,
@@ -73,7 +67,7 @@ pub unsafe extern "C" fn kubist_table_create(
     table: *mut *mut KubistTable,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(table) }?;
         // SAFETY: as above.
         let (location, options): (&str, Create) = unsafe { (text("location", location)?, json("options", options)?) };
@@ -95,7 +89,7 @@ pub unsafe extern "C" fn kubist_table_create(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut *mut KubistTable) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(table) }?;
         // SAFETY: as above.
         let opened = Table::open(unsafe { text("location", location) }?)?;
@@ -104,45 +98,45 @@ pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut 
     })
 }
 
-/// Closes a table. Its writers continue. Null is allowed.
+/// Closes a table. Its writers continue.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_close(table: *mut KubistTable) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { free(table) };
         Ok(())
     })
 }
 
-/// Deletes the table at a location. {"force": true} deletes it although a writer is active.
+/// Deletes the table at a location; {"force": true} also while a writer is active.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_drop(location: *const c_char, options: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (location, options): (&str, Dropping) = unsafe { (text("location", location)?, json("options", options)?) };
         Table::drop_at(location, options.force)?;
         Ok(())
     })
 }
 
-/// Sets the callbacks of long calls through this table and of handles opened through it afterwards. They run
-/// on threads that call Kubist, during the call. Null removes them.
+/// Sets the callbacks of long calls through this table and of handles opened through it afterwards. Null
+/// removes them.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks: *const KubistHooks) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { handle("table", table)?.hooks.set(hooks) }
     })
 }
 
-/// Declares the writers of each step. Queries with "steps" see a step once all of them have ended or
-/// abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; repeated calls must declare the same. {"count":
-/// 2, "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint
-/// with another number of processes. Retract the later steps first.
+/// Declares the writers of each step: {"count": 4}, or {"names": ["rank-0", ...]}. Queries with "steps" see a
+/// step once all its writers have ended or abandoned it. Repeated calls must declare the same. {"count": 2,
+/// "after": 5} declares other writers for the steps after 5, when a solver restarts from a checkpoint with
+/// another number of processes; retract the later steps first.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, writers: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, writers): (_, Writers) = unsafe { (handle("table", table)?, json("writers", writers)?) };
         let after = writers.after;
         let declared = writers.declared()?;
@@ -154,13 +148,13 @@ pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, write
     })
 }
 
-/// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind":
-/// "rank", "count": 4}. A restarted solver calls it before it retracts steps, so that the writers of the old
-/// attempt have ended. "timeout_seconds" is 60 by default.
+/// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind": "rank",
+/// "count": 4}; up to "timeout_seconds", by default 60. A restarted solver calls it before it retracts steps,
+/// so that the old writers have ended.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, own): (_, Own) = unsafe { (handle("table", table)?, json("own", own)?) };
         let (call, timeout) = (Call::default(), own.timeout()?);
         table.hooks.run(&call, || {
@@ -170,13 +164,12 @@ pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *c
     })
 }
 
-/// Retracts every step after `step`, of all writers: a solver that restarts from a checkpoint continues from
-/// there. Stop the writers of the old attempt first. `rows`, if not null, receives the number of retracted
-/// rows.
+/// Retracts every step after `step`, of all writers, so that a restarted solver continues there. Stop the old
+/// writers first. `rows`, if not null, receives the number of retracted rows.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i64, rows: *mut u64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
         let retracted = table.hooks.run(&call, || Ok(table.table.cancelled_by(&call.cancel()).retract(step)?))?;
@@ -188,12 +181,13 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
     })
 }
 
-/// Changes settings of the table, {"compression": "small", "strata": "windows", "shared": true}: the compression and the
-/// strata of new data (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+/// Changes settings: {"compression": "small", "strata": "windows", "shared": true}. Compression and strata
+/// apply to new data (kubist_optimize with "recompress" rewrites the rest); "shared" lets several machines
+/// write.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, settings): (_, Altering) = unsafe { (handle("table", table)?, json("settings", settings)?) };
         if let Some(compression) = settings.compression()? {
             table.table.set_compression(compression)?;
@@ -209,7 +203,7 @@ pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *cons
 }
 
 /// Improves the layout, so that queries read less. Options: {"debt_share": 0.1, "replication": "none",
-/// "recompress": true}. `report`, if not null, receives JSON; free it with kubist_string_free.
+/// "recompress": true}. `report`, if not null, receives JSON.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_optimize(
     table: *const KubistTable,
@@ -217,7 +211,7 @@ pub unsafe extern "C" fn kubist_optimize(
     report: *mut *mut c_char,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (table, options): (_, Optimizing) = unsafe { (handle("table", table)?, json("options", options)?) };
         let call = Call::default();
         let mut options = options.into_engine()?;
@@ -233,11 +227,11 @@ pub unsafe extern "C" fn kubist_optimize(
     })
 }
 
-/// Describes the table as JSON: columns, sizes, layout. Free it with kubist_string_free.
+/// Describes the table as JSON: columns, sizes, layout.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut *mut c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
         let known = table.hooks.run(&call, || Ok(table.table.cancelled_by(&call.cancel()).snapshot()?.info()?))?;
@@ -246,11 +240,11 @@ pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut
     })
 }
 
-/// The last step that every declared writer has ended or abandoned. `found` is 0 if there is none.
+/// The last step that every declared writer has ended or abandoned; `found` is 0 if there is none.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_last_step(table: *const KubistTable, step: *mut i64, found: *mut i32) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let last = unsafe { handle("table", table) }?.table.snapshot()?.complete_steps().last().copied();
         // SAFETY: as above.
         unsafe {

@@ -7,11 +7,9 @@ use kubist_insitu::{Failure, Result};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// The text of an argument; `what` names it.
-///
 /// # Safety
 ///
-/// It is null, or ends with a zero byte.
+/// The pointer is null, or ends with a zero byte.
 pub unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Result<&'a str> {
     // SAFETY: guaranteed by the caller.
     match unsafe { maybe_text(what, pointer) }? {
@@ -20,8 +18,6 @@ pub unsafe fn text<'a>(what: &str, pointer: *const c_char) -> Result<&'a str> {
     }
 }
 
-/// The text of an optional argument.
-///
 /// # Safety
 ///
 /// As [`text`].
@@ -34,7 +30,7 @@ pub unsafe fn maybe_text<'a>(what: &str, pointer: *const c_char) -> Result<Optio
     text.to_str().map(Some).map_err(|error| Failure::invalid(format!("{what} is not UTF-8: {error}")))
 }
 
-/// Parses JSON; null and "" give the defaults.
+/// Null and "" give the defaults.
 ///
 /// # Safety
 ///
@@ -46,7 +42,7 @@ pub unsafe fn json<T: DeserializeOwned>(what: &str, pointer: *const c_char) -> R
     serde_json::from_str(text).map_err(|error| Failure::invalid(format!("{what}: {error}")))
 }
 
-/// Returns JSON text, for kubist_string_free.
+/// For kubist_string_free.
 ///
 /// # Safety
 ///
@@ -59,8 +55,6 @@ pub unsafe fn hand_out<T: Serialize>(out: *mut *mut c_char, value: &T) -> Result
     unsafe { set(out, "the pointer to the result", text.into_raw()) }
 }
 
-/// Writes a value to an output pointer.
-///
 /// # Safety
 ///
 /// `out` is null or writable.
@@ -73,7 +67,7 @@ pub unsafe fn set<T>(out: *mut T, what: &str, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Frees text that a call returned. Null is allowed.
+/// Frees text that a call returned.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_string_free(text: *mut c_char) {
     if !text.is_null() {

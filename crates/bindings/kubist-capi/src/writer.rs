@@ -69,12 +69,11 @@ impl KubistWriter {
         KubistWriter { writer: Mutex::new(writer), timeout, stop, hooks }
     }
 
-    /// A poisoned lock only means that a panic occurred; a writer in an invalid state returns errors itself.
+    /// A poisoned lock is usable, because a writer in an invalid state returns errors itself.
     fn lock(&self) -> MutexGuard<'_, StepWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls the writer, then reports its events.
     pub(crate) fn call<T: Send>(
         &self,
         timeout: Duration,
@@ -86,15 +85,15 @@ impl KubistWriter {
             let patience = Patience::new(timeout, &stopped);
             work(&mut self.lock(), &patience)
         });
-        // Reported after the lock is released, because the callback may call Kubist.
+        // Reported without the lock, because the callback may call Kubist.
         let events = self.lock().take_events();
         tell(events);
         done
     }
 }
 
-/// Opens a writer. Options: {"name": "rank-3", "timeout_seconds": 60, "queue": 2, ...}. Without a queue, a
-/// step is durable when it ends. Waits for another writer of the same name.
+/// Opens a writer, and waits for another one of the same name. Options: {"name": "rank-3", "timeout_seconds":
+/// 60, "queue": 2, ...}. Without a queue, a step is durable when it ends.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_open(
     table: *const KubistTable,
@@ -102,7 +101,7 @@ pub unsafe extern "C" fn kubist_writer_open(
     writer: *mut *mut KubistWriter,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { no_handle(writer) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
@@ -123,19 +122,19 @@ pub unsafe extern "C" fn kubist_writer_open(
     })
 }
 
-/// Begins a step. Step numbers increase. A lower one is refused here if steps are queued, otherwise when it
-/// ends.
+/// Begins a step. Step numbers must increase, which is checked here if steps are queued, otherwise at the end
+/// of the step.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let writer = unsafe { handle("writer", writer) }?;
         writer.call(writer.timeout, |writer, _| writer.begin(step))
     })
 }
 
 /// Copies a column of the step: `count` values of `type`, a KubistType, at a distance of `stride` bytes; 0
-/// means contiguous. The memory may be reused after the call.
+/// means contiguous.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_put(
     writer: *const KubistWriter,
@@ -146,7 +145,7 @@ pub unsafe extern "C" fn kubist_put(
     stride: u64,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (writer, column) = unsafe { (handle("writer", writer)?, text("column", column)?) };
         let kind = TYPES.iter().find(|(number, _)| *number as i32 == r#type).map(|(_, kind)| *kind);
         let kind =
@@ -158,8 +157,8 @@ pub unsafe extern "C" fn kubist_put(
     })
 }
 
-/// Adds rows with all columns: a struct array of Arrow's C data interface. Takes ownership of the array, also
-/// after an error, unless a pointer is null. The caller keeps the schema.
+/// Adds rows with all columns: a struct array of Arrow's C data interface, which the writer owns afterwards,
+/// also after an error, unless a pointer is null. The caller keeps the schema.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_put_arrow(
     writer: *const KubistWriter,
@@ -167,13 +166,13 @@ pub unsafe extern "C" fn kubist_put_arrow(
     array: *mut FFI_ArrowArray,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (batch, writer) = unsafe { (incoming(schema, array)?, handle("writer", writer)?) };
         writer.call(writer.timeout, |writer, patience| writer.put_batch(&batch, patience))
     })
 }
 
-/// Writes the fields that this version knows. The struct of a newer program may be larger.
+/// Writes the fields that this version knows; the struct of a newer program may be larger.
 ///
 /// # Safety
 ///
@@ -202,9 +201,9 @@ pub(crate) unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Ends the step: it is then durable, or queued. If a column is missing, or the queue is full, the step stays
-/// open; after another error none of it is in the table. Options: {"token": "..."} names the commit, so that
-/// a second attempt counts once. `report` may be null.
+/// Ends the step, which is then durable or queued. If a column is missing, or the queue is full, the step stays
+/// open; after another error the table has none of it. Options: {"token": "..."} names the commit, so that a
+/// second attempt counts once. `report` may be null.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_end_step(
     writer: *const KubistWriter,
@@ -212,7 +211,7 @@ pub unsafe extern "C" fn kubist_end_step(
     report: *mut KubistReport,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let (writer, options): (_, Ending) = unsafe { (handle("writer", writer)?, json("options", options)?) };
         // SAFETY: as above. An invalid report is refused before anything is written.
         unsafe { self::report(report, &Report::default()) }?;
@@ -226,7 +225,7 @@ pub unsafe extern "C" fn kubist_end_step(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_abandon_step(writer: *const KubistWriter) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let writer = unsafe { handle("writer", writer) }?;
         writer.call(writer.timeout, |writer, patience| writer.abandon(patience).map(drop))
     })
@@ -236,16 +235,14 @@ pub unsafe extern "C" fn kubist_abandon_step(writer: *const KubistWriter) -> Kub
 #[no_mangle]
 pub unsafe extern "C" fn kubist_wait(writer: *const KubistWriter, step: i64, timeout_seconds: f64) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let writer = unsafe { handle("writer", writer) }?;
         let timeout = seconds("timeout_seconds", timeout_seconds)?;
         writer.call(timeout, |writer, patience| writer.wait(step, patience))
     })
 }
 
-/// Waits for queued steps, and closes the writer; an open step is discarded. After KUBIST_STATUS_BUSY and
-/// KUBIST_STATUS_CANCELLED the writer continues and can be closed again; otherwise the handle is invalid. A
-/// negative timeout counts as 0. Null is allowed.
+/// Waits for queued steps, and closes the writer; an open step is discarded.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_seconds: f64) -> KubistStatus {
     guarded!({
@@ -253,7 +250,7 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
             return Ok(());
         }
         let timeout = patient(timeout_seconds);
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         let closed = unsafe { handle("writer", writer) }?.call(timeout, StepWriter::close);
         let goes_on =
             |failure: &Failure| matches!(failure.kind, kubist::ErrorKind::Busy | kubist::ErrorKind::Cancelled);
@@ -265,11 +262,11 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
     })
 }
 
-/// Closes the writer immediately: queued steps are dropped, as if the process had ended. Null is allowed.
+/// Closes the writer immediately: queued steps are dropped, as if the process had ended.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_abort(writer: *mut KubistWriter) -> KubistStatus {
     guarded!({
-        // SAFETY: guaranteed by the C caller (see lib.rs).
+        // SAFETY: see lib.rs.
         unsafe { crate::table::free(writer) };
         Ok(())
     })

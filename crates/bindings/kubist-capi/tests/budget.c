@@ -1,5 +1,5 @@
 /*
- * Writes steps within a budget, on any number of ranks. Particles move between ranks from step to
+ * Writes steps within a budget, on any number of ranks; particles move between ranks from step to
  * step. Arguments: table, mode (rank, node, dedicated), options of the writer.
  */
 
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     kubist_put(run.writer, "pid", KUBIST_TYPE_I64, pid, n, 0);
     kubist_put(run.writer, "hot", KUBIST_TYPE_BOOL, hot, n, 0);
     if (step == 2) {
-      /* One rank lacks a column: all ranks get an error, and abandon the step. */
+      /* One rank lacks a column, so all ranks get an error and abandon the step. */
       const int is_lacking = rank == ranks - 1;
       if (!is_lacking) kubist_put(run.writer, "time", KUBIST_TYPE_F64, time, n, 0);
       const KubistStatus status = kubist_mpi_end_step(&run, NULL, NULL);

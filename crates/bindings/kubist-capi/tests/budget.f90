@@ -34,7 +34,7 @@ program budget
     call kubist_put(run%writer, "pid", pid)
     call kubist_put(run%writer, "hot", hot)
     if (step == 2) then
-      ! One rank lacks a column: all learn that the step does not end, and abandon it.
+      ! One rank lacks a column, so all ranks get an error and abandon the step.
       if (rank /= ranks - 1) call kubist_put(run%writer, "time", spread(real(step, real64), 1, size(x)))
       call kubist_mpi_end_step(run, stat=status, errmsg=message)
       if (status /= merge(KUBIST_INVALID_INPUT, KUBIST_UNAVAILABLE, rank == ranks - 1)) error stop 3

@@ -1,4 +1,4 @@
-// Calls every function of the library with valid and invalid arguments, for memory checkers: valgrind and the
+// Calls every function of the library with valid and invalid arguments, under valgrind or the
 // address and leak sanitizers. Returns 0 if each call returned the expected status.
 //
 //     memory TABLE

@@ -1,5 +1,5 @@
-// Linked into a program, it traps floating-point exceptions as many solvers do. At the end it
-// checks that they would still trap.
+// Linked into a program, it traps floating-point exceptions as many solvers do, and checks at the
+// end that they would still trap.
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <stdlib.h>

@@ -14,10 +14,9 @@ use crate::foreign;
 use crate::output::{Batches, Encoding, Records, json, print, print_json, remark, remark_raw};
 use crate::table::Preview;
 
-/// Rows shown on a terminal without --limit.
 pub const PREVIEW_RECORDS: usize = 40;
 
-/// The output of a command with rows, checked before any row is read.
+/// The output of a command with rows; it is checked before any row is read.
 pub struct Delivery<'a> {
     asked: &'a Output,
     limit: Option<u64>,
@@ -25,14 +24,14 @@ pub struct Delivery<'a> {
     format: Option<Format>,
 }
 
-/// The rows that were written: all, or those that fit a terminal.
+/// The rows written: all, or as many as fit a terminal.
 pub enum Shown {
     All,
     First(usize),
 }
 
 impl Delivery<'_> {
-    /// A terminal shows `limit` rows, or [`PREVIEW_RECORDS`] without a limit.
+    /// A terminal shows `limit` rows, [`PREVIEW_RECORDS`] by default.
     pub fn new(asked: &Output, limit: Option<u64>) -> Result<Delivery<'_>> {
         let path = asked.path();
         let is_foreign = asked.format.is_none() && path.is_some_and(is_of_others);
@@ -46,7 +45,6 @@ impl Delivery<'_> {
         }
     }
 
-    /// Writes the rows.
     pub fn write(
         &self,
         schema: &SchemaRef,
@@ -84,8 +82,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Writes the rows of the query that `ask` starts, and reports its cost. Errors of the output options are
-/// reported before the query starts.
+/// Writes the rows of the query that `ask` starts, and its cost. Errors of output options come first.
 pub fn send(
     asked: &Output,
     limit: Option<u64>,
@@ -110,13 +107,12 @@ pub fn send(
     }
 }
 
-/// Returns whether the Python package writes files of this name.
 fn is_of_others(path: &Path) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     ending.is_some_and(|ending| foreign::ENDINGS.contains(&ending.as_str()))
 }
 
-/// The requested format, or the one of the file name.
+/// The requested format, or else that of the file name.
 pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
     let terminal = std::io::stdout().is_terminal();
     let format = match (asked.format, path) {
@@ -146,7 +142,7 @@ pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
     Ok(format)
 }
 
-/// The encoding of a format; `None` for the text table.
+/// `None` for the text table.
 pub fn encoding(format: Format) -> Option<Encoding> {
     match format {
         Format::Table => None,
@@ -166,7 +162,6 @@ fn written(path: Option<&Path>, encoding: Encoding, schema: &SchemaRef, batches:
     Ok(Shown::All)
 }
 
-/// The cost of a query, for scripts.
 #[derive(Serialize)]
 struct Cost {
     #[serde(flatten)]

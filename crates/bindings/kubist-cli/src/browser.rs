@@ -4,7 +4,6 @@ use std::process::{Command, Stdio};
 
 use crate::output::remark;
 
-/// Starts the browser.
 pub fn open(url: &str) {
     let mut browser = Command::new("xdg-open");
     browser.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

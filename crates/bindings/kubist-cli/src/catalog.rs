@@ -90,7 +90,7 @@ pub fn run(command: &args::Catalog) -> Result<()> {
     Ok(())
 }
 
-/// The entry to add. The metadata of the first table are its parameters.
+/// The entry to add, whose parameters are the first table's metadata.
 fn new(add: &args::CatalogAdd) -> Result<New> {
     let mut params = BTreeMap::new();
     if let Some(location) = add.locations.first() {
@@ -125,7 +125,7 @@ fn copy(entry: &Listed) -> Result<&str> {
     Err(why)
 }
 
-/// A value of a table's metadata, if it is a single one.
+/// A value of a table's metadata, unless it is a list or an object.
 fn scalar(value: &serde_json::Value) -> Option<Scalar> {
     match value {
         serde_json::Value::Bool(value) => Some(Scalar::Bool(*value)),

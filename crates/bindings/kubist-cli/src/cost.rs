@@ -4,7 +4,6 @@ use kubist::Stats;
 
 use crate::human;
 
-/// The cost of a query on one line.
 pub fn cost(stats: &Stats, fraction: f64) -> String {
     let per_record = if stats.rows_returned == 0 {
         String::new()

@@ -1,4 +1,4 @@
-//! `kubist advise` and `kubist workload`, which the Python package does.
+//! `kubist advise` and `kubist workload`, which the Python package implements.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -21,7 +21,6 @@ pub fn advise(command: &args::Designs) -> Failure {
     foreign::become_module("advice", "kubist.advising", &asked)
 }
 
-/// Returns only if the package or the program cannot be started.
 pub fn workload(command: &args::Workload) -> Failure {
     match command {
         args::Workload::Run(command) => {

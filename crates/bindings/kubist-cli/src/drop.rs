@@ -26,18 +26,17 @@ pub fn run(command: &args::Drop, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Asks for confirmation on the terminal.
 fn is_wanted(table: &Location) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(format!("{table}: standard input is not a terminal; give --yes to drop the table")));
     }
-    // A table that cannot be opened, for example after an interrupted drop, can be dropped too.
+    // A table that cannot be opened, such as after an interrupted drop, can be dropped too.
     let what = match Table::open(table).and_then(|table| table.snapshot()?.info()) {
         Ok(info) => format!("{}, {}", human::counted(info.about.rows, "record"), human::bytes(info.disk.total)),
         Err(error) => error.to_string(),
     };
     let mut stderr = std::io::stderr();
-    // If the question cannot be written, the answer is still read.
+    // The answer is read even if the question cannot be written.
     let _ = write!(stderr, "drop {table} ({what})? [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

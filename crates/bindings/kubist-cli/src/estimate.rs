@@ -38,7 +38,7 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Estimates over array files, including the files named before the aggregates.
+/// Includes the files listed before the aggregates.
 fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     // A shell pattern may also match index files.
     let is_file = |text: &&String| text.ends_with(".kubix") || kubist_blocks::is_array_file(Path::new(text));
@@ -100,7 +100,7 @@ fn options(
     })
 }
 
-/// Prints each estimate as it improves. After an interrupt the last one is printed.
+/// Prints each estimate as it improves, and after an interrupt the last one.
 fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Result<Estimate>>) -> Result<()> {
     let mut progress = Progress::new();
     let mut last = None;
@@ -109,7 +109,6 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
             Ok(estimate) => {
                 progress.say(&line(&estimate));
                 if command.json {
-                    // One line each.
                     print(&format!("{}\n", as_json(&estimate)?))?;
                 }
                 last = Some(estimate);
@@ -130,7 +129,6 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
     }
 }
 
-/// The first two estimates and the fraction read, on one line.
 fn line(estimate: &Estimate) -> String {
     let figures =
         estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));
@@ -201,7 +199,6 @@ fn percent(share: f64) -> String {
     format!("{} %", human::number(share * 100.0))
 }
 
-/// The group's values as text; nulls are `None`.
 fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     let text = |column: &arrow_array::ArrayRef| {
         column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default())

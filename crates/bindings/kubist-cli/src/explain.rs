@@ -13,7 +13,7 @@ use crate::foreign::output_of;
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 
-/// Name and colour of a stage of a request, and its start and end.
+/// Name, colour, start and end of a request's stage.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
 
 const STAGES: [Stage; 4] = [
@@ -23,7 +23,7 @@ const STAGES: [Stage; 4] = [
     ("decoded", [44, 140, 60], |request| request.answered, |request| request.decoded),
 ];
 
-/// Runs before the one that is compared with a prediction.
+/// Uncounted runs before the run to compare with a prediction.
 const LOADS: usize = 3;
 
 pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
@@ -38,7 +38,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if !command.json {
         print(&format!("{plan}\n\n"))?;
     }
-    // Predictions are of data in memory. Pages that are read repeatedly stay decoded there.
+    // The prediction is for decoded data in memory.
     for _ in 0..if command.predict { LOADS } else { 0 } {
         snapshot.plan(&query)?.explain(None)?;
     }
@@ -58,7 +58,6 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if let Some(expected) = expected {
         let interval = format!("{} to {}", human::duration(expected.low), human::duration(expected.high));
         let seconds = human::duration(expected.seconds);
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{:<14}{seconds} ({interval}); it took {:+.0} %", "expected", 100.0 * expected.error);
     }
     print(&page)
@@ -72,7 +71,7 @@ struct Report<'a> {
     expected: Option<Expected>,
 }
 
-/// The predicted seconds of a query on this machine, and the interval of 95 % of single runs.
+/// Seconds on this machine, and an interval for 95 % of single runs.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Expected {
     seconds: f64,
@@ -82,7 +81,7 @@ struct Expected {
     error: f64,
 }
 
-/// Asks the Python package, which measures this machine.
+/// Calls the Python package, which measures this machine.
 fn expected(table: &str, question: &Query, stats: &Stats, cancel: &Cancel) -> Result<Expected> {
     let asked = json!({ "table": table, "question": question, "stats": stats });
     let answer = output_of("a prediction", "kubist._speed_command", &asked, cancel)?;
@@ -93,7 +92,6 @@ fn page(explanation: &Explanation) -> String {
     let Explanation { stats, fraction, stages, traffic, predicted, .. } = explanation;
     let mut page = cost(stats, *fraction) + "\n";
     let mut line = |name: &str, text: String| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<14}{}", kubist_types::shown::printable(&text));
     };
     let each = |seconds: f64| match stages.requests {
@@ -158,7 +156,7 @@ fn page(explanation: &Explanation) -> String {
     page
 }
 
-/// Chart of the stages of each request over time, one row per request, ordered by host (thesis, figure 2.16).
+/// Thesis, figure 2.16.
 fn stages(explanation: &Explanation) -> Chart {
     let mut requests: Vec<&RequestTimes> = explanation.requests.iter().collect();
     requests.sort_by(|a, b| a.host.cmp(&b.host).then(a.asked.total_cmp(&b.asked)));

@@ -1,6 +1,5 @@
-//! Failures of a command: one line for people, one exit code for scripts.
-//!
-//! `kubist --help` documents the codes. They follow the kinds of [`kubist::Error`].
+//! Failures of a command: one line for people, and one exit code, which `kubist --help` documents, for scripts.
+//! The codes follow the kinds of [`kubist::Error`].
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -8,24 +7,19 @@ use std::path::Path;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The kind of a failure; its number is the exit code.
+/// The numbers are exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The table is damaged.
     Unsound = 1,
-    /// Wrong usage or wrong input.
     Usage = 2,
-    /// Something does not exist, or already exists.
     Existence = 3,
-    /// The operating system or another process refused.
     System = 4,
-    /// Ctrl-C or a request to terminate.
+    /// Ctrl-C or SIGTERM.
     Interrupted = 130,
-    /// The reader of our output has closed it: no message.
+    /// The reader has closed our output; no message.
     ReaderGone = 0,
 }
 
-/// A failure, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: Kind,
@@ -41,7 +35,6 @@ impl Failure {
         Failure { kind: Kind::Interrupted, message: "interrupted".to_string() }
     }
 
-    /// A failed system call on `path`.
     pub fn io(path: &Path, error: &std::io::Error) -> Failure {
         let kind = match error.kind() {
             ErrorKind::NotFound | ErrorKind::AlreadyExists => Kind::Existence,
@@ -56,18 +49,16 @@ impl Failure {
         Failure { kind, message }
     }
 
-    /// Prefixes the message with the location of the failure.
     pub fn within(self, context: impl Display) -> Failure {
         Failure { message: format!("{context}: {}", self.message), ..self }
     }
 
-    /// Appends a note to the message.
     pub fn noting(self, note: impl Display) -> Failure {
         Failure { message: format!("{}; {note}", self.message), ..self }
     }
 }
 
-/// The message that a path does not exist, with a similar name in the same folder if there is one.
+/// Suggests a similar name in the same folder.
 pub fn absent(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -125,7 +116,7 @@ impl From<kubist::Error> for Failure {
             kubist::ErrorKind::InvalidInput => Kind::Usage,
             kubist::ErrorKind::Corrupt => Kind::Unsound,
             kubist::ErrorKind::NotFound | kubist::ErrorKind::Exists | kubist::ErrorKind::Unsupported => Kind::Existence,
-            // Busy, expired, no space, no permission, no response, and kinds added later.
+            // Includes kinds added later.
             _ => Kind::System,
         };
         Failure { kind, message: error.to_string() }

@@ -1,8 +1,8 @@
 //! File formats that the Python package reads and writes.
 //!
-//! The command itself reads Parquet, Arrow, CSV and NPZ. The Python package opens files of other formats, and gives their rows to the same driver. Such an ingest becomes `python3 -m kubist.ingesting` with its arguments
-//! as JSON; output, exit codes and signals are then the package's and have the same meaning. A query's result
-//! goes to `python3 -m kubist.exporting` as an Arrow stream.
+//! The command itself reads Parquet, Arrow, CSV and NPZ. For other formats it becomes `python3 -m
+//! kubist.ingesting` with its arguments as JSON; output, exit codes and signals keep their meaning. The result
+//! of a query goes to `python3 -m kubist.exporting` as an Arrow stream.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -24,13 +24,12 @@ use crate::output::Batches;
 use crate::parse::{IngestGroups, Reading};
 use crate::python;
 
-/// Formats that the command reads itself.
 const NATIVE: [&str; 4] = ["parquet", "arrow", "npz", "csv"];
 
-/// Extensions of files that the package writes.
+/// Files that the package writes.
 pub const ENDINGS: [&str; 9] = ["las", "laz", "vtp", "fits", "ecsv", "h5", "bp", "bp4", "bp5"];
 
-/// Returns whether the Python package opens the files of this ingest.
+/// True if the Python package opens these files.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     let has_foreign_option =
         reading.topology.is_some() || reading.hdu.is_some() || reading.particles.is_some() || reading.crs.is_some();
@@ -40,7 +39,7 @@ pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     };
     let is_foreign_path = |path: &PathBuf| {
         match expanded(std::slice::from_ref(path), &mut |_| Ok(false), &|_| ()) {
-            // Files that come later have the name of the pattern.
+            // Later files have the name of the pattern.
             Ok(files) if files.is_empty() => !is_named_native(path),
             Ok(files) => files.iter().any(is_foreign_file),
             Err(()) => false,
@@ -49,7 +48,7 @@ pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     has_foreign_option || command.files.iter().any(is_foreign_path)
 }
 
-/// Replaces this process by the package's command. Returns only if that fails.
+/// Returns only if the package's command cannot be started.
 pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
     if command.commit_rows.is_some() {
@@ -60,7 +59,7 @@ pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     become_module(&format!("{file}: this format"), "kubist.ingesting", &question(command, asked))
 }
 
-/// Replaces this process by a module of the package, with its arguments as JSON. Returns only if that fails.
+/// Becomes a module of the package, with its arguments as JSON; returns only if that fails.
 pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
     match package(needs, module) {
         Err(failure) => failure,
@@ -71,7 +70,7 @@ pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
     }
 }
 
-/// The Python interpreter that has a module of the package, and the module. `needs` begins the message.
+/// Python and its module; `needs` begins the message of a failure.
 pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
@@ -81,7 +80,7 @@ pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     })
 }
 
-/// The output of a module of the package, a few lines, for its arguments as JSON. Ctrl-C stops it.
+/// The short output of a module; Ctrl-C stops it.
 pub fn output_of(needs: &str, module: &str, asked: &Value, cancel: &Cancel) -> Result<String> {
     let (python, module) = package(needs, module)?;
     let mut command = Command::new(&python);
@@ -105,8 +104,7 @@ pub fn output_of(needs: &str, module: &str, asked: &Value, cancel: &Cancel) -> R
     }
 }
 
-/// Sends rows to the package, which writes a file once it has all of them. Ctrl-C stops it at any time and
-/// leaves no partial file.
+/// Sends rows to the package, which writes a file once it has all of them. Ctrl-C leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batches<'_>, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&format!("{}: this format", path.display()), "kubist.exporting")?;
     let about = json!({ "path": path, "metadata": metadata }).to_string();
@@ -135,7 +133,7 @@ pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batche
         // The package ended early; its own error explains the broken pipe.
         Err(failure) if failure.kind == Kind::ReaderGone => Err(ended(child)),
         Err(failure) => {
-            // Killed before the pipe closes, because the package would take that for the end of the rows.
+            // Killed before the pipe closes, which the package would take for the end of the rows.
             let _ = child.kill().and_then(|()| child.wait());
             drop(input);
             Err(failure)
@@ -143,9 +141,8 @@ pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batche
     }
 }
 
-/// Interval between checks whether the package has ended.
 const POLL: Duration = Duration::from_millis(5);
-/// The time that an interrupted package has to remove its file.
+/// Time for an interrupted package to remove its file.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Ends the package and removes the partial file, which `kubist.exporting` names.
@@ -180,18 +177,18 @@ fn feed(input: &mut ChildStdin, schema: &Schema, batches: Batches<'_>) -> Result
     writer.finish().map_err(gone)
 }
 
-/// Reads what a program writes to standard error, so that a full pipe does not stop it.
+/// Reads standard error, so that a full pipe does not stop the program.
 pub fn errors_of(child: &mut Child) -> JoinHandle<String> {
     let errors = child.stderr.take();
     std::thread::spawn(move || {
         let mut said = String::new();
-        // If it cannot be read, the exit status still reports the failure.
+        // The exit status still reports the failure.
         let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
         said
     })
 }
 
-/// The message of a program that ended, or `otherwise` if it printed none; empty after success.
+/// An ended program's message, or `otherwise` if it printed none; empty after success.
 pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> Failure {
     let kind = match child.wait() {
         Ok(status) if status.success() => return Failure { kind: Kind::System, message: String::new() },
@@ -207,9 +204,7 @@ pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> F
     Failure { kind, message }
 }
 
-/// The arguments as `kubist.ingesting` reads them.
 fn question(command: &args::Ingest, asked: &IngestGroups) -> Value {
-    // A list, because the order matters.
     let dimensions: Vec<_> =
         command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();
     json!({

@@ -111,16 +111,14 @@ fn advise(command: &args::Index, selectivity: f64, library: &Arc<Library>, cance
     if command.json { print_json(&outcome) } else { Ok(()) }
 }
 
-/// Opens files to be queried together, with or without indexes.
 pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
     let library = Arc::new(Library::new(&python::interpreter()));
-    // A shell pattern may also match index files.
     let is_index = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "kubix");
     let paths: Vec<PathBuf> = paths.iter().filter(|path| !is_index(path)).cloned().collect();
     Ok(Files::open_any(&paths, None, Some(&library), cancel)?)
 }
 
-/// The query on files. Options that only tables have are refused.
+/// Refuses options that only tables have.
 fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
     let args::Question { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
@@ -147,7 +145,6 @@ fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Q
     })
 }
 
-/// Prints the variables of a file.
 pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
     if command.columns {
         return Err(Failure::usage(format!(
@@ -185,7 +182,7 @@ pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Prints the cost of a query on files, next to the cost that the I/O model expects.
+/// Compares the cost with the prediction of the I/O model.
 pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if command.fit.is_some() || command.plot.is_some() {
         return Err(Failure::usage(format!(
@@ -211,7 +208,6 @@ pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Prints or writes the rows of files.
 pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     let paths: Vec<PathBuf> =
         std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
@@ -235,7 +231,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
     let format = format(asked, path)?;
     let schema = files.schema(question)?;
     let mut failure = None;
-    // A failure of the output stops the reading and is reported unchanged.
+    // Stops reading after a failure of the output, and reports it unchanged.
     let mut kept = |outcome: Result<()>| {
         outcome.map_err(|error| {
             failure = Some(error);

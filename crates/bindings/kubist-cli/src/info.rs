@@ -31,10 +31,9 @@ pub fn run(command: &args::Info, cancel: &Cancel) -> Result<()> {
 fn page(info: &Info) -> String {
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
-    // python/kubist/_figures.py prints the same lines for `Info`.
+    // `Info` in python/kubist/_figures.py prints the same lines.
     let shared = if info.about.shared { ", of several machines" } else { "" };
     line("table", format!("{} (format {}){shared}", info.about.location, info.about.format_version));
     line("records", human::count(info.about.rows));
@@ -131,7 +130,6 @@ fn page(info: &Info) -> String {
     page
 }
 
-/// The cost of a table on an object store.
 fn cost_text(costs: &Costs) -> String {
     format!(
         "about ${:.2} a month; ${:.4} for the requests of a thousand small questions, ${:.4} of a thousand commits",
@@ -139,7 +137,6 @@ fn cost_text(costs: &Costs) -> String {
     )
 }
 
-/// The storage of each column, and the total.
 fn columns_page(found: &ColumnsUse) -> String {
     let size = |bytes: f64| format!("{bytes:.2}");
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -160,7 +157,6 @@ fn columns_page(found: &ColumnsUse) -> String {
     table::aligned(&heads, &[false, true, true, false, false], &rows)
 }
 
-/// The writers that must finish a step before it is complete.
 fn writers_of_steps(declared: &DeclaredWriters) -> String {
     match declared.after {
         Some(after) => format!("after step {after} complete with {}", declared.writers),
@@ -168,7 +164,6 @@ fn writers_of_steps(declared: &DeclaredWriters) -> String {
     }
 }
 
-/// Accuracy, default and metadata of a column.
 fn notes(column: &ColumnInfo) -> String {
     let mut notes = Vec::new();
     if let Some(accuracy) = &column.accuracy {
@@ -187,7 +182,7 @@ fn notes(column: &ColumnInfo) -> String {
     notes.join(", ")
 }
 
-/// Text unchanged, other values as JSON. Long values, such as a topology, are cut.
+/// Strings unchanged, other values as JSON; cuts long values, such as a topology.
 fn text(value: &serde_json::Value) -> String {
     const LONGEST: usize = 200;
     let whole = value.as_str().map_or_else(|| value.to_string(), str::to_string);
@@ -198,7 +193,7 @@ fn text(value: &serde_json::Value) -> String {
     format!("{cut}... ({}; --json has all)", human::bytes(whole.len() as u64))
 }
 
-/// The total size and its causes, without those of 0 bytes.
+/// The total size and its causes above 0 bytes.
 fn disk(disk: &DiskUse) -> String {
     let causes = [
         ("records", disk.primary),

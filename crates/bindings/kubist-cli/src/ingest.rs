@@ -65,7 +65,7 @@ fn options(reading: &Reading) -> Options {
         inflation: reading.max_inflation.unwrap_or(usual.inflation),
         batch_bytes: reading.max_batch.map_or(usual.batch_bytes, |bytes| bytes as u64),
     };
-    // The user may give the time.
+    // The user may give the time instead.
     let is_of_file = |name: &&String| reading.time.is_none() || *name != "time";
     Options {
         columns: reading.columns.as_ref().map(|columns| columns.iter().filter(is_of_file).cloned().collect()),
@@ -125,7 +125,6 @@ fn request(command: &args::Ingest, asked: IngestGroups, cancel: &Cancel) -> Resu
     })
 }
 
-/// The files of the command.
 struct Files<'a> {
     paths: &'a [PathBuf],
     options: Options,

@@ -1,7 +1,5 @@
-//! Ctrl-C: the first one cancels the running call, the second one exits at once.
-//!
-//! Both are safe: a commit becomes visible as a whole, and output files get their name when they are
-//! complete.
+//! Ctrl-C: the first one cancels the running call, the second one exits at once. Both are safe, because commits
+//! become visible as a whole and output files get their name when complete.
 
 use std::{mem, ptr, thread};
 
@@ -11,13 +9,12 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Kind;
 
-/// Returns a switch that the first SIGINT or SIGTERM sets. SIGINT stays ignored if the parent process ignores
-/// it.
+/// A switch that the first SIGINT or SIGTERM sets. SIGINT stays ignored if the parent process ignores it.
 pub fn cancel_on_signals() -> Cancel {
     let cancel = Cancel::default();
-    // Without handlers the signals end the process, which is safe too.
+    // Without handlers the signals end the process, which is also safe.
     let heeded = if is_ignored(SIGINT) { &[SIGTERM][..] } else { &[SIGINT, SIGTERM] };
-    // A signal between the installation of a handler and its registration would be lost.
+    // A signal before its handler is registered would be lost.
     if let Ok(mut signals) = held_back(heeded, || Signals::new(heeded)) {
         let switch = cancel.clone();
         thread::spawn(move || {
@@ -32,7 +29,6 @@ pub fn cancel_on_signals() -> Cancel {
     cancel
 }
 
-/// Runs `work` while these signals are blocked in this thread.
 fn held_back<T>(signals: &[i32], work: impl FnOnce() -> T) -> T {
     // SAFETY: `sigemptyset` initialises the zeroed sets; all pointers are to live sets.
     let before = unsafe {
@@ -52,7 +48,7 @@ fn held_back<T>(signals: &[i32], work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns whether this process was started with the signal ignored (Linux; false elsewhere).
+/// True if this process was started with the signal ignored (Linux; false elsewhere).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

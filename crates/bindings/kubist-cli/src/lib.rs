@@ -1,8 +1,7 @@
-//! The `kubist` command, as a library, so that the wheel of the Python package can contain it in its
-//! extension module.
+//! The `kubist` command, as a library, so that the Python package's extension module can contain it.
 //!
-//! Parses arguments, calls the engine and reports. Results go to standard output, everything else to standard
-//! error. A failure is one line `kubist: error: ...` with the exit code of [`failure::Kind`].
+//! Results go to standard output, everything else to standard error. A failure is one line `kubist: error: ...`
+//! with the exit code of [`failure::Kind`].
 
 mod alter;
 mod answer;
@@ -61,7 +60,6 @@ use kubist::Cancel;
 use kubist_types::human;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Wanted limit of open files.
 const FILES: u64 = 8192;
 
 /// Runs the command with these arguments, the program name first, and returns the exit code. `interpreter` is
@@ -77,22 +75,21 @@ pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     allow_files();
     let cancel = interrupt::cancel_on_signals();
     let switch = cancel.clone();
-    // Calls without a cancel switch of their own, such as opening a table, stop too.
+    // Also stops calls without a cancel switch of their own, such as opening a table.
     let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&parsed.command, &cancel));
     let outcome = outcome.map_err(|failure| with_advice(failure, &parsed.command));
     let code = outcome.map_or_else(|failure| report(&failure, &arguments), |()| 0);
-    // Python does not flush Rust's standard output. A write error was already reported by the caller that
-    // wrote.
+    // Python does not flush Rust's standard output. The writer has already reported a write error.
     let _ = std::io::stdout().flush();
     code
 }
 
-/// Raises the soft limit of open files, because large tables need more than the usual 1,024.
+/// Large tables need more open files than the usual 1,024.
 fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |most| most.min(FILES));
     if limit.current.is_some_and(|allowed| allowed < wanted) {
-        // With the lower limit, files are closed and opened again.
+        // With a lower limit, files are closed and opened again.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
@@ -133,7 +130,6 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Adds advice to errors about damage.
 fn with_advice(failure: Failure, command: &Command) -> Failure {
     match command {
         Command::Verify(_) | Command::Salvage(_) | Command::View(_) => failure,
@@ -146,13 +142,13 @@ fn report(failure: &Failure, arguments: &[OsString]) -> u8 {
     if failure.kind != Kind::ReaderGone {
         let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = kubist_types::shown::printable(&without_passwords(line, arguments)).into_owned();
-        // If this line cannot be written, there is no other way to report it.
+        // There is no other way to report it.
         let _ = writeln!(std::io::stderr(), "kubist: error: {line}");
     }
     failure.kind as u8
 }
 
-/// Removes passwords from a message that may quote our arguments.
+/// A message may quote our arguments.
 fn without_passwords(line: String, arguments: &[OsString]) -> String {
     arguments.iter().skip(1).fold(line, |line, argument| {
         let argument = argument.to_string_lossy();
@@ -172,7 +168,7 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
         return Kind::Usage as u8;
     }
     let rendered = error.render().to_string();
-    // clap's text after the usage line only says where to find help.
+    // Cuts clap's text after the usage line, which only points to help.
     let message = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
     let message = message.split("\n\nFor more information").next().unwrap_or(message);
     let message = message.trim_start_matches("error: ").trim().replace("\n\n", ";");

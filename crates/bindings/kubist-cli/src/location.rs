@@ -1,11 +1,11 @@
-//! The location of a table, displayed without the password it may contain.
+//! The location of a table.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// A table's location. It dereferences to the full text for the engine, and displays without the password.
+/// It dereferences to the full text for the engine, and displays without the password.
 #[derive(Clone)]
 pub struct Location {
     given: String,

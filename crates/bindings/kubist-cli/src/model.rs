@@ -15,17 +15,16 @@ use crate::output::{PendingFile, json, print, print_json, remark};
 use crate::{human, picture, table};
 
 const KIB: f64 = 1024.0;
-/// Smallest and largest measured requests. The model does not extrapolate.
+/// Sizes of measured requests. The model does not extrapolate.
 const SMALLEST: f64 = 4.0 * KIB;
 const LARGEST: f64 = 1024.0 * KIB;
-/// Rows of a query and bytes of a row, if there is no table.
+/// Defaults if there is no table.
 const ROWS: u64 = 1_000_000;
 const ROW_BYTES: f64 = 36.0;
-/// The largest fraction of its time that a client may spend on choosing replicas.
+/// Largest fraction of a client's time for choosing replicas.
 const CHOOSING: f64 = 0.1;
 
 pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
-    // Created first, so that a path that cannot be written is an error at once.
     let pending = command.output.as_deref().map(PendingFile::create).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let fitted = measure(&command.location, cancel)?;
@@ -45,7 +44,6 @@ fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     Ok(kubist_fit::measure(location, cancel)?)
 }
 
-/// Reads the output of `kubist model fit`.
 pub fn read(path: &Path) -> Result<Fitted> {
     let mut text = Vec::new();
     let read = kubist_files::open(path)?.read_to_end(&mut text);
@@ -63,7 +61,6 @@ fn fit_page(fitted: &Fitted) -> String {
     let (fit, model) = (&fitted.fit, &fitted.fit.model);
     let mut page = String::new();
     let mut line = |name: &str, text: String| {
-        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist_types::shown::printable(&text));
     };
     let kind = match fitted.hosts.len() {
@@ -123,21 +120,19 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// The advice for a table.
 #[derive(Serialize)]
 struct Counsel {
     rows: u64,
     row_bytes: f64,
-    /// Sizes are in bytes.
     #[serde(flatten)]
     best: Advice,
     records_of_request: f64,
     /// Concurrent requests of one client to all nodes.
     parallel: u32,
-    /// Rows of a cube for which reading a cube is a request of the best size.
+    /// Reading such a cube is a request of the best size.
     capacity: u32,
     table_capacity: Option<u32>,
-    /// Relative increase of query time with the table's capacity: 0.1 is 10 %.
+    /// 0.1 means 10 % longer query times because of the table's capacity.
     table_capacity_loss: Option<f64>,
     replica_selection_limit: u32,
     by_nodes: Vec<Advice>,
@@ -165,7 +160,7 @@ fn counsel(fitted: &Fitted, command: &args::Advise) -> (Counsel, Workload) {
     let work = Workload { elements: rows as f64 * row_bytes, smallest: SMALLEST, largest: LARGEST };
     let best = kubist_model::advise(model, &work, nodes);
     let parallel = fit.in_flight(best.size, nodes);
-    // Little's law: the time of one of these requests on a node that is never idle.
+    // Little's law, for nodes that are never idle.
     let in_flight = f64::from(parallel) / f64::from(nodes);
     let selection = ReplicaSelection { in_flight, request_ms: in_flight * model.node_ms(best.size) };
     let table_capacity = fitted.table.map(|table| table.capacity);
@@ -284,13 +279,13 @@ const GREEN: [u8; 3] = [44, 140, 60];
 const GREY: [u8; 3] = [120, 124, 132];
 const SHADES: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [230, 170, 20]];
 
-/// Request sizes from smallest to largest, evenly spaced on a logarithmic scale.
+/// Ascending, with logarithmic spacing.
 fn sizes() -> impl Iterator<Item = f64> {
     const STEPS: i32 = 160;
     (0..=STEPS).map(|step| SMALLEST * (LARGEST / SMALLEST).powf(f64::from(step) / f64::from(STEPS)))
 }
 
-/// Charts of thesis figures 2.18 and 2.19.
+/// Thesis figures 2.18 and 2.19.
 fn fit_charts(fit: &Fit) -> Vec<Chart> {
     let kib = |size: f64| size / KIB;
     let request = Chart {
@@ -314,7 +309,7 @@ fn fit_charts(fit: &Fit) -> Vec<Chart> {
     vec![request, speedup]
 }
 
-/// Charts of thesis figures 2.21, 2.22 and 2.23.
+/// Thesis figures 2.21, 2.22 and 2.23.
 fn advice_charts(model: &Model, counsel: &Counsel, work: &Workload) -> Vec<Chart> {
     let shown = counsel.by_nodes.iter().rev().step_by(counsel.by_nodes.len().div_ceil(SHADES.len()));
     let mut by_size: Vec<Series> = shown

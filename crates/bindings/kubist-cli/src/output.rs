@@ -1,4 +1,4 @@
-//! Output to standard output, or to a file that gets its name when it is complete.
+//! Output to standard output, or to a file that gets its name only when complete.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -17,18 +17,17 @@ use parquet::file::properties::WriterProperties;
 
 use crate::failure::{Failure, Kind, Result};
 
-/// Prints lines for people to standard output, with control characters escaped.
+/// Prints for people, with control characters escaped.
 pub fn print(text: &str) -> Result<()> {
     print_raw(&kubist_types::shown::printable_lines(text))
 }
 
-/// Prints text for programs to standard output, unchanged.
+/// Prints for programs, unchanged.
 pub fn print_raw(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
 }
 
-/// Prints one indented JSON value to standard output.
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print_raw(&format!("{}\n", json(value)?))
 }
@@ -37,7 +36,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure { kind: Kind::System, message: error.to_string() })
 }
 
-/// Prints a remark for people to standard error. Write errors are ignored.
+/// Prints for people to standard error; ignores write errors.
 pub fn remark(line: &str) {
     remark_raw(&kubist_types::shown::printable_lines(line));
 }
@@ -47,7 +46,7 @@ pub fn tell_units<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) {
     kubist_expr::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// Prints a remark for programs to standard error, unchanged.
+/// Prints for programs to standard error, unchanged.
 pub fn remark_raw(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -56,7 +55,7 @@ fn stdout_failure(error: &std::io::Error) -> Failure {
     Failure::io(Path::new("standard output"), error)
 }
 
-/// A file under a temporary name in the folder of its destination. Dropping it unpublished removes it.
+/// A file under a temporary name in the folder of its destination; dropped unpublished, it is removed.
 pub struct PendingFile {
     file: File,
     destination: PathBuf,
@@ -70,7 +69,7 @@ impl PendingFile {
             Some(folder) => Failure::io(folder, &error).within(format!("{} cannot be written", path.display())),
             None => Failure::io(path, &error),
         };
-        // A symbolic link stays a link: its target is replaced.
+        // Replaces the target of a symbolic link, not the link.
         let destination = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         match fs::metadata(&destination) {
             Ok(metadata) if metadata.is_dir() => {
@@ -95,12 +94,11 @@ impl PendingFile {
         self.file.try_clone().map_err(|error| Failure::io(&self.destination, &error))
     }
 
-    /// The path to write to, for programs that write the file themselves.
+    /// For programs that write the file themselves.
     pub fn path(&self) -> &Path {
         self.temporary.as_deref().unwrap_or(&self.destination)
     }
 
-    /// The path after publishing.
     pub fn destination(&self) -> &Path {
         &self.destination
     }
@@ -121,16 +119,13 @@ impl PendingFile {
 impl Drop for PendingFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(temporary);
         }
     }
 }
 
-/// The rows of a result.
 pub type Batches<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch>>;
 
-/// The format of the rows in the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Encoding {
     Csv,
@@ -148,7 +143,7 @@ enum Encoder {
     ArrowStream(Box<StreamWriter<Out>>),
 }
 
-/// Writer of rows to a file, or to standard output (`None`).
+/// To a file, or to standard output (`None`).
 pub struct Records {
     encoder: Encoder,
     pending: Option<PendingFile>,
@@ -185,7 +180,6 @@ impl Records {
         written.map_err(|error| failure(&self.shown, &self.failed, error))
     }
 
-    /// Ends the file and publishes it.
     pub fn finish(self) -> Result<()> {
         let Records { encoder, pending, shown, failed } = self;
         let out = match encoder {
@@ -220,8 +214,7 @@ impl Encoder {
     }
 }
 
-/// An Arrow file has one dictionary per column, but batches may have different ones, so dictionaries become
-/// plain values.
+/// Batches may have different dictionaries, but an Arrow file has one per column, so they become plain values.
 fn plain(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema
         .fields()
@@ -243,7 +236,7 @@ fn flat(batch: &RecordBatch, plain: &SchemaRef) -> Result<RecordBatch, ArrowErro
     RecordBatch::try_new(plain.clone(), columns.collect::<Result<Vec<ArrayRef>, _>>()?)
 }
 
-/// The system's error. Some encoders turn it into text.
+/// The system's error, which some encoders turn into text.
 type Failed = Arc<Mutex<Option<std::io::Error>>>;
 
 struct Watched {

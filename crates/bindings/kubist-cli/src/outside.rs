@@ -1,5 +1,4 @@
-//! Explains an empty result: names the ranges of the box that contain no row, and the minimum and maximum of
-//! their columns.
+//! Explains an empty result: lists the ranges of the box that contain no row, with the bounds of their columns.
 
 use std::time::Duration;
 
@@ -7,10 +6,8 @@ use kubist::{Bound, Cancel, EstimateOptions, Query, Result, RunOptions, Snapshot
 
 use crate::output::remark;
 
-/// Time limit for finding the minimum and maximum of a column.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Prints a note for each range that alone contains no row.
 pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
     for bound in bounds {
         let alone = Query { bounds: vec![bound.clone()], limit: Some(1), ..Query::default() };
@@ -24,7 +21,7 @@ pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()
     Ok(())
 }
 
-/// `; its values are from 180 to 360`; empty if the type has no minimum or the time runs out.
+/// `; its values are from 180 to 360`; empty without a minimum or time.
 fn reach(column: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<String> {
     let name = format!("\"{}\"", column.replace('"', "\"\""));
     let asked = EstimateOptions {

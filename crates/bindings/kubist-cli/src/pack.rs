@@ -46,7 +46,6 @@ pub fn unpack(command: &args::Unpack, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Runs work that reports the rows done and all rows.
 fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<T>) -> Result<T> {
     let mut progress = Progress::new();
     work(&mut |done, all| {

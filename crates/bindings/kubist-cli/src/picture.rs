@@ -8,13 +8,12 @@ use kubist_plot::{Chart, Error};
 use crate::failure::{Failure, Result};
 use crate::output::PendingFile;
 
-/// Writes charts side by side as a PNG and publishes the file.
+/// Publishes charts side by side as a PNG.
 pub fn write_charts(charts: &[Chart], title: &str, pending: PendingFile, cancel: &Cancel) -> Result<()> {
     let texts = [("Software", "Kubist"), ("Title", title)];
     write(pending, |out| kubist_plot::draw_charts(charts, title).write_png(out, &texts, cancel))
 }
 
-/// Draws into a file and publishes it.
 pub fn write(pending: PendingFile, draw: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<()> {
     let mut out = BufWriter::new(pending.writer()?);
     let written = draw(&mut out).and_then(|()| out.flush().map_err(Error::Io));
@@ -23,7 +22,6 @@ pub fn write(pending: PendingFile, draw: impl FnOnce(&mut dyn Write) -> Result<(
     pending.publish()
 }
 
-/// The failure with the name of the file.
 pub fn failure(pending: &PendingFile, error: Error) -> Failure {
     match error {
         Error::Io(error) => Failure::io(pending.destination(), &error),

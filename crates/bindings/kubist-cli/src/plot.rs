@@ -1,7 +1,5 @@
-//! `kubist plot`: draws a region, or an animation.
-//!
-//! The sample size follows from the number of points that a plot can show. The caption gives the fraction of
-//! the region that is drawn.
+//! `kubist plot`: draws a region, or an animation. The sample size follows from the number of points that a
+//! plot can show, and the caption gives the fraction drawn.
 
 mod animate;
 mod frames;
@@ -23,7 +21,6 @@ use crate::output::{PendingFile, print_json, remark};
 use crate::parse::{Aspect, Drawing, Group};
 use crate::{parse, picture};
 
-/// Points of a plot, if the user gives no limit.
 const POINTS: u64 = 200_000;
 
 pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
@@ -43,16 +40,14 @@ fn animated(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gif") || ending.eq_ignore_ascii_case("mp4"))
 }
 
-/// The columns and rows to draw.
 struct Asked<'a> {
     command: &'a args::Plot,
     snapshot: &'a Snapshot,
     x: Field,
     y: Field,
-    /// No column, one, or those of red, green and blue.
+    /// Empty, one column, or red, green and blue.
     color: Vec<Field>,
     look: Drawing,
-    /// The query of all drawn rows.
     query: Query,
 }
 
@@ -76,10 +71,9 @@ impl<'a> Asked<'a> {
         Ok(Asked { command, snapshot, x, y, color, look, query })
     }
 
-    /// Draws one plot.
     fn draw(&self, format: Format, cancel: &Cancel) -> Result<()> {
         let command = self.command;
-        // Created first, so that a path that cannot be written is an error at once.
+        // Created first, so that an unwritable path is an error at once.
         let pending = PendingFile::create(&command.output)?;
         let Read { points, fraction, stats } = self.read(self.query.clone(), cancel)?;
         if points.is_empty() {
@@ -110,7 +104,6 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// The title in the file's metadata.
     fn title(&self) -> String {
         self.command.title.clone().unwrap_or_else(|| self.command.table.to_string())
     }
@@ -185,7 +178,7 @@ impl<'a> Asked<'a> {
         self.look.log_axes.is_some_and(|axes| axes.contains(&true))
     }
 
-    /// The axis of a column: 0 is the horizontal one.
+    /// The axis of a column; `place` 0 is horizontal.
     fn axis(&self, field: &Field, place: usize) -> Result<Axis> {
         let bounds = self.query.bounds.iter().filter(|bound| &bound.column == field.name());
         let number = |end: &Option<Value>| number(field, end.as_ref()?);
@@ -211,7 +204,7 @@ impl<'a> Asked<'a> {
         let rows = if everything { self.snapshot.rows().ok() } else { None };
         let mut caption = kubist_plot::caption(points.len() as u64, fraction, rows);
         caption += &points.not_drawn();
-        // Points of such a sample are dense where weights are large.
+        // In such a sample, points are dense where weights are large.
         if let Some(sampling) = self.snapshot.about().ok().map(|about| about.sampling)
             && fraction < 1.0
             && sampling != "uniform"
@@ -233,7 +226,6 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Points, their fraction of the rows, and the cost of reading them.
 struct Read {
     points: Points,
     fraction: f64,
@@ -268,7 +260,6 @@ fn question<'a>(
         kubist_plot::scale(field)?;
     }
     for (_, field) in colors.clone() {
-        // Each of red, green and blue must be a number.
         match colors.clone().count() {
             1 => kubist_plot::color_scale(field)?,
             _ => kubist_plot::scale(field)?,
@@ -291,12 +282,12 @@ fn question<'a>(
     })
 }
 
-/// The bound of a box in the column's unit, as a number for an axis.
+/// The bound of a box as a number in the column's unit.
 fn number(field: &Field, end: &Value) -> Option<f64> {
     let number = match end {
         Value::Int(whole) => Some(*whole as f64),
         Value::Float(number) => Some(*number),
-        // The query with this bound would have been refused.
+        // The query would have refused this bound.
         Value::Text(text) => kubist_expr::in_unit_of(field, text, Meant::Value).ok().flatten(),
         _ => None,
     };

@@ -1,7 +1,5 @@
-//! Progress line of long commands on the terminal.
-//!
-//! It is drawn only if standard error is a terminal, fits its width, is drawn at most ten times a second, and
-//! disappears when the command ends.
+//! Progress line of long commands. It appears only if standard error is a terminal, fits its width, is drawn at
+//! most ten times a second, and disappears when the command ends.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +33,8 @@ impl Progress {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Draws a bar with the fraction of `done` in `total`, the text of `what`, and the remaining time. `what`
-    /// is called only if the line is drawn.
+    /// Draws a bar with the fraction of `done` in `total`, the text of `what`, and the remaining time. Calls
+    /// `what` only if the line is drawn.
     pub fn show(&mut self, done: u64, total: u64, what: impl FnOnce(f64) -> String) {
         let seconds = self.seconds();
         let drawn_lately = self.drawn.is_some_and(|last| last.elapsed() < REDRAW);
@@ -52,7 +50,6 @@ impl Progress {
         self.draw(BAR, (done.min(total), total), &format!("{}{left}", what(seconds)));
     }
 
-    /// Draws one line without a bar.
     pub fn say(&mut self, line: &str) {
         if !self.bar.is_hidden() {
             self.draw(LINE, (0, 0), line);
@@ -61,7 +58,7 @@ impl Progress {
 
     fn draw(&mut self, template: &str, (done, total): (u64, u64), text: &str) {
         self.drawn = Some(Instant::now());
-        // The templates are valid. A default style is better than a failure.
+        // The templates are valid, and a default style is better than a failure.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar.set_style(style.progress_chars("█░"));
         self.bar.update(|state| {
@@ -87,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// A narrow terminal that records the lines written to it; `None` for a cleared line.
+    /// Records the lines written to it; `None` for a cleared line.
     #[derive(Clone, Debug, Default)]
     struct Narrow(Arc<Mutex<Vec<Option<String>>>>);
 

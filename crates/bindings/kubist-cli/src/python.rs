@@ -5,23 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The path of this process, if it is a Python interpreter.
 static OWN: OnceLock<PathBuf> = OnceLock::new();
 
-/// Records that this process is a Python interpreter.
 pub fn runs_this(interpreter: PathBuf) {
-    // A second call would set the same path.
+    // A second call sets the same path.
     let _ = OWN.set(interpreter);
 }
 
-/// Runs `program` with the first interpreter that can; returns the interpreter and the output.
+/// The first interpreter that can run `program`, and its output.
 pub fn asked(program: &str) -> Option<(PathBuf, String)> {
     let mut known = vec![interpreter(), PathBuf::from("python3")];
     known.dedup();
     known.into_iter().find_map(|python| answer(&python, program).map(|answer| (python, answer)))
 }
 
-/// The interpreter that runs this command, is next to it, or is on the PATH. It may lack the package.
+/// The first interpreter found; it may lack the package.
 pub fn interpreter() -> PathBuf {
     if let Some(own) = OWN.get() {
         return own.clone();

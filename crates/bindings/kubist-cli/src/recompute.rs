@@ -1,6 +1,5 @@
-//! `kubist history` and `kubist recompute`: saved answers, which the Python package writes and repeats.
-//!
-//! Both replace this process by `python3 -m kubist.recomputing`, whose output and exit code are the command's.
+//! `kubist history` and `kubist recompute`, on saved results. Both become `python3 -m kubist.recomputing`,
+//! whose output and exit code are the command's.
 
 use serde_json::{Value, json};
 
@@ -13,7 +12,6 @@ pub fn history(command: &args::History) -> Failure {
     become_it(&command.table, &json!({ "table": &*command.table, "folder": command.folder, "json": command.json }))
 }
 
-/// Returns only if the package cannot be started.
 pub fn recompute(command: &args::Recompute) -> Failure {
     let asked = json!({ "file": command.file, "newest": command.newest, "json": command.json });
     become_it(&command.file.display().to_string(), &asked)

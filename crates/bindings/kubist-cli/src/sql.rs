@@ -1,7 +1,5 @@
-//! `kubist sql`: SQL by Polars or DuckDB, which the Python package runs.
-//!
-//! `python3 -m kubist._sql_command` runs the query and sends its result as an Arrow stream. This command writes it, in
-//! the formats of `kubist query`.
+//! `kubist sql`: SQL by Polars or DuckDB. `python3 -m kubist._sql_command` runs the query and sends its result
+//! as an Arrow stream, which this command writes in the formats of `kubist query`.
 
 use std::io::BufReader;
 use std::process::{Child, Command, Stdio};
@@ -22,7 +20,6 @@ use crate::foreign::{ended, errors_of, package};
 use crate::output::{print_json, remark, remark_raw};
 use kubist_types::human;
 
-/// Interval between checks for cancellation.
 const POLL: Duration = Duration::from_millis(20);
 
 pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
@@ -74,22 +71,21 @@ enum Sent {
     Batch(RecordBatch),
 }
 
-/// The program that runs the query. It is killed if this value is dropped.
+/// A program that is killed on drop.
 struct Running {
     child: Option<(Child, JoinHandle<String>)>,
 }
 
 impl Running {
-    /// The columns of the result, when they are known; `None` if the program ended without a result.
+    /// The columns of the result once they are known; `None` if the program ended without a result.
     fn begin(&mut self, cancel: &Cancel) -> Result<Option<(SchemaRef, Receiver<Result<Sent, ArrowError>>)>> {
         let Some(output) = self.child.as_mut().and_then(|(child, _)| child.stdout.take()) else { return Ok(None) };
         let (sender, receiver) = sync_channel(2);
-        // Reading blocks, and Ctrl-C must end it.
+        // Reading blocks, but Ctrl-C must end it.
         std::thread::spawn(move || match StreamReader::try_new(BufReader::new(output), None) {
             Err(error) => drop(sender.send(Err(error))),
             Ok(reader) => {
                 let _ = sender.send(Ok(Sent::Schema(reader.schema())));
-                // The receiver may be gone.
                 let _ = reader.map(|batch| batch.map(Sent::Batch)).try_for_each(|batch| sender.send(batch));
             }
         });
@@ -99,7 +95,6 @@ impl Running {
         }
     }
 
-    /// The next rows, or the failure of the program.
     fn next(&mut self, receiver: &Receiver<Result<Sent, ArrowError>>, cancel: &Cancel) -> Result<Option<RecordBatch>> {
         match wait(receiver, cancel)? {
             Some(Ok(Sent::Batch(batch))) => Ok(Some(batch)),
@@ -111,7 +106,7 @@ impl Running {
         }
     }
 
-    /// The message of the program, which has ended; empty after success.
+    /// The message of the ended program; empty after success.
     fn failure(&mut self) -> Failure {
         match self.child.take() {
             Some((child, errors)) => ended(child, errors, "the Python package could not run this query"),
@@ -123,13 +118,12 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some((mut child, _)) = self.child.take() {
-            // A program that has ended already does no harm.
             let _ = child.kill().and_then(|()| child.wait());
         }
     }
 }
 
-/// The next message; `None` if there are no more.
+/// The next message; `None` at the end.
 fn wait<T>(receiver: &Receiver<T>, cancel: &Cancel) -> Result<Option<T>> {
     loop {
         match receiver.recv_timeout(POLL) {

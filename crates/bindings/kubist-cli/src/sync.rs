@@ -46,7 +46,6 @@ pub fn run(command: &args::Sync, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// What a site got.
 fn shown(moved: &Moved) -> String {
     let mut parts = Vec::new();
     if moved.commits > 0 {

@@ -5,8 +5,8 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use unicode_width::UnicodeWidthStr;
 
-/// Formats rows in columns, each as wide as its widest cell. Columns marked `right` are right-aligned.
-/// Control characters are escaped.
+/// Formats rows in columns as wide as their widest cells; `right` marks right-aligned ones. Escapes control
+/// characters.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let header: Vec<_> = header.iter().map(|name| kubist_types::shown::printable(name)).collect();
     let rows = rows.iter().map(|row| row.iter().map(|cell| kubist_types::shown::printable(cell)).collect());
@@ -33,7 +33,7 @@ pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String 
     text
 }
 
-/// The first rows of a result, kept until the widths of their columns are known.
+/// The first rows of a result, kept until the column widths are known.
 pub struct Preview {
     rows: Vec<Vec<String>>,
     names: Vec<String>,
@@ -54,7 +54,7 @@ impl Preview {
         }
     }
 
-    /// Adds rows up to the limit and returns their number.
+    /// Adds rows up to the limit; returns their number.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<usize, ArrowError> {
         let options = FormatOptions::default().with_null("·").with_display_error(true);
         let columns: Vec<ArrayFormatter> = batch

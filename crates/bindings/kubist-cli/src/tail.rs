@@ -10,7 +10,6 @@ use crate::failure::Result;
 use crate::human;
 use crate::output::{print, print_raw};
 
-/// Practically no time limit.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
@@ -30,7 +29,6 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Prints one line about a snapshot and the commits since the last one.
 fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
     let about = snapshot.about()?;
     let mut changes = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads the token of a server from standard input, which other users of the machine cannot see.
+//! The token of a server from standard input, which other users of the machine cannot see.
 
 use std::io::{BufRead, Read};
 use std::path::Path;
@@ -7,7 +7,7 @@ use kubist::Cancel;
 
 use crate::failure::{Failure, Result};
 
-/// Reads the token. The end of standard input then cancels the server.
+/// The end of standard input then cancels the server.
 pub fn from_input(cancel: &Cancel) -> Result<String> {
     let mut token = String::new();
     let read = std::io::stdin().lock().read_line(&mut token);

@@ -27,7 +27,7 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// The default trajectory column: the identity, or else the lookup, if it is a single column.
+/// By default the identity, or else the indexed column, if it is a single one.
 fn only_column(snapshot: &Snapshot) -> Result<String> {
     let info = snapshot.about()?;
     match (&info.identity[..], &info.lookup[..]) {

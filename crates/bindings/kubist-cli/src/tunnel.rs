@@ -1,9 +1,9 @@
 //! `kubist view ssh://user@host/path`: views tables on a remote machine.
 //!
-//! The user's own ssh client runs `kubist view` on the remote machine and forwards its port, in one
-//! connection. A token keeps out other users of both machines. The token goes through ssh's standard input
-//! and is on no command line, except the browser's with `--open`. The input closes when this process ends,
-//! which ends the remote server.
+//! The user's own ssh client runs `kubist view` on the remote machine and forwards its port, in one connection.
+//! A token keeps out other users of both machines. It goes through ssh's standard input, so no command line
+//! shows it, except the browser's with `--open`. When this process ends, that input closes and the remote
+//! server ends.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,16 +21,14 @@ use crate::failure::{Failure, Kind, Result};
 use crate::output::{print, remark};
 use crate::{args, browser, token};
 
-/// Interval between checks whether a process has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Time limit for the remote side to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// Number of remote ports to try, because the free ones are unknown here.
+/// The free ports there are unknown.
 const PORT_ATTEMPTS: usize = 4;
-/// Lines of standard error kept for the error message.
+/// Lines of standard error to keep for the message.
 const KEPT_LINES: usize = 8;
 const SCHEME: &str = "ssh://";
-/// The exit codes of a failed ssh, and of a shell that does not find a command.
+/// Exit codes of a failed ssh, and of a shell that does not find the command.
 const SSH_FAILED: i32 = 255;
 const COMMAND_NOT_FOUND: i32 = 127;
 
@@ -38,7 +36,6 @@ pub fn is_remote(table: &str) -> bool {
     table.starts_with(SCHEME)
 }
 
-/// A remote host and the paths of its tables.
 #[derive(Debug, PartialEq)]
 struct Remote {
     /// `user@host`, or a host alias of the user's ssh configuration.
@@ -67,7 +64,6 @@ impl Remote {
         remote.ok_or_else(|| Failure::usage("no table is given"))
     }
 
-    /// The command line for the remote shell.
     fn command(&self, kubist: &str, port: u16) -> String {
         let paths: Vec<String> = self.paths.iter().map(|path| quoted(path)).collect();
         format!("{} view --token - --port {port} -- {}", quoted(kubist), paths.join(" "))
@@ -93,7 +89,7 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
         None => return Err(wrong("the text after the host is not a port")),
     };
     if user.is_some_and(|user| user.contains(':')) {
-        // Other users could see it in the list of processes.
+        // The list of processes would show it to other users.
         return Err(wrong("a password is not allowed here, because ssh asks for it"));
     }
     // ssh would read it as an option.
@@ -158,7 +154,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     }
     while !cancel.is_set() {
         if ssh.has_ended()? {
-            // Ctrl-C reaches ssh and this process in any order.
+            // Ctrl-C may reach this process before ssh.
             std::thread::sleep(2 * CHECK_INTERVAL);
             if !cancel.is_set() {
                 return Err(ssh.failure(&remote, &command.remote_kubist).noting("the connection has ended"));
@@ -170,7 +166,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// A free local port for ssh. Another process may take it before ssh does.
+/// Another process may take it before ssh does.
 fn free_port(wanted: u16) -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted));
     let address = listener.and_then(|listener| listener.local_addr());
@@ -185,20 +181,20 @@ fn random(bytes: usize) -> Result<Vec<u8>> {
     Ok(random)
 }
 
-/// The lines of a stream. Login messages may have any encoding.
+/// Login messages may have any encoding.
 fn lines(source: impl Read) -> impl Iterator<Item = String> {
     let pieces = BufReader::new(source).split(b'\n').map_while(|piece| piece.ok());
     pieces.map(|piece| String::from_utf8_lossy(&piece).trim_end_matches('\r').to_string())
 }
 
-/// A running ssh. Dropping it ends it.
+/// A running ssh, which ends on drop.
 struct Ssh {
     child: Child,
     /// The remote server runs while this is open.
     input: Option<ChildStdin>,
-    /// Gets a message when the remote server has printed its address.
+    /// Signals that the server has printed its address.
     ready: Receiver<()>,
-    /// The last lines of standard error, and the thread that reads them.
+    /// Of standard error, with the thread that reads it.
     last: Arc<Mutex<Vec<String>>>,
     stderr_reader: Option<JoinHandle<()>>,
 }
@@ -206,7 +202,7 @@ struct Ssh {
 impl Ssh {
     fn start(remote: &Remote, kubist: &str, token: &str, local_port: u16, remote_port: u16) -> Result<Ssh> {
         let mut ssh = Command::new("ssh");
-        // A shared connection would outlive this process and would not report a port that is in use.
+        // A shared connection would outlive this process and hide that a port is in use.
         ssh.args(["-T", "-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes"]);
         ssh.args(["-L", &format!("127.0.0.1:{local_port}:127.0.0.1:{remote_port}")]);
         if let Some(port) = remote.port {
@@ -257,17 +253,17 @@ impl Ssh {
         Ok(Ssh { child, input, ready, last, stderr_reader })
     }
 
-    /// Waits until the server listens. Returns `None` if ssh has ended or the command was cancelled.
+    /// Waits until the server listens; `None` if ssh has ended or the command was cancelled.
     fn wait(&mut self, cancel: &Cancel) -> Result<Option<()>> {
         while !cancel.is_set() {
             match self.ready.recv_timeout(CHECK_INTERVAL) {
                 Ok(()) => return Ok(Some(())),
                 Err(RecvTimeoutError::Timeout) => {}
-                // No message can arrive any more; ssh is about to end.
+                // No message can arrive any more, because ssh is ending.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(CHECK_INTERVAL),
             }
             if self.has_ended()? {
-                // Even if the address arrived just before, the connection is gone.
+                // Even with an address just received, the connection is gone.
                 std::thread::sleep(2 * CHECK_INTERVAL);
                 return Ok(None);
             }
@@ -280,8 +276,8 @@ impl Ssh {
         Ok(ended.is_some())
     }
 
-    /// The last lines of standard error. A shared connection of the user's configuration may keep standard
-    /// error open, so this waits a limited time.
+    /// The last lines of standard error. Waits a limited time, because a shared connection of the user's
+    /// configuration may keep it open.
     fn lines(&mut self) -> Vec<String> {
         let begin = Instant::now();
         while !self.stderr_reader.as_ref().is_none_or(|stderr_reader| stderr_reader.is_finished())
@@ -292,7 +288,6 @@ impl Ssh {
         self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// The failure that made ssh end.
     fn failure(&mut self, remote: &Remote, kubist: &str) -> Failure {
         let code = self.child.wait().ok().and_then(|status| status.code());
         let lines = self.lines();
@@ -335,7 +330,7 @@ impl Ssh {
             }
             std::thread::sleep(CHECK_INTERVAL);
         }
-        // Both calls fail if it has ended by now.
+        // Both fail if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

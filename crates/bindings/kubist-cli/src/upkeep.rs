@@ -10,7 +10,7 @@ use crate::human;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
-/// Longest wait for commits between two checks for cancellation.
+/// Longest wait for commits between checks for cancellation.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {

@@ -1,5 +1,4 @@
-//! Query options as users type them: orders, names in any letter case, units, and the messages for mistyped
-//! input.
+//! Query options as users type them, and the messages for mistyped input.
 
 use crate::files::{Workdir, csv_column, particles, rows};
 
@@ -24,8 +23,7 @@ fn records_come_in_the_order_asked_for() {
         column(&workdir, &["--sample", "1%", "--inclusion", "p"], "p")
     );
     assert!(column(&workdir, &["--sample", "1%", "--inclusion", "p"], "p").iter().all(|p| *p == 0.01));
-    // No row of this table belongs to a step: an open range includes them, a range with a lower bound does
-    // not.
+    // No row belongs to a step. An open range includes these rows, a range with a lower bound does not.
     assert_eq!(workdir.run("query t --steps :7 --count").ok().out, "5000\n");
     assert_eq!(workdir.run("query t --steps 3:7 --count").ok().out, "0\n");
     assert_eq!(workdir.run("query t --order-by x --limit 3 --count").ok().out, "3\n");
@@ -87,7 +85,6 @@ fn units_of_columns_are_understood() {
     let cells = |width: &str| workdir.run_of(&["query", "t", "--per-cell", width]).ok().out;
     assert_eq!(cells("1:x=25cm"), cells("1:x=0.25"));
     workdir.run_of(&["query", "t", "--per-cell", "1:x=1s"]).fails(2, &["per_cell: column `x` is in m"]);
-    // The estimates without the names of the aggregates.
     let figures = |asked: &[&str]| {
         let found = workdir.run_of(&[&["estimate", "t", "--sample", "1", "--json"], asked].concat()).ok().json();
         let mut figures = found["figures"].as_array().unwrap().clone();
@@ -124,7 +121,7 @@ fn a_box_beyond_all_records_is_told_with_where_they_lie() {
     assert!(ran.err.contains("time in this range; its values are from 2024-01-01 to 2024-03-01"), "{}", ran.err);
     let ran = workdir.run("query t --box kind=ice").ok();
     assert!(ran.err.ends_with("note: no row has kind in this range\n"), "{}", ran.err);
-    // Each range alone has rows but the box has none; JSON output has no remarks; the sample is empty.
+    // Each range alone has rows but the box has none; JSON output has no notes; the sample is empty.
     for question in ["--box lon=190:191,kind=land", "--json --box lon=0:1", "--box lon=190:191 --sample 1e-9"] {
         let ran = workdir.run(&format!("query t {question}")).ok();
         assert!(!ran.err.contains("no row has"), "{question}: {}", ran.err);
@@ -150,7 +147,6 @@ fn a_table_is_made_by_ends_with_units() {
     ingest("x=0s:1 s,y").0.fails(2, &["dimension \"x\": column `x` is in m, and cannot be compared with 0 s"]);
     ingest("x,y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot be used with it"]);
     workdir.run_of(&["regrid", &plain, "--dimensions", "x=0mm:2000mm,y"]).ok();
-    // Names match in any letter case.
     let loud = ["ingest", "loud", "a.parquet", "--dimensions", "X=0:1,y", "--create", "units=x=m"];
     workdir.run_of(&loud).ok();
     assert_eq!(dimensions("loud"), dimensions(&in_units));
@@ -170,7 +166,7 @@ fn trajectories_come_in_order_of_time() {
     };
     let asked = paths(&["--box", "x=0:0.1", "--order-by", "kind,pid"]);
     assert!(asked.lines().count() > 100);
-    // The identity of the table is pid, and it has no time column.
+    // Its identity is pid, and it has no time column.
     assert_eq!(paths(&["--box", "x=0:0.1"]), asked);
     assert_eq!(paths(&["--box", "x=0:0.1", "--limit", "7"]).lines().count(), 8);
     assert_eq!(paths(&["--where", "x < 0.1", "--columns", "pid"]).lines().next(), Some("pid"));
@@ -219,7 +215,6 @@ fn numbers_are_pressed_as_asked_and_info_says_what_columns_take() {
     assert!(held("small") <= held("balanced") && held("balanced") < held("fast"));
     assert!(columns("small")["columns"].to_string().contains("\"pco\""));
     assert!(!columns("balanced")["columns"].to_string().contains("\"pco\""));
-    // Options that contradict an existing table are refused.
     let told = workdir.run(&format!("ingest fast {ingest} --create compression=small")).fails(2, &[]).err;
     assert!(told.contains("has the compression fast, not small"), "{told}");
     let told = workdir.run(&format!("ingest new {ingest} --create compression=tiny")).fails(2, &[]).err;
@@ -258,7 +253,6 @@ fn bounds_of_errors_are_said_at_the_creation_and_shown() {
         .chain(["--create", "accuracy=x=1mm", "--create", "accuracy=y=1e-3,z=1e-3 rel"])
         .collect();
     workdir.run_of(&bounded).ok();
-    // The same command works again for the next files.
     workdir.run_of(&bounded).ok();
     let told = workdir.run(&format!("ingest t {ingest} --create accuracy=y=1e-4")).fails(2, &[]).err;
     assert!(told.contains("0.001") && told.contains("1e-4") && told.contains("column y"), "{told}");

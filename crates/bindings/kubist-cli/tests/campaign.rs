@@ -1,9 +1,9 @@
 //! The hostile campaign: damaged, crafted or badly timed input gets a correct result or an error, in bounded
 //! time and memory.
 //!
-//! Each kind of attack is a file below. Outcomes: wrong (a result differs from the truth without an error),
-//! silent loss (rows are missing without an error), abort (a process dies; a panic counts), hang. Tries run
-//! in child processes with a memory limit, so that an abort is counted and the campaign continues.
+//! Each file below is one kind of attack. Outcomes: wrong (a result differs from the truth without an error),
+//! silent loss (rows are missing without an error), abort (a process dies; a panic counts), hang. Tries run in
+//! child processes with a memory limit, so that the campaign continues after an abort.
 //!
 //! The test runs a short part; `make hostile` runs `TRIES=n` from `SEED=n` and prints the counts. `ONLY=kind`
 //! runs one kind, `ONLY=kind:number` repeats one try.
@@ -44,7 +44,6 @@ use std::path::Path;
 
 use rand::rngs::StdRng;
 
-/// The outcome of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Fine,
@@ -54,12 +53,10 @@ pub enum Outcome {
     Hang,
 }
 
-/// An outcome and its explanation.
 pub type Verdict = (Outcome, String);
 
 pub const FINE: Verdict = (Outcome::Fine, String::new());
 
-/// A kind of attack, with the data to run it repeatedly.
 pub trait Attack {
     /// Runs one try, which depends on the random numbers only.
     fn play(&mut self, random: &mut StdRng) -> Verdict;
@@ -67,7 +64,7 @@ pub trait Attack {
 
 struct Kind {
     name: &'static str,
-    /// Its share of all tries, in thousandths.
+    /// Its fraction of all tries, in thousandths.
     share: u64,
     prepare: fn(&Path) -> Box<dyn Attack>,
 }
@@ -83,14 +80,14 @@ const KINDS: [Kind; 8] = [
     Kind { name: "stalls", share: 2, prepare: moments::prepare_stalls },
 ];
 
-/// Number of tries in the normal test run.
+/// Tries in the normal test run.
 const SLICE: u64 = 400;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// Runs its part if this process was started as a child.
+/// Runs as a child process.
 #[test]
 fn in_a_child() {
     let Ok(name) = std::env::var("KUBIST_HOSTILE") else { return };

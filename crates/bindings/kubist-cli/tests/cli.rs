@@ -153,7 +153,6 @@ fn figures_are_of_expressions_and_have_all_their_digits() {
     let text = format!("sum(pid * 0 + {far})");
     let output = workdir.run_of(&["estimate", "t", &text, "--sample", "1", "--json"]).ok().json();
     assert_eq!(output["figures"][0]["value"], (4_000 * i128::from(far)).to_string());
-    // A comma within parentheses does not separate groups.
     let by = "bin(x, 0.25), CASE WHEN stuck THEN 'stuck' ELSE 'moving' END";
     let asked = ["estimate", "t", "sum(stuck * y) / sum(y)", "--group-by", by, "--sample", "1", "--json"];
     let output = workdir.run_of(&asked).ok().json();
@@ -252,7 +251,6 @@ fn files_are_appended_one_commit_each() {
     assert_eq!((&made["created"], &made["rows"]), (&true.into(), &1000.into()));
     let told = workdir.run("ingest t 1.parquet 2.parquet").ok();
     assert!(told.err.contains("t: 2,000 records from 2 files in "), "{}", told.err);
-    // The same command works for the next file.
     workdir
         .run(
             "ingest t 3.parquet --dimensions x,y,z --identity pid --create seed=7 --commit-rows 300 --writer name=late",
@@ -286,7 +284,6 @@ fn a_file_is_ingested_once_unless_it_is_asked_for_again() {
     assert_eq!(count(), "2000\n");
     workdir.run("ingest t a.parquet --again").ok();
     assert_eq!(count(), "3000\n");
-    // A file with other contents is a new file.
     workdir.save("a.parquet", &particles(2000, 500));
     workdir.run("ingest t a.parquet").ok();
     assert_eq!(count(), "3500\n");
@@ -300,7 +297,6 @@ fn what_was_committed_of_a_file_is_not_taken_again() {
     let told = workdir.run("ingest t sound.csv --dimensions x --identity pid --commit-rows 100 --json").ok().json();
     assert_eq!(told["files"][0]["commits"], 10);
     assert_eq!(workdir.run("ingest t sound.csv --commit-rows 300 --json").ok().json()["skipped"], 1);
-    // The last line is wrong.
     workdir.write("damaged.csv", "pid,x\n".to_string() + &lines(0..200_000) + "1,one\n");
     let count = || workdir.run("query t --count").ok().out.trim().parse::<u64>().unwrap();
     workdir.run("ingest t damaged.csv --commit-rows 7000").fails(2, &["committed and kept: the first "]);
@@ -352,7 +348,6 @@ fn columns_can_be_chosen_and_types_widen() {
         columns.as_array().unwrap().iter().map(|c| (c["name"].clone(), c["data_type"].clone())).collect();
     let pair = |name: &str, data_type: &str| (name.into(), data_type.into());
     assert_eq!(columns, [pair("x", "Float64"), pair("y", "Float32"), pair("pid", "Int64")]);
-    // A file that the table has adds nothing, columns neither.
     let told = workdir.run("ingest t a.parquet --json").ok().json();
     assert_eq!((&told["skipped"], &told["columns_added"]), (&1.into(), &serde_json::json!([])));
     workdir.run("ingest t a.parquet --read columns=pid,y,x --again").ok();
@@ -377,7 +372,6 @@ fn info_and_verify() {
     let report = workdir.run("verify t --json").ok().json();
     assert_eq!((&report["rows"], report["findings"].as_array().map(Vec::len)), (&MANY.into(), Some(0)));
 
-    // One flipped bit in the largest file, which contains rows.
     let largest =
         files_below(&workdir.path("t")).into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     let mut bytes = std::fs::read(&largest).unwrap();
@@ -392,7 +386,6 @@ fn info_and_verify() {
     assert_eq!(report.code, 1);
     assert!(!report.json()["findings"].as_array().unwrap().is_empty());
 
-    // The salvaged and the lost rows add up.
     let lost = workdir.run("verify t --deep --json").json()["rows_lost"].as_i64().unwrap();
     assert!(lost > 0 && lost < MANY);
     let saved = workdir.run("salvage t saved").fails(1, &["t: ", "lost"]);
@@ -426,7 +419,6 @@ fn a_plot_is_a_picture() {
     assert_eq!((&cost["width"], &cost["fraction"]), (&640.into(), &0.5.into()));
     workdir.run_of(&["plot", "t", "--axes", "x,z", "-o", "c.png", "--title", "Density", "--where", "stuck"]).ok();
     size("c.png");
-    // Names match as in queries.
     workdir.run("plot t --axes X,Z --color Y -o c.png").ok();
     size("c.png");
     let empty = workdir.run("plot t --axes x,y -o d.png --box x=7:").ok();
@@ -526,11 +518,11 @@ fn drift_is_refused_before_anything_is_written() {
         workdir.run(&format!("ingest t good.parquet {file}")).fails(2, &[&[file][..], &parts].concat());
         assert_eq!(workdir.run("query t --count").ok().out, "100\n", "{file}");
     }
-    // An error found while reading: earlier files stay, and the message says so.
+    // An error while reading keeps earlier files, and the message says so.
     workdir.write("typo.csv", "kind,pid,x,y,z,stuck\na,1,0.1,0.1,0.1,true\na,2,0.1,0.1,O.2,true\n");
     let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float32";
     workdir.run("ingest t typo.csv").fails(2, &[typo, "nothing was written"]);
-    // A new table takes the column as text, which cannot be a dimension.
+    // A new table takes the column as string, which cannot be a dimension.
     let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float64";
     workdir.run("ingest new typo.csv --dimensions x,z").fails(2, &[typo, "\"z\" takes numbers"]);
     assert!(!workdir.path("new").exists());
@@ -601,7 +593,7 @@ fn an_interrupted_ingest_keeps_whole_commits() {
     workdir.save("part.parquet", &particles(0, ROWS));
     let files = vec!["part.parquet"; 1000].join(" ");
     let kubist = workdir.command(&format!("ingest t {files} --dimensions x,y,z --identity pid --again"));
-    // The test's parent process may ignore Ctrl-C, and kubist would inherit that.
+    // The test's parent process may ignore Ctrl-C, and kubist inherits that.
     let child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(kubist.get_program())

@@ -1,4 +1,4 @@
-//! Table maintenance through the command: added columns, units and metadata, copies, drops, and disk use.
+//! Table maintenance through the command.
 
 use crate::files;
 use crate::files::{Workdir, files_below, particles, rows};
@@ -11,7 +11,7 @@ fn columns_units_and_metadata_come_later() {
     workdir.save("in.parquet", &batch);
     let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --create units=x=m,y=m --create metadata=run=7";
     workdir.run(ingest).ok();
-    // The same command works again; another unit or value is refused.
+    // Repeating the command works; another unit or value is refused.
     workdir.run(&format!("{ingest} --again")).ok();
     workdir.run("ingest t in.parquet --create units=x=mm").fails(2, &["column x", "in m, not in mm"]);
     workdir.run("ingest t in.parquet --create metadata=run=8").fails(2, &["\"run\"", "7, not 8"]);
@@ -51,7 +51,6 @@ fn columns_units_and_metadata_come_later() {
     assert_eq!(info["metadata"], serde_json::json!({"format": "parquet", "inlet": {"flow": 0.5}}));
     assert_eq!(info["columns"][1]["unit"], "m");
     assert_eq!(info["columns"][2]["unit"], serde_json::Value::Null);
-    // A file without the new columns, and one with them.
     workdir.run("ingest t in.parquet --again").ok();
     workdir.write("more.csv", "pid,x,y,z,kind,stuck,age\n9000,0.5,0.5,0.5,water,true,2\n");
     workdir.run("ingest t more.csv").ok();
@@ -160,7 +159,6 @@ fn a_drop_is_meant() {
     workdir.write("mine/table", "not Kubist's");
     assert_ne!(workdir.run("drop mine --yes --force").code, 0);
     assert!(workdir.path("mine/table").exists());
-    // A user's file in the directory stays.
     workdir.table("t", &particles(0, 100));
     workdir.write("t/notes.txt", "mine");
     let dropped = workdir.run("drop t --yes --json").ok().json();
@@ -254,7 +252,6 @@ fn the_optimizer_copies_what_the_table_says() {
     assert_eq!(workdir.run("info t --json").ok().json()["replica_rows"], report["rows_copied"]);
     assert_eq!(workdir.run("query t --count").ok().out, "5000\n");
     workdir.run("verify t --deep").ok();
-    // The policy of one optimizer run can differ.
     assert_eq!(workdir.run("optimize t --replication none --json").ok().json()["rows_copied"], 0);
 }
 
@@ -284,7 +281,7 @@ fn a_table_without_its_logs_is_said_to_be_damaged() {
     let workdir = Workdir::new();
     workdir.save("in.parquet", &particles(0, 2000));
     workdir.run("ingest t in.parquet --dimensions x,y,z --identity pid").ok();
-    // Simulates `rsync --exclude '*.log'`.
+    // As by `rsync --exclude '*.log'`.
     for entry in std::fs::read_dir(workdir.path("t/logs")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "log") {

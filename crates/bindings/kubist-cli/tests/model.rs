@@ -14,7 +14,6 @@ fn a_place_is_measured_and_its_model_asked() {
     assert_eq!(fit["measured"].as_array().unwrap().len(), 3 * (7 * 7 + 6 + 5));
     assert!(fit["model"]["request"]["line"]["ms_per_element"].as_f64().unwrap() > 0.0);
     assert!(fit["decode_ms_per_byte"].as_f64().unwrap() > 0.0);
-    // The measurement leaves no files.
     let left: Vec<_> = std::fs::read_dir(workdir.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains(".fit-")), "{left:?}");
 

@@ -1,5 +1,5 @@
-//! Hostile input files through the command: one error line, no abort, no blocking, bounded memory, and no
-//! rows in the table.
+//! Hostile input files through the command: one error line, no abort, no blocking, bounded memory, and no rows
+//! in the table.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -15,11 +15,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 
-/// Memory limit in KiB. It includes threads, the engine's memory and a few buffers of 64 MiB, but not the
+/// Memory limit in KiB. It covers threads, the engine's memory and a few buffers of 64 MiB, but not the
 /// inflated contents of the files here.
 const MEMORY_KIB: u64 = 3 << 20;
 
-/// Runs `kubist` with limited address space and time. Exceeding either shows in the exit code.
+/// The exit code shows if it exceeds the limits.
 fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
     let command = workdir.command(arguments);
     let mut shell = std::process::Command::new("sh");
@@ -137,13 +137,12 @@ fn records_and_columns_beyond_the_limits() {
     refused(&workdir, "fields.csv", "", &["line 2", "max_columns"]);
     workdir.write("long.csv", format!("x,kind\n1,{}\n", "a".repeat(20 << 20)));
     refused(&workdir, "long.csv", "", &["line 2", "max_record"]);
-    // Allowed values are taken, or checked by the table.
     workdir.write("some.csv", "x,kind\n2,a long line\n");
     refused(&workdir, "some.csv", "--read max_record=8", &["line 2", "max_record"]);
     workdir.run("ingest t some.csv --read max_record=1k").ok();
 }
 
-/// A table with a text column that refers many times to one stored value.
+/// Refers many times to one stored value.
 fn one_value(bytes: usize, rows: usize) -> RecordBatch {
     let value = "v".repeat(bytes);
     let values: ArrayRef = Arc::new(StringArray::from(vec![value.as_str()]));
@@ -182,7 +181,7 @@ fn every_bit_of_a_packed_arrow_file() {
         let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
         writer.write(&batch).unwrap();
         let whole = writer.into_inner().unwrap();
-        // The declared inflated length of a buffer, of which each bit matters.
+        // The declared inflated length of a buffer, where each bit matters.
         let at = whole.windows(8).position(|window| window == 4000i64.to_le_bytes()).unwrap();
         for bit in (24..64).step_by(3) {
             let mut damaged = whole.clone();
@@ -259,7 +258,6 @@ fn names_and_values_do_nothing_to_the_terminal() {
     assert!(!wrong.contains(acts), "{wrong:?}");
     workdir.write("other.csv", format!("x,other{esc}\n1,2\n"));
     tame(&workdir.run("ingest t other.csv").ok().err);
-    // Output for programs is unchanged.
     let csv = workdir.run("query t --limit 9").ok();
     assert!(csv.out.contains(&format!("{esc}value")), "{:?}", csv.out);
     let json = workdir.run("info t --json").ok().json();
@@ -289,7 +287,6 @@ fn passwords_are_in_no_message() {
     }
 }
 
-/// An NPZ file of deflated zeros.
 #[derive(Default)]
 struct Zip {
     body: Vec<u8>,

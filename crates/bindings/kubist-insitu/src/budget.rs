@@ -1,8 +1,7 @@
-//! Budgets: the records of a step that all writers together keep.
+//! Budgets: the records of a step that all writers together keep, with a priority below a common threshold.
 //!
-//! A record is kept if its priority is below a threshold that all writers of a step share. Each writer
-//! contributes a **share**: a histogram of its records' priorities, and the inputs of the conditions. The
-//! caller that connects the writers sums the shares, and every writer derives the same decision from the sum.
+//! Each writer contributes a **share**: a histogram of its records' priorities, and the inputs of the
+//! conditions. The caller sums the shares, and every writer derives the same decision from the sum.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,8 +18,8 @@ use crate::failure::{Failure, Result};
 use crate::persist::{self, Persist};
 use crate::sample;
 
-/// The first words of a share: writers that cannot end the step, number of writers, hash of the options,
-/// number of records, and cost of always-kept records. Counts for conditions follow, then the histogram.
+/// The first words of a share: writers that cannot end the step, writers, hash of the options, records, and
+/// cost of always-kept records. Counts for conditions and the histogram follow.
 const FAILED: usize = 0;
 const WRITERS: usize = 1;
 const PLAN: usize = 2;
@@ -28,34 +27,32 @@ const ALWAYS: usize = 3;
 const COUNTS: usize = 4;
 const FIRST_BIN: usize = COUNTS + persist::MOST;
 
-/// Numbers of summed words and of maxima in a share, less than 64 KiB together.
+/// Numbers of summed words and of maxima in a share, together less than 64 KiB.
 pub const SHARE_WORDS: usize = FIRST_BIN + BINS;
 pub const SHARE_LARGEST: usize = persist::MOST;
 
-/// Limits per step. By default all records are kept.
+/// Limits per step; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct BudgetOptions {
-    /// Limit of the records of all writers in a step.
+    /// Largest number of records in a step, over all writers.
     pub rows_per_step: Option<u64>,
-    /// Limit of the bytes of their values, before encoding.
+    /// Largest number of bytes of their values, before encoding.
     pub bytes_per_step: Option<u64>,
-    /// Limit of the bytes of `steps` steps together.
+    /// Largest number of bytes in `steps` steps together.
     pub bytes: Option<u64>,
     pub steps: Option<u64>,
-    /// A condition on columns. Matching records are kept at any priority.
+    /// A condition on columns whose records are kept at any priority.
     pub always_keep: Option<String>,
-    /// A condition on aggregates of all records. A step that does not meet it is not kept.
+    /// A condition on aggregates of all records; other steps are not kept.
     pub persist_when: Option<String>,
-    /// Keep whole paths: if a step keeps an identity, all earlier steps keep it too. The default is
-    /// true with a limit, unless one of several identity columns is a dimension.
+    /// If a step keeps an identity, all earlier steps keep it too. The default is true with a limit, unless one
+    /// of several identity columns is a dimension.
     pub whole_paths: Option<bool>,
-    /// Other writers write the same steps, and share the budget.
     pub shared: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
-    /// Summed over all writers.
     pub words: Vec<u64>,
     pub largest: Vec<f64>,
 }
@@ -67,18 +64,18 @@ impl Share {
         Share { words, largest: vec![f64::NEG_INFINITY; SHARE_LARGEST] }
     }
 
-    /// The share of a writer that cannot end the step; then no writer ends it.
+    /// The share of a writer that cannot end the step; then none can.
     pub fn failed() -> Share {
         let mut share = Share::empty();
         share.words[FAILED] = 1;
         share
     }
 
-    /// Checks the sum of all shares. `plan` is the hash of the options, 0 without a budget.
+    /// Checks the sum of all shares; `plan` is the hash of the options.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if a writer cannot end the step, `Invalid` if writers have different budgets.
+    /// `Unavailable` if a writer cannot end the step, `Invalid` if budgets differ.
     pub fn check(words: &[u64], largest: &[f64], plan: u64, step: i64) -> Result<()> {
         if words.len() != SHARE_WORDS || largest.len() != SHARE_LARGEST {
             let (found, also) = (words.len(), largest.len());
@@ -102,13 +99,11 @@ impl Share {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
-    /// Keep records below this priority, and the always-kept ones.
     Keep(Threshold),
     /// Keep nothing; every writer abandons the step.
     Drop,
 }
 
-/// The records of a batch with the inputs of the decision.
 pub struct Offer {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,
@@ -126,7 +121,7 @@ enum Limit {
 
 pub struct Budget {
     table: Table,
-    /// The table's columns, with the units that conditions use.
+    /// With the units that conditions use.
     schema: SchemaRef,
     /// Hash of the options that all writers must share; 0 without a common decision.
     plan: u64,
@@ -137,20 +132,19 @@ pub struct Budget {
     /// The table stores the threshold per step.
     thins: bool,
     pub shared: bool,
-    /// Thresholds and costs of the steps so far, once they were read.
     known: Option<BTreeMap<i64, Charge>>,
     offers: Option<Vec<Offer>>,
     decision: Option<Decision>,
 }
 
-/// The use of the budget by a step. A repeated step counts once.
+/// A repeated step counts once.
 struct Charge {
     below: Threshold,
     bytes: u64,
 }
 
 impl Budget {
-    /// Returns `None` if every step is kept whole. With `thins`, a full queue may subsample a step.
+    /// `None` if every step is kept whole. With `thins`, a full queue may subsample a step.
     ///
     /// # Errors
     ///
@@ -191,12 +185,12 @@ impl Budget {
         Ok(Some(Budget {
             table: table.clone(),
             schema,
-            // The shift prevents sums from overflowing.
+            // Prevents overflow of sums.
             plan: if is_plain { 0 } else { plan.finish() >> 24 },
             limit,
             always: options.always_keep.clone(),
             persist,
-            // Without a limit, only a full queue subsamples; its threshold is not that of the step.
+            // A full queue alone has no threshold for the whole step.
             whole_paths: whole_paths && has_limit,
             thins,
             shared: options.shared && !is_plain,
@@ -210,7 +204,6 @@ impl Budget {
         self.decision
     }
 
-    /// Returns true once the rows were offered; no more rows can be put.
     pub fn is_offered(&self) -> bool {
         self.offers.is_some()
     }
@@ -223,11 +216,9 @@ impl Budget {
         (self.offers, self.decision) = (None, None);
     }
 
-    /// Takes the records of a step.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if a condition cannot be evaluated; as `Table::priorities`.
+    /// `Invalid` for a condition; as `Table::priorities`.
     pub fn offer(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
         let offer = |batch: RecordBatch| {
             let batch = self.measured(&batch)?;
@@ -245,8 +236,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Returns the batch with the units of the table and with rounded values, as the table stores them for
-    /// conditions and sums.
+    /// The batch with the table's units, and values rounded as stored, for conditions and sums.
     fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = &self.table.rounded(batch)?;
         let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {
@@ -259,8 +249,6 @@ impl Budget {
         measured.map_err(|error| Failure::from(kubist::Error::internal(error)))
     }
 
-    /// Returns this writer's share of the offered records.
-    ///
     /// # Errors
     ///
     /// As [`Budget::offer`]; as `Table::snapshot`.
@@ -285,8 +273,7 @@ impl Budget {
         Ok(share)
     }
 
-    /// Reads which steps the table has. A restarted solver continues its budget and may find later steps
-    /// retracted.
+    /// A restarted solver continues its budget, and may find later steps retracted.
     fn look_up(&mut self, step: i64) -> Result<()> {
         let goes_back = |known: &BTreeMap<i64, Charge>| known.range(step..).next().is_some();
         if self.decision.is_some() || self.known.as_ref().is_some_and(|known| !goes_back(known)) {
@@ -294,7 +281,7 @@ impl Budget {
         }
         let there = self.table.snapshot()?.thinned();
         match &mut self.known {
-            // The table may not have the steps of all writers yet, but the decision must be the same.
+            // The table may lack steps of other writers, but all writers must decide alike.
             Some(known) => known.retain(|at, _| *at < step || there.contains_key(at)),
             None => {
                 let charge = |(step, thinned): (i64, Thinned)| {
@@ -306,12 +293,9 @@ impl Budget {
         Ok(())
     }
 
-    /// Decides from the sum of all shares.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if writers have different budgets; `NoSpace` if always-kept records exceed the budget, or if
-    /// none is left.
+    /// `Invalid` if budgets differ; `NoSpace` if always-kept records exceed the budget, or none is left.
     pub fn decide(&mut self, words: &[u64], largest: &[f64], step: i64) -> Result<()> {
         Share::check(words, largest, self.plan, step)?;
         if self.decision.is_some() {
@@ -362,16 +346,16 @@ impl Budget {
         Ok(())
     }
 
-    /// Returns the kept rows of the step, and the totals of all rows if some may be missing.
+    /// The kept rows, and the totals of all rows if some may be missing.
     ///
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot filter them.
+    /// `Internal`.
     pub fn kept(&self, below: Threshold) -> Result<(Vec<RecordBatch>, Option<Thinned>)> {
         if !self.thins {
             return Ok((self.offers().iter().map(|offer| offer.batch.clone()).collect(), None));
         }
-        // Rounded as stored, so that the table and the writer use the same threshold.
+        // Table and writer use the same threshold, rounded as stored.
         let fraction = below.to_fraction();
         let below = Threshold::from_fraction(fraction);
         let mut thinned = Thinned { below: fraction, rows: 0, always: 0, bytes: 0, sums: BTreeMap::new() };

@@ -1,7 +1,7 @@
 //! Reusable memory for copies of the solver's columns.
 //!
 //! The first write to new memory takes about as long as the copy itself, so buffers of committed steps are
-//! reused. The pool never holds more than was in use at the same time.
+//! reused. The pool never holds more than was in use at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,15 +10,13 @@ use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 
-/// A buffer is reused if it is at most this many times larger than the copy.
+/// Largest size of a reused buffer, relative to the copy.
 const ROOMY: usize = 2;
 
 #[derive(Clone, Default)]
 pub struct Copies(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Copies {
-    /// An empty buffer with capacity for `bytes`.
-    ///
     /// # Errors
     ///
     /// `Unavailable` if memory is short.
@@ -29,14 +27,14 @@ impl Copies {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |capacity: usize| capacity >= bytes && capacity / ROOMY <= bytes;
         let best = (0..kept.len()).filter(|at| fits(kept[*at].capacity())).min_by_key(|at| kept[*at].capacity());
-        // Without a fitting buffer the smallest one is freed, so the pool does not grow.
+        // Frees the smallest buffer instead, so that the pool does not grow.
         let place = best.or_else(|| (0..kept.len()).min_by_key(|at| kept[*at].capacity()));
         let found = place.map(|at| kept.swap_remove(at)).filter(|_| best.is_some());
         drop(kept);
         found.map_or_else(|| buffer(bytes), Ok)
     }
 
-    /// Wraps bytes in a buffer whose memory returns to the pool after the last use.
+    /// A buffer whose memory returns to the pool after the last use.
     pub fn lend(&self, bytes: Vec<u8>) -> Buffer {
         let length = bytes.len();
         let lent = Arc::new(Lent { bytes, home: self.clone() });
@@ -63,11 +61,9 @@ impl Drop for Lent {
     }
 }
 
-/// Returns an empty buffer with capacity for `bytes`.
-///
 /// # Errors
 ///
-/// `Unavailable` if memory is short, because a solver must not abort for that.
+/// `Unavailable` if memory is short, because a solver must not abort.
 pub fn buffer(bytes: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     let refused = |_| Failure::new(ErrorKind::Unavailable, format!("out of memory for a copy of {bytes} bytes"));

@@ -15,7 +15,7 @@ impl Failure {
         Failure { kind, message: message.into() }
     }
 
-    /// Converts to a kind that tells later callers not to wait.
+    /// The same error with a kind that tells later callers not to wait.
     pub fn lasting(self) -> Failure {
         match self.kind {
             ErrorKind::Busy | ErrorKind::Cancelled => Failure { kind: ErrorKind::Unavailable, ..self },

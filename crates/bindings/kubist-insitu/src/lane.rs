@@ -1,7 +1,7 @@
 //! A rank's side of a ring: writes columns directly into the memory that it shares with the leader.
 //!
-//! A timeout or a cancellation may end a call in the middle of a message. The next call then pads and voids
-//! the partial message, as if the failed call had not happened.
+//! A timeout or cancellation may end a call in the middle of a message. The next call then pads and voids the
+//! partial message, as if the failed call had not happened.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub struct Lane {
     rank: u32,
     leader: Watched,
     home: Home,
-    /// The begun step until the leader is informed with the first column, so `begin` needs no space.
+    /// The begun step until its first column informs the leader, so `begin` needs no space.
     begun: Option<i64>,
     owed: Owed,
     ended: Option<i64>,
@@ -58,7 +58,6 @@ impl Lane {
         }
     }
 
-    /// The free bytes of the lane, and its size.
     pub fn space(&self) -> (usize, usize) {
         (self.free(), self.ring.lane_bytes())
     }
@@ -67,7 +66,7 @@ impl Lane {
         self.ring.lane_bytes() - self.ring.waiting(self.rank) as usize
     }
 
-    /// Checks that a column fits now, if the caller does not wait.
+    /// Checks that a column fits, unless the caller waits.
     ///
     /// # Errors
     ///
@@ -76,8 +75,6 @@ impl Lane {
         self.check_space(HEADER + values.bytes().next_multiple_of(8), when_full)
     }
 
-    /// Checks that `bytes` of messages fit now.
-    ///
     /// # Errors
     ///
     /// As [`Lane::check_room`].
@@ -85,7 +82,6 @@ impl Lane {
         self.room(self.beginning() + bytes, when_full)
     }
 
-    /// Bytes of messages that must be sent first.
     fn beginning(&self) -> usize {
         self.begun.map_or(0, |_| HEADER) + self.owed.filling + self.owed.void.len() * HEADER
     }
@@ -126,7 +122,6 @@ impl Lane {
         }
     }
 
-    /// Returns the free space once it is at least `bytes`.
     fn wait_for_room(&self, bytes: usize, patience: &Patience) -> Result<usize> {
         patience.poll(&|| "room in the ring of the node".into(), || {
             self.check()?;
@@ -134,7 +129,7 @@ impl Lane {
         })
     }
 
-    /// Writes the remaining bytes as space becomes free; `copy` fills each range.
+    /// Writes the remaining bytes through `copy` as space becomes free.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);
@@ -154,8 +149,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes a header and its values, padded to 8 bytes. `copy` fills a range with the values from a byte
-    /// offset.
+    /// `copy` fills a range from a byte offset of the values, which are padded to 8 bytes.
     fn send_values(&mut self, header: Header, patience: &Patience, copy: impl Fn(usize, &mut [u8])) -> Result<()> {
         let (bytes, mut at) = (header.bytes as usize, 0);
         self.send(header, patience)?;
@@ -184,8 +178,7 @@ impl Lane {
 
     /// # Errors
     ///
-    /// `Busy` if the ring stays full, `Cancelled`: the column was not put, and can be put again. The leader's
-    /// error.
+    /// `Busy` if the ring stays full, `Cancelled`: the column can be put again. The leader's error.
     pub fn put(&mut self, column: usize, values: &Values<'_>, patience: &Patience) -> Result<()> {
         let (bytes, rows) = (values.bytes() as u64, values.count() as u64);
         let header = Header { what: What::Column, column: column as u32, step: 0, bytes, rows };
@@ -201,7 +194,7 @@ impl Lane {
         self.owed.void.push_back(column);
     }
 
-    /// Sends the totals of all records of the step, as words. The last message counts.
+    /// Sends the totals of all records; the last message counts.
     ///
     /// # Errors
     ///
@@ -213,7 +206,7 @@ impl Lane {
         self.send_values(header, patience, |from, into| into.copy_from_slice(&bytes[from..from + into.len()]))
     }
 
-    /// Ends a batch of the step; columns of further rows may follow.
+    /// Ends a batch; further rows may follow.
     ///
     /// # Errors
     ///
@@ -245,7 +238,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Waits until the leader has committed all ended steps up to `step`.
+    /// Waits until all steps up to `step` are committed.
     ///
     /// # Errors
     ///
@@ -254,7 +247,7 @@ impl Lane {
         self.home.check()?;
         let Some(last) = self.ended.map(|last| last.min(step)) else { return Ok(()) };
         patience.poll(&|| format!("the commit of step {last} by the leader of this node"), || {
-            // The order matters: a leader publishes the durable step before it ends.
+            // In this order, because a leader publishes the durable step before it ends.
             let there = self.check();
             match self.ring.is_durable(last) {
                 true => Ok(Some(())),
@@ -263,7 +256,7 @@ impl Lane {
         })
     }
 
-    /// Waits for all ended steps, and informs the leader that this rank has closed.
+    /// Waits for all ended steps.
     ///
     /// # Errors
     ///
@@ -284,7 +277,7 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// Without a final message the leader would wait for this rank.
+    /// Otherwise the leader would wait for this rank.
     fn drop(&mut self) {
         if !self.closed && self.home.is_here() {
             self.ring.lose(self.rank);

@@ -1,4 +1,4 @@
-//! The columns of a table, against which the columns of a step are checked.
+//! The columns of a table, to check those of a step.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -10,7 +10,7 @@ use crate::values::Kind;
 pub struct Layout {
     table: Table,
     schema: SchemaRef,
-    /// Columns that were added after creation; a step may omit them.
+    /// Later columns, which a step may omit.
     added: Vec<bool>,
 }
 
@@ -24,8 +24,6 @@ impl Layout {
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
-    /// Reads the columns again, because some may have been added.
-    ///
     /// # Errors
     ///
     /// As [`Layout::of`].
@@ -54,7 +52,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// Returns the index of a column. Refreshes the layout first if the name is unknown.
+    /// The index of a column, after a refresh if the name is unknown.
     ///
     /// # Errors
     ///
@@ -70,8 +68,6 @@ impl Layout {
         })
     }
 
-    /// Checks that values have the column's type.
-    ///
     /// # Errors
     ///
     /// `Invalid` names both types.
@@ -89,8 +85,6 @@ impl Layout {
         }
     }
 
-    /// Checks that a batch fits the table.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column.
@@ -121,8 +115,6 @@ impl Layout {
         self.check_complete(&given, "the batch")
     }
 
-    /// Checks that all required columns are given.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the missing columns.

@@ -1,8 +1,8 @@
-//! The leader of a node reads the ranks' columns from the ring, and commits each step once all ranks have
-//! ended or abandoned it.
+//! The leader of a node reads the ranks' columns from the ring, and commits each step once all ranks have ended
+//! or abandoned it.
 //!
-//! A rank that dies in a step, closes in it, or skips it, stops the leader: the step is not written, because
-//! readers would take the partial step for the whole.
+//! A rank that dies in a step, closes in it or skips it stops the leader. The step is then not written, because
+//! readers would take a partial step for the whole.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,12 +31,11 @@ use crate::writer::open_writer;
 /// Pause between polls of empty rings, and its largest multiple.
 const PAUSE: Duration = Duration::from_micros(500);
 const LONGER: u32 = 8;
-/// The leader checks that all ranks still run after this many empty polls.
+/// Empty polls between checks that all ranks still run.
 const LOOKS: u32 = 200;
 /// Bytes of a rank to read before the next rank's turn.
 const TURN_BYTES: usize = 4 << 20;
 
-/// Commits the steps of a ring, on its own threads.
 pub struct Leader {
     ring: Ring,
     stop: Arc<AtomicBool>,
@@ -46,12 +45,9 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// Takes the writer's log, and starts the threads.
-    ///
     /// # Errors
     ///
-    /// `Busy` if another writer uses the name; as `Table::writer`; `Unavailable` if the system has no
-    /// threads.
+    /// As `Table::writer`; `Unavailable` without threads.
     pub fn start(table: &Table, ring: Ring, options: &StepOptions, patience: &Patience) -> Result<Leader> {
         let layout = Layout::of(table)?;
         let writer = open_writer(table, options, patience)?;
@@ -69,12 +65,12 @@ impl Leader {
         Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?), home: Home::here() })
     }
 
-    /// Waits until all ranks have closed and everything is durable. After an error of the leader it still
-    /// waits for the ranks, because they may use the memory.
+    /// Waits until everything is durable and all ranks have closed; they may use the memory even after an
+    /// error.
     ///
     /// # Errors
     ///
-    /// `Busy` at the deadline, `Cancelled`: it continues and can be closed again. The error that stopped it.
+    /// The error that stopped it; `Busy` at the deadline, `Cancelled`: it can be closed again.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let what = || "the end of all ranks of this node".into();
@@ -100,7 +96,6 @@ impl Leader {
 }
 
 impl Drop for Leader {
-    /// Stops the leader; ranks that still write get an error.
     fn drop(&mut self) {
         if !self.home.is_here() {
             std::mem::forget(self.thread.take());
@@ -118,7 +113,7 @@ struct Incoming {
     staged: Option<Staged>,
     column: Option<(Header, Vec<u8>)>,
     thinned: Option<Vec<u64>>,
-    /// A step that waits for the other ranks, with `None` if it was abandoned.
+    /// `None` if it was abandoned.
     ended: Option<(i64, Option<Part>)>,
     closed: bool,
     process: Option<Watched>,
@@ -145,7 +140,7 @@ impl Serving {
         match served.unwrap_or_else(panicked) {
             Ok(()) => self.ring.close(),
             Err(failure) => {
-                // Steps that all ranks have ended are written before the error is reported.
+                // Writes complete steps before it reports the error.
                 let _ = self.finish();
                 self.ring.fail(&failure.lasting());
             }
@@ -158,7 +153,7 @@ impl Serving {
             let mut moved = false;
             let look = in_vain > 0 && in_vain.is_multiple_of(LOOKS);
             for lane in &mut self.lanes {
-                // Checked before the last bytes are read: a rank may write and then end.
+                // Checked first, because a rank may write its last bytes and then end.
                 let loss = lane.loss(&self.ring, look);
                 let has_moved = lane.receive(&self.ring, &mut self.layout)?;
                 moved |= has_moved;
@@ -191,7 +186,6 @@ impl Serving {
         waited
     }
 
-    /// Queues the lowest step once no rank can add to it.
     fn seal(&mut self) -> Result<bool> {
         let Some(step) = lowest(&self.lanes) else { return Ok(false) };
         let has_rows = |lane: &Incoming| lane.ended.as_ref().is_some_and(|(at, rows)| *at == step && rows.is_some());
@@ -213,8 +207,7 @@ impl Serving {
     }
 }
 
-/// The combined totals of a step, if a rank subsampled it. Sums are dropped if another rank did not compute
-/// them.
+/// Sums are dropped unless all ranks computed them.
 fn joined(parts: &[Part]) -> Option<Thinned> {
     let mut all: Option<Thinned> = None;
     for thinned in parts.iter().filter_map(|part| part.thinned.as_ref()) {
@@ -244,7 +237,7 @@ impl Incoming {
         Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
-    /// Reads available bytes, up to the end of a step; true if there were any.
+    /// True if there were any bytes, up to the end of a step.
     fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {
@@ -271,7 +264,7 @@ impl Incoming {
         }
         ring.skip(self.rank, filling as usize);
         if header.what == What::Thinned {
-            // Decoded at the end of the step, because an interrupted message is sent again.
+            // At the end, because an interrupted message is sent again.
             self.thinned = Some(values.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect());
             return Ok(some + 1);
         }
@@ -281,7 +274,6 @@ impl Incoming {
             staged.note(column, header.rows as usize);
             staged.keep(column, kind.array(Buffer::from_vec(values)));
         }
-        // A column without values also counts as progress.
         Ok(some + 1)
     }
 
@@ -352,7 +344,7 @@ impl Incoming {
         (look && process.is_gone()).then(|| format!("process {}, has died", process.number()))
     }
 
-    /// Returns true if no message is expected, because the rank has closed or its step waits for other ranks.
+    /// True if the rank has closed, or its step waits for other ranks.
     fn is_through(&self) -> bool {
         self.closed || self.ended.is_some()
     }

@@ -1,18 +1,17 @@
 //! In-situ output: writes the steps of a running simulation into a table.
 //!
-//! A solver calls `begin`, puts its columns, calls `end`, and continues. [`StepWriter`] is the interface for
-//! three modes:
+//! A solver calls `begin`, puts its columns, calls `end`, and continues. [`StepWriter`] has three modes:
 //!
 //! * direct: `end` returns when the step is durable;
-//! * queued: `end` passes the step to a thread of low priority, and [`StepWriter::wait`] waits for it;
+//! * queued: `end` passes the step to a low-priority thread, and [`StepWriter::wait`] waits for it;
 //! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one of them commits the
 //!   steps of all.
 //!
-//! A [budget](BudgetOptions) keeps a sample per step. All writers that sum their [shares](Share) keep the
-//! same sample.
+//! A [budget](BudgetOptions) keeps a sample per step. All writers that sum their [shares](Share) keep the same
+//! sample.
 //!
-//! Values are copied before a call returns. This crate does not use MPI; the caller provides the shared
-//! memory of a ring. None of its threads calls the solver.
+//! Values are copied before a call returns. The crate does not use MPI: the caller provides the shared memory.
+//! None of its threads calls the solver.
 
 mod budget;
 mod copies;

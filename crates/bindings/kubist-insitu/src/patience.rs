@@ -6,11 +6,11 @@ use kubist::ErrorKind;
 
 use crate::failure::{Failure, Result};
 
-/// It starts short, because a rank often waits for memory that another process is just freeing.
+/// Short, because a rank often waits for memory that another process is just freeing.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// The timeout of a waiting call, and a cancellation callback that runs on the caller's thread.
+/// The callback for cancellation runs on the caller's thread.
 pub struct Patience<'a> {
     timeout: Duration,
     deadline: Option<Instant>,
@@ -22,16 +22,14 @@ impl<'a> Patience<'a> {
         Patience { timeout, deadline: Instant::now().checked_add(timeout), stop }
     }
 
-    /// Remaining time; one hour if there is no deadline.
+    /// One hour if there is no deadline.
     pub fn left(&self) -> Duration {
         self.deadline.map_or(Duration::from_secs(3600), |end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns an error if waiting for `what` must end.
-    ///
     /// # Errors
     ///
-    /// `Busy` at the deadline, `Cancelled`.
+    /// `Busy` at the deadline, and `Cancelled`, for waiting for `what`.
     pub fn check(&self, what: &dyn Fn() -> String) -> Result<()> {
         if (self.stop)() {
             return Err(Failure::new(ErrorKind::Cancelled, format!("cancelled while waiting for {}", what())));
@@ -45,7 +43,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Polls `ready` at increasing intervals until it has a result.
+    /// Polls `ready` at increasing intervals.
     ///
     /// # Errors
     ///

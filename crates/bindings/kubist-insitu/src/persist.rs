@@ -1,7 +1,6 @@
-//! The condition that decides whether a step is kept, on aggregates of all its records, such as
-//! `max(diameter) > 5e-5 AND count(deposited) >= 10`.
-//!
-//! Shares combine the maxima and counts of all writers, so every writer gets the same result.
+//! The condition that decides whether a step is kept, on aggregates of all its records: `max(diameter) > 5e-5
+//! AND count(deposited) >= 10`. All writers get the same result, because shares combine their maxima and
+//! counts.
 
 use std::sync::Arc;
 
@@ -38,8 +37,6 @@ enum What {
 const NAMES: [(&str, What); 3] = [("max", What::Max), ("min", What::Min), ("count", What::Count)];
 
 impl Persist {
-    /// Parses a condition on columns of this schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the wrong part.
@@ -68,11 +65,11 @@ impl Persist {
         Ok(Persist { text: text.into(), numbers, condition, schema })
     }
 
-    /// Adds records to `counts` and `largest`. A minimum is stored as the maximum of negated values.
+    /// Adds records to `counts` and `largest`, which has minima as maxima of negated values.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a value cannot be computed.
+    /// `Invalid`.
     pub fn add(&self, batch: &RecordBatch, counts: &mut [u64], largest: &mut [f64]) -> Result<()> {
         for (place, Number { what, of }) in self.numbers.iter().enumerate() {
             let Some(of) = of else {
@@ -93,11 +90,11 @@ impl Persist {
         Ok(())
     }
 
-    /// Evaluates the condition on the combined aggregates; false if one has no value.
+    /// False if an aggregate has no value.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it cannot be evaluated.
+    /// `Invalid`.
     pub fn holds(&self, counts: &[u64], largest: &[f64]) -> Result<bool> {
         let number = |(place, number): (usize, &Number)| match number.what {
             What::Count => Some(counts[place] as f64),

@@ -1,7 +1,7 @@
 //! Identifies processes, and detects whether another process still runs.
 //!
-//! A process id is not enough, because a zombie keeps its id and a new process may reuse it. The start time
-//! and the PID namespace complete the identity.
+//! A zombie keeps its process id, and a new process may reuse one, so start time and PID namespace complete the
+//! identity.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::failure::{Failure, Result};
 
-/// Interval between checks of another process; each check reads a file.
+/// Interval between checks of a process; each reads a file.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Zero where the system does not provide a value.
+/// Zero if the system provides no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub number: u32,
@@ -41,7 +41,7 @@ impl Process {
 
 fn born(number: u32) -> Option<u64> {
     let told = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The second field is a name in parentheses that may contain any character.
+    // The second field, a name in parentheses, may contain any character.
     let mut fields = told.get(told.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = fields.next()?;
     // The state is field 3, the start time field 22.
@@ -69,7 +69,7 @@ impl Watched {
         self.process.number
     }
 
-    /// True if it has ended; at most one check per [`LOOK`].
+    /// Checked at most once per [`LOOK`].
     pub fn is_gone(&self) -> bool {
         let now = self.since.elapsed().as_millis() as u64;
         let is_early = now < self.looked.load(Ordering::Relaxed) + LOOK.as_millis() as u64;
@@ -81,7 +81,7 @@ impl Watched {
     }
 }
 
-/// The process that owns the threads of an object, which a fork does not.
+/// The process with an object's threads, which a fork lacks.
 pub struct Home(u32);
 
 impl Home {

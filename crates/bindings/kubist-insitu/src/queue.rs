@@ -18,23 +18,20 @@ use crate::patience::Patience;
 use crate::presence::Home;
 use crate::step::{Level, Report, StepOptions};
 
-/// Relative to the solver.
 const NICE: i32 = 10;
 const LOOK: Duration = Duration::from_millis(50);
 const EVENTS: usize = 1000;
 
 pub struct Ready {
     pub step: i64,
-    /// A step with a token is written or abandoned once, even if it is repeated.
+    /// Repeated attempts with a token write or abandon the step once.
     pub token: Option<String>,
-    /// `None`: this writer abandons the step.
+    /// `None` abandons the step.
     pub batches: Option<Vec<RecordBatch>>,
-    /// Totals of all records of the step, if the batches hold only a sample.
+    /// Totals of all records, if the batches hold only a sample.
     pub thinned: Option<Thinned>,
 }
 
-/// Commits a whole step.
-///
 /// # Errors
 ///
 /// As `Writer::append` and `Writer::commit_as`; the table then has nothing of the step.
@@ -106,7 +103,6 @@ impl State {
         self.check_up_to(i64::MAX)
     }
 
-    /// Returns the error if a step up to this one failed; step numbers increase.
     fn check_up_to(&self, step: i64) -> Result<()> {
         self.failed.as_ref().filter(|(at, _)| *at <= step).map_or(Ok(()), |(_, failure)| Err(failure.clone()))
     }
@@ -117,7 +113,6 @@ impl State {
     }
 }
 
-/// Lowers the priority of a commit thread, unless the process is dedicated to commits.
 pub fn step_back(options: &StepOptions) {
     if !options.dedicated {
         let _ = rustix::process::nice(NICE);
@@ -125,11 +120,11 @@ pub fn step_back(options: &StepOptions) {
 }
 
 impl Queue {
-    /// Starts the thread, with a pool of `options.threads` threads for sorting and encoding.
+    /// Also starts a pool of `options.threads` threads for sorting and encoding.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the system has no threads.
+    /// `Unavailable` without threads.
     pub fn start(writer: Writer, options: &StepOptions) -> Result<Queue> {
         let refused = |error: String| Failure::new(ErrorKind::Unavailable, format!("no thread for commits: {error}"));
         let shared = Arc::new(Shared::default());
@@ -149,11 +144,11 @@ impl Queue {
         Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 
-    /// Waits until a step can be pushed; `thinned` is the number of extra places for subsampled steps.
+    /// Waits until a step can be pushed; `thinned` extra slots are for subsampled steps.
     ///
     /// # Errors
     ///
-    /// The error of an earlier step; `Busy` if the queue stays full; `Cancelled`.
+    /// An earlier step's error; `Busy` if the queue stays full; `Cancelled`.
     pub fn wait_for_room(&self, step: i64, thinned: usize, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let room = self.room + thinned;
@@ -171,11 +166,11 @@ impl Queue {
         }
     }
 
-    /// Pushes a step, even if the queue is full.
+    /// Pushes a step even if the queue is full.
     ///
     /// # Errors
     ///
-    /// The error of an earlier step: this one is dropped.
+    /// An earlier step's error; this one is dropped.
     pub fn push(&self, ready: Ready) -> Result<()> {
         self.home.check()?;
         let mut state = self.shared.state();
@@ -186,11 +181,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until all steps up to `step` are durable.
-    ///
     /// # Errors
     ///
-    /// The error of a step; `Busy` at the deadline; `Cancelled`.
+    /// The error of a step up to this one; `Busy` at the deadline; `Cancelled`.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
         self.home.check()?;
         let mut state = self.shared.state();
@@ -223,7 +216,7 @@ impl Queue {
         waited
     }
 
-    /// Lets a later drop return without waiting for a running commit, after a timeout.
+    /// Lets a drop after a timeout return without waiting for a running commit.
     pub fn let_go(&self) {
         self.let_go.store(true, Ordering::Relaxed);
     }
@@ -232,8 +225,6 @@ impl Queue {
         self.shared.state().durable
     }
 
-    /// True if a step can be pushed now.
-    ///
     /// # Errors
     ///
     /// The error of a step.
@@ -269,7 +260,7 @@ impl Drop for Queue {
     /// Queued steps are dropped, and a running commit is cancelled.
     fn drop(&mut self) {
         if !self.home.is_here() {
-            // In a fork, the thread belongs to the other process.
+            // A fork does not have the thread.
             std::mem::forget(self.thread.take());
             return;
         }
@@ -289,7 +280,7 @@ impl Drop for Queue {
 }
 
 impl Shared {
-    /// A poisoned lock only means that a panic occurred; each statement leaves the state consistent.
+    /// A panic in another thread leaves the state consistent, so a poisoned lock is usable.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -328,7 +319,6 @@ impl Shared {
         }
     }
 
-    /// The next step to commit; `None` at the end.
     fn next(&self) -> Option<Ready> {
         let mut state = self.state();
         loop {

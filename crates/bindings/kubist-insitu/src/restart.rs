@@ -1,7 +1,7 @@
-//! Waits for the writers of an earlier attempt when a simulation restarts from a checkpoint.
+//! Waits for a job's earlier writers when a simulation restarts from a checkpoint.
 //!
-//! A job names its writers `rank-0`, ... or `node-0`, .... A job that restarts with fewer writers, or with
-//! the other kind, does not open all writers, so a remaining old writer could still commit.
+//! Writers are `rank-0`, ... or `node-0`, .... With fewer writers or the other kind, the new job does not open
+//! all old names, so a remaining old writer could still commit.
 
 use kubist::Table;
 
@@ -10,7 +10,7 @@ use crate::patience::Patience;
 
 const KINDS: [&str; 2] = ["rank", "node"];
 
-/// Waits until no job writer is active except the caller's own: `count` of `kind`.
+/// Waits until no job writer is active except the caller's own, `count` of `kind`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Shared memory of the processes of a node: a ring buffer for each rank, and the leader's status.
+//! Shared memory of a node's processes: a ring buffer for each rank, and the leader's status.
 //!
 //! ```text
 //! head (2048 bytes) | lane of rank 0 | lane of rank 1 | ...
@@ -6,9 +6,9 @@
 //! message: 32 bytes (what, column, step, bytes, rows) | values, padded to 8 bytes
 //! ```
 //!
-//! A lane has one producer, the rank, and one consumer, the leader. Each counts its written or read bytes,
-//! and the other reads the count. A column longer than the lane passes through it in parts. Both sides must
-//! be the same build of Kubist, because [`MAGIC`] changes with the layout.
+//! A lane has one producer, the rank, and one consumer, the leader; each publishes its byte count. A column
+//! longer than the lane passes through it in parts. Both sides must be the same build of Kubist, because
+//! [`MAGIC`] changes with the layout.
 
 use std::fs::File;
 use std::io::Read;
@@ -27,7 +27,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING4");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
-/// Smallest lane; it holds several messages.
+/// Large enough for several messages.
 const SMALLEST_LANE: usize = 4096;
 pub const HEADER: usize = 32;
 
@@ -64,9 +64,9 @@ struct LaneHead {
     apart_too: [u64; 7],
     born: AtomicU64,
     space: AtomicU64,
-    /// The process id of the rank; 0 if the lane is free.
+    /// 0 if the lane is free.
     process: AtomicU32,
-    /// [`LOST`] or [`LEFT`]: the rank sends no more messages.
+    /// [`LOST`] or [`LEFT`] after the last message.
     end: AtomicU32,
     /// Not 0 once all process fields are set.
     told: AtomicU32,
@@ -93,9 +93,8 @@ pub enum What {
     End,
     Abandon,
     Close,
-    /// A batch is complete; more rows may follow.
+    /// Ends a batch; more rows may follow.
     Part,
-    /// Totals of all records of the step.
     Thinned,
     Void,
 }
@@ -135,8 +134,6 @@ impl Header {
     }
 }
 
-/// The kind of a column's values, if a ring supports it.
-///
 /// # Errors
 ///
 /// `Unsupported` for types that are no [`Kind`], and for nulls.
@@ -152,7 +149,7 @@ pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
     }
 }
 
-/// The bytes of an array's values; booleans take one byte each.
+/// Booleans take one byte each.
 ///
 /// # Errors
 ///
@@ -170,8 +167,8 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Allocates the pages of mapped memory and fills them with zeros. If /dev/shm is full, the first write to a
-/// page kills the process (SIGBUS), but a read of /dev/zero into the page only fails.
+/// Allocates mapped pages by reading /dev/zero into them. If /dev/shm is full this read fails, whereas the
+/// first write to such a page kills the process (SIGBUS).
 ///
 /// # Errors
 ///
@@ -194,20 +191,18 @@ unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
 }
 
 impl Ring {
-    /// Returns the bytes of memory for `ranks` lanes, or the largest number if that overflows.
+    /// In bytes; the largest number if that overflows.
     pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
         let lane = lane_bytes.max(SMALLEST_LANE as u64).checked_next_multiple_of(64).unwrap_or(u64::MAX);
         let lanes = u64::from(ranks).saturating_mul(lane.saturating_add(LANE_HEAD as u64));
         lanes.saturating_add(HEAD as u64)
     }
 
-    /// Creates a ring for `ranks` ranks in `bytes` bytes of memory. The leader does this before any other
-    /// process reads the memory.
+    /// Creates a ring before any other process reads the memory.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the memory is too small or not aligned to 8 bytes; `Unavailable` if the system cannot
-    /// provide all of it.
+    /// `Invalid` if the memory is too small or not aligned to 8 bytes; `Unavailable` if the system lacks it.
     ///
     /// # Safety
     ///
@@ -238,11 +233,11 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Opens the ring that another process created in this memory.
+    /// Opens another process's ring.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is none, `Unsupported` if another version of Kubist created it.
+    /// `Invalid` if there is none, `Unsupported` for another version of Kubist.
     ///
     /// # Safety
     ///
@@ -286,7 +281,7 @@ impl Ring {
         unsafe { &*self.lane_base(rank).cast::<LaneHead>() }
     }
 
-    /// Returns the one or two memory ranges of `length` bytes of a lane.
+    /// One or two memory ranges.
     fn stretches(&self, rank: u32, position: u64, length: usize) -> [(*mut u8, usize); 2] {
         let at = (position % self.lane_bytes as u64) as usize;
         let first = length.min(self.lane_bytes - at);
@@ -318,7 +313,6 @@ impl Ring {
         self.head().state.load(Ordering::Acquire) == CLOSED
     }
 
-    /// The error that stopped the leader, if there is one.
     pub fn failure(&self) -> Option<Failure> {
         let head = self.head();
         if head.state.load(Ordering::Acquire) != FAILED {
@@ -330,8 +324,6 @@ impl Ring {
         Some(Failure::new(kind, format!("the leader of this node stopped: {}", String::from_utf8_lossy(&bytes))))
     }
 
-    /// Claims a lane for this process.
-    ///
     /// # Errors
     ///
     /// `Invalid` if there is no such rank, `Busy` if another process uses the lane.
@@ -347,7 +339,6 @@ impl Ring {
         Ok(())
     }
 
-    /// Marks a rank as ended without closing.
     pub fn lose(&self, rank: u32) {
         self.lane(rank).end.store(LOST, Ordering::Release);
     }
@@ -356,7 +347,7 @@ impl Ring {
         self.lane(rank).end.load(Ordering::Acquire) == LOST
     }
 
-    /// Marks a rank as lost, unless it has closed; its process is about to unmap the memory.
+    /// Marks a rank as lost, unless it has closed, before its process unmaps the memory.
     ///
     /// # Errors
     ///
@@ -378,7 +369,6 @@ impl Ring {
         self.lane(rank).end.store(LEFT, Ordering::Release);
     }
 
-    /// True if a rank sends no more messages.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.lane(rank).end.load(Ordering::Acquire) != 0
     }
@@ -392,17 +382,15 @@ impl Ring {
         }
     }
 
-    /// True if a step and all earlier ones are durable.
     pub fn is_durable(&self, step: i64) -> bool {
         self.head().durable.load(Ordering::Acquire) >= step
     }
 
-    /// The capacity of a lane in bytes.
     pub fn lane_bytes(&self) -> usize {
         self.lane_bytes
     }
 
-    /// Writes the next bytes of a rank, for which there must be space; `copy` fills each range.
+    /// There must be space; `copy` fills each range.
     pub fn give(&self, rank: u32, bytes: usize, mut copy: impl FnMut(&mut [u8])) {
         let lane = self.lane(rank);
         let at = lane.written.load(Ordering::Relaxed);
@@ -413,7 +401,7 @@ impl Ring {
         lane.written.store(at + bytes as u64, Ordering::Release);
     }
 
-    /// Returns the number of unread bytes. The acquire loads make the other side's bytes visible.
+    /// Unread bytes; acquire loads make the other side's bytes visible.
     pub fn waiting(&self, rank: u32) -> u64 {
         let lane = self.lane(rank);
         lane.written.load(Ordering::Acquire).saturating_sub(lane.taken.load(Ordering::Acquire))
@@ -428,7 +416,7 @@ impl Ring {
         })
     }
 
-    /// Reads the next bytes of a rank, which must be available, and appends them to `into`.
+    /// The bytes must be available.
     pub fn take(&self, rank: u32, bytes: usize, into: &mut Vec<u8>) {
         let lane = self.lane(rank);
         let from = lane.taken.load(Ordering::Relaxed);
@@ -443,11 +431,11 @@ impl Ring {
         self.lane(rank).taken.fetch_add(bytes as u64, Ordering::Release);
     }
 
-    /// The next message header, if it is complete.
+    /// The next header, if it is complete.
     ///
     /// # Errors
     ///
-    /// `Internal` if the bytes are not a header.
+    /// `Internal` for other bytes.
     pub fn header(&self, rank: u32) -> Result<Option<Header>> {
         if self.waiting(rank) < HEADER as u64 {
             return Ok(None);

@@ -33,8 +33,6 @@ pub fn least_bytes(schema: &Schema) -> u64 {
     columns.filter_map(|field| width(field.data_type())).sum()
 }
 
-/// Bytes of the values per row.
-///
 /// # Errors
 ///
 /// `Unsupported` for types without a width or length.
@@ -72,11 +70,11 @@ fn lengths(array: &ArrayRef) -> ArrayRef {
     Arc::new(arrow_array::Int64Array::from_iter_values((0..array.len()).map(|row| length(row) as i64)))
 }
 
-/// The kept rows of a batch, with a column of the priorities below which each was kept.
+/// The kept rows, with a column of their thresholds.
 ///
 /// # Errors
 ///
-/// `Internal` if Arrow cannot filter them.
+/// `Internal`.
 pub fn taken(batch: &RecordBatch, kept: &BooleanArray, below: Vec<f64>) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|array| filter(array, kept).map_err(internal));
     let mut columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
@@ -102,11 +100,9 @@ enum Total {
 }
 
 impl Sums {
-    /// Adds the values of a batch.
-    ///
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot cast them.
+    /// `Internal`.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             let (wanted, empty) = match field.data_type() {
@@ -155,7 +151,7 @@ impl Sums {
     }
 }
 
-/// Encodes the totals of a step as words, for a leader with the same columns.
+/// For a leader with the same columns.
 pub fn words(thinned: &Thinned, layout: &Layout) -> Vec<u64> {
     let Thinned { below, rows, always, bytes, sums } = thinned;
     let mut words = vec![below.to_bits(), *rows, *always, *bytes];
@@ -167,11 +163,9 @@ pub fn words(thinned: &Thinned, layout: &Layout) -> Vec<u64> {
     words
 }
 
-/// Decodes the words of [`words`].
-///
 /// # Errors
 ///
-/// `Internal` if they are malformed.
+/// `Internal`.
 pub fn thinned(words: &[u64], layout: &mut Layout) -> Result<Thinned> {
     let garbled = || Failure::new(ErrorKind::Internal, "a rank sent invalid totals of a step");
     let (head, sums) = words.split_first_chunk::<4>().ok_or_else(garbled)?;

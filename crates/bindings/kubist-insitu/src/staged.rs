@@ -26,11 +26,9 @@ impl Staged {
         Staged { step, rows: None, given: vec![], columns: vec![], batches: vec![] }
     }
 
-    /// Checks that a column can be added.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if it was put before, or if its number of values differs from other columns.
+    /// `Invalid` if it was put before, or has another number of values.
     pub fn check_column(&self, layout: &Layout, column: usize, rows: usize) -> Result<()> {
         let (step, name) = (self.step, layout.name(column));
         if self.given.get(column).is_some_and(|given| *given) {
@@ -64,11 +62,9 @@ impl Staged {
         self.columns.push((column, values));
     }
 
-    /// Stores a copy of a batch.
-    ///
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot copy it.
+    /// `Internal`.
     pub fn keep_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let copied = |array: &ArrayRef| {
             let data = array.to_data();
@@ -83,7 +79,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Checks that no column is missing. A step without columns is empty.
+    /// A step without columns is empty.
     ///
     /// # Errors
     ///
@@ -95,18 +91,15 @@ impl Staged {
         }
     }
 
-    /// Discards the columns so far, before those of further rows.
     pub fn begin_part(&mut self) {
         self.rows = None;
         self.given.clear();
         self.columns.clear();
     }
 
-    /// Combines the columns so far into a batch.
-    ///
     /// # Errors
     ///
-    /// `Internal` if Arrow cannot combine them.
+    /// `Internal`.
     pub fn end_part(&mut self, layout: &Layout) -> Result<()> {
         let columns = std::mem::take(&mut self.columns);
         if let Some((rows, _)) = self.rows.filter(|(rows, _)| *rows > 0) {
@@ -120,8 +113,6 @@ impl Staged {
         Ok(())
     }
 
-    /// Takes all rows so far.
-    ///
     /// # Errors
     ///
     /// As [`Staged::end_part`].

@@ -9,20 +9,20 @@ use crate::budget::BudgetOptions;
 
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// By default the first free name.
+    /// Default: the first free name.
     pub name: Option<String>,
-    /// Limit of the time to wait for the writer's name, or for space in a full queue.
+    /// Longest wait for the writer's name, or for space in a full queue.
     pub timeout: Duration,
     /// As in `kubist::WriterOptions`.
     pub memory_bytes: Option<usize>,
     pub optimize: bool,
-    /// The capacity of the queue; with `None` a step is durable when it ends.
+    /// With `None` a step is durable when it ends.
     pub queue: Option<usize>,
     pub when_full: WhenFull,
     pub threads: usize,
     /// The process only commits, so its threads keep their priority.
     pub dedicated: bool,
-    /// Each commit has its step as token, so a repeated step is not written again.
+    /// The step number is the token, so a repeated step is not written again.
     pub tokens: bool,
     pub budget: BudgetOptions,
     pub cancel: Cancel,
@@ -46,17 +46,15 @@ impl Default for StepOptions {
     }
 }
 
-/// The behaviour of a step when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
     /// The call waits, up to the timeout.
     #[default]
     Block,
-    /// Subsample: keep only the records of lowest priority, and report an event. The call waits if even an
-    /// eighth does not fit.
+    /// Keeps the records of lowest priority and reports an event, but waits if not even an eighth fits.
     Thin,
-    /// The call fails immediately with `Busy`; the step stays open.
+    /// Fails with `Busy`; the step stays open.
     Fail,
 }
 
@@ -64,10 +62,9 @@ pub enum WhenFull {
 pub struct Report {
     pub step: i64,
     pub rows: u64,
-    /// Bytes written, if it is durable.
     pub bytes: u64,
     pub seconds: f64,
-    /// It survives a crash; otherwise it is queued.
+    /// Otherwise it is queued.
     pub durable: bool,
     /// Its token was already committed, so nothing was written.
     pub repeated: bool,

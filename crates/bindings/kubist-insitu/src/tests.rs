@@ -1,4 +1,4 @@
-//! Ranks and their leader in one process: waiting, errors, and the rows that are written.
+//! Ranks and their leader in one process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn a_column_that_found_no_room_is_put_again() {
     assert_eq!(rows(&table), 400);
 }
 
-/// Both ranks write step 1. Then rank 0 ends step 2, and rank 1 does `other`.
+/// Then rank 0 ends step 2, and rank 1 does `other`.
 fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     let (table, ring) = (table(name), ring(2, 1 << 16));
     let mut leader = lead(&table, ring);
@@ -139,7 +139,6 @@ fn a_rank_that_closes_in_a_step_stops_its_node() {
     let close_it = |mut second: StepWriter| {
         second.begin(2).unwrap();
         put_x(&mut second, 3);
-        // Whether it gets the error depends on timing.
         let _ = second.close(&patience(60));
     };
     one_of_two("closed", close_it, &["rank 1 of this node, which closed in a step: step 2 is not written"]);
@@ -154,7 +153,6 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
     one_of_two("silent", close_it, &[silent]);
     let go_on = |mut second: StepWriter| {
         second.begin(3).unwrap();
-        // Whether it gets the error depends on timing.
         let _ = put(&mut second, "x", Kind::F64, &[0.5], 60);
         let _ = put(&mut second, "n", Kind::I64, &[1i64], 60);
         let _ = second.end(None, &patience(60));
@@ -163,14 +161,13 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
     one_of_two("later", go_on, &[silent]);
 }
 
-/// A stopped leader waits for the remaining ranks, because it owns the memory of the node.
+/// It owns the memory of the node.
 #[test]
 fn a_leader_that_stopped_ends_once_all_ranks_have() {
     let (table, ring) = (table("stopped"), ring(2, 1 << 16));
     let mut leader = lead(&table, ring);
     let (first, mut second) = (attach(&table, ring, 0), attach(&table, ring, 1));
     drop(first);
-    // Whether it gets the error depends on timing.
     let _ = second.close(&patience(60));
     refused(leader.close(&patience(60)), ErrorKind::Unavailable, &["rank 0 of this node"]);
 }
@@ -216,7 +213,6 @@ fn batch(rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// A batch is put completely or not at all, whichever message does not fit.
 #[test]
 fn a_batch_that_found_no_room_is_put_again() {
     for (rows_of_batch, when_full) in [
@@ -384,7 +380,6 @@ fn a_step_that_is_durable_is_so_although_a_later_one_failed() {
     let queue = Queue::start(writer, &StepOptions { queue: Some(4), ..StepOptions::default() }).unwrap();
     // The second step 6 is an error.
     for step in [5, 6, 6] {
-        // Whether it is accepted after the error depends on timing.
         let _ = queue.push(Ready { step, token: None, batches: Some(vec![]), thinned: None });
     }
     refused(queue.wait(i64::MAX, &patience(60)), ErrorKind::InvalidInput, &["step 6 was not written"]);

@@ -1,4 +1,4 @@
-//! A column's values in the solver's memory, and their copies.
+//! A column's values in the solver's memory.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -54,7 +54,6 @@ impl Kind {
         }
     }
 
-    /// The kind of a column type, if it is one of these.
     pub fn of(data_type: &DataType) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.data_type() == *data_type)
     }
@@ -75,7 +74,6 @@ impl Kind {
     }
 }
 
-/// Copies the buffer if its bytes are not aligned for the type.
 fn aligned<T: arrow_buffer::ArrowNativeType>(buffer: Buffer, count: usize) -> ScalarBuffer<T> {
     match (buffer.as_ptr() as usize).is_multiple_of(align_of::<T>()) {
         true => ScalarBuffer::new(buffer, 0, count),
@@ -83,7 +81,7 @@ fn aligned<T: arrow_buffer::ArrowNativeType>(buffer: Buffer, count: usize) -> Sc
     }
 }
 
-/// `count` values, `stride` bytes apart, in the caller's memory.
+/// `stride` bytes apart, in the caller's memory.
 #[derive(Clone, Copy)]
 pub struct Values<'a> {
     kind: Kind,
@@ -141,7 +139,7 @@ impl Values<'_> {
         self.count * self.kind.bytes()
     }
 
-    /// Copies a range of bytes, from offset `from` of the contiguous values.
+    /// Copies from byte `from` of the contiguous values.
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         debug_assert!(from + into.len() <= self.bytes());
         let width = self.kind.bytes();
@@ -163,7 +161,7 @@ impl Values<'_> {
         }
     }
 
-    /// An array of copies, in memory from the pool.
+    /// A copy in memory from the pool.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
 
-/// Refuses columns once the decision of the budget has begun, and the budget's own column.
+/// Refuses the budget's own column, and every column after the budget's decision.
 fn check_open(budget: &Option<Budget>, step: i64, column: &str) -> Result<()> {
     match budget {
         Some(budget) if budget.is_offered() => {
@@ -52,7 +52,7 @@ enum Sink {
     Lane(Lane),
 }
 
-/// Opens the engine's writer, and waits while another writer has its name.
+/// Waits while another writer has the name.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// `Busy` if another writer uses the name; as `Table::writer`.
+    /// `Busy` if the name stays in use; as `Table::writer`.
     pub fn open(table: &Table, options: &StepOptions, patience: &Patience) -> Result<StepWriter> {
         let budget = Budget::of(table, &options.budget, options.when_full == WhenFull::Thin)?;
         let layout = Layout::of(table)?;
@@ -104,13 +104,12 @@ impl StepWriter {
         })
     }
 
-    /// Opens a writer that sends its steps through the ring of a node, as rank `rank`. A
-    /// [`Leader`](crate::Leader) commits them.
+    /// Opens a writer that sends its steps through a node's ring as rank `rank`; a [`Leader`](crate::Leader)
+    /// commits them.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the ring has no such rank, `Busy` if another process uses it; `Invalid` for a wrong
-    /// budget; as `Table::snapshot`.
+    /// `Invalid` for a wrong rank or budget, `Busy` if another process uses the rank; as `Table::snapshot`.
     pub fn attach(table: &Table, ring: Ring, rank: u32, options: &StepOptions) -> Result<StepWriter> {
         let when_full = options.when_full;
         let budget = Budget::of(table, &options.budget, when_full == WhenFull::Thin)?;
@@ -139,12 +138,9 @@ impl StepWriter {
         self.staged.as_ref().map(|staged| staged.step)
     }
 
-    /// Begins a step.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if a step is open, or, with a queue, if it is not later than the last one; the error of a
-    /// queued step.
+    /// `Invalid` if a step is open or, with a queue, not later than the last one; the error of a queued step.
     pub fn begin(&mut self, step: i64) -> Result<()> {
         if let Some(open) = self.step() {
             return Err(Failure::invalid(format!("step {open} is open: end or abandon it before step {step}")));
@@ -170,11 +166,11 @@ impl StepWriter {
         staged.as_mut().ok_or_else(|| Failure::invalid(format!("no step is open: begin one before {what}")))
     }
 
-    /// Copies the values of a column of the step.
+    /// Copies the values of a column.
     ///
     /// # Errors
     ///
-    /// `Invalid` without a step, for an unknown or repeated column, another type or another number of values;
+    /// `Invalid` without a step, or for an unknown or repeated column, a wrong type or number of values;
     /// `Unavailable` without memory; through a ring, the leader's error.
     pub fn put(&mut self, column: &str, values: Values<'_>, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting a column")?;
@@ -194,12 +190,12 @@ impl StepWriter {
         Ok(())
     }
 
-    /// Copies a batch with all columns. A step may have several.
+    /// Copies a batch with all columns. A step may have several batches.
     ///
     /// # Errors
     ///
-    /// `Invalid` as for [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and
-    /// for nulls, and `Busy`, `Cancelled`. Nothing of the batch is put after an error.
+    /// As [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and for nulls, and
+    /// `Busy`, `Cancelled`. Nothing of the batch is put after an error.
     pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
         for field in batch.schema().fields() {
@@ -208,7 +204,7 @@ impl StepWriter {
         self.layout.check_batch(batch)?;
         let is_lane = matches!(self.sink, Sink::Lane(_));
         if self.budget.is_some() || !is_lane {
-            // Checked now, because after the decision it would be too late.
+            // Checked now, because after the decision it is too late.
             for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()).filter(|_| is_lane) {
                 kind_of_values(field.name(), array)?;
             }
@@ -217,7 +213,6 @@ impl StepWriter {
         let mut there = vec![];
         let sent = self.put_through_ring(batch, &mut there, patience);
         if let (Err(_), Sink::Lane(lane), Some(staged)) = (&sent, &mut self.sink, &mut self.staged) {
-            // A batch is put completely or not at all.
             for column in there {
                 staged.forget(column);
                 lane.void(column);
@@ -242,13 +237,13 @@ impl StepWriter {
         Ok(())
     }
 
-    /// Ends the step: it is then durable or queued.
+    /// Ends the step, which is then durable or queued.
     ///
     /// # Errors
     ///
     /// The step stays open after `Invalid` (no step is open, or a column is missing), `Unsupported` (a token
-    /// with a ring), `Busy` (the queue is full) and `Cancelled`. After the error of a queued step, and errors
-    /// of `Writer::commit_as`, the table has nothing of this step, and it is no longer open.
+    /// with a ring), `Busy` (the queue is full) and `Cancelled`. It is no longer open, and nothing of it is
+    /// stored, after the error of a queued step and errors of `Writer::commit_as`.
     pub fn end(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
         if self.budget.is_some() {
@@ -273,7 +268,6 @@ impl StepWriter {
         self.hand_over(Ready { step, token: self.token(token, step), batches, thinned: None })
     }
 
-    /// The step stays open until there is space for it.
     fn wait_for_room(&self, queue: &Queue, step: i64, patience: &Patience) -> Result<()> {
         match self.when_full {
             WhenFull::Fail if !queue.has_room()? => {
@@ -303,15 +297,15 @@ impl StepWriter {
         }
     }
 
-    /// Discards the open step, and records in the table that this writer has nothing for it.
+    /// Discards the open step, and records in the table that this writer has no rows for it.
     ///
     /// # Errors
     ///
-    /// `Invalid` if no step is open; as [`StepWriter::end`].
+    /// As [`StepWriter::end`].
     pub fn abandon(&mut self, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "abandoning it")?.step;
         if let Sink::Lane(lane) = &mut self.sink {
-            // If the ring is full the step stays open, with its decision.
+            // If the ring is full, the step stays open with its decision.
             lane.abandon(step, patience)?;
             self.forget_offers();
             self.staged = None;
@@ -326,7 +320,7 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// The error of a step; `Busy` at the deadline; `Cancelled`.
+    /// A step's error; `Busy` at the deadline; `Cancelled`.
     pub fn wait(&self, step: i64, patience: &Patience) -> Result<()> {
         match &self.sink {
             Sink::Direct(_) => Ok(()),
@@ -335,12 +329,11 @@ impl StepWriter {
         }
     }
 
-    /// Waits for queued steps and frees the name. An open step is discarded. A drop without close also
-    /// discards queued steps.
+    /// Waits for queued steps, which a drop discards, and frees the name; an open step is discarded.
     ///
     /// # Errors
     ///
-    /// `Busy` at the deadline, `Cancelled`: it continues and can be closed again. The error of a step.
+    /// A step's error; `Busy` at the deadline, `Cancelled`: it can be closed again.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.staged = None;
         match &mut self.sink {

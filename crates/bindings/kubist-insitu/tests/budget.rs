@@ -1,6 +1,5 @@
-//! Budgets by experiment: the number of kept records, their selection, and the intervals of estimates.
-//!
-//! `SEEDS` is the number of table seeds over which intervals are judged.
+//! Budgets by experiment: the number of kept records, their selection, and the intervals of estimates, for
+//! `SEEDS` table seeds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -96,7 +95,6 @@ fn alone(table: &Table, writers: usize, budget: &BudgetOptions) -> Vec<StepWrite
     (0..writers).map(open).collect()
 }
 
-/// Particles move between writers from step to step.
 fn write(writers: &mut [StepWriter], step: i64, pids: impl Iterator<Item = i64> + Clone) -> kubist_insitu::Result<u64> {
     let count = writers.len() as i64;
     for (n, writer) in (0..).zip(writers.iter_mut()) {
@@ -191,7 +189,6 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     leader.close(&patience(60)).unwrap();
     kept.insert(format!("{:?}", everything(&table)));
     assert_eq!(kept.len(), 1);
-    // Totals of all records are stored with each step, and copied with the table.
     let copy = Arc::new(MemoryStore::new("copy"));
     table.snapshot().unwrap().copy_to(copy.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
     let copied = Table::open(copy.clone()).unwrap();
@@ -236,7 +233,6 @@ fn a_budget_in_all_is_for_all_steps_and_a_restart_goes_on_with_it() {
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
 }
 
-/// A solver that repeats steps after a restart continues with the same budget.
 #[test]
 fn a_repeated_step_counts_once() {
     let table = table(3, &["pid", "step"]);
@@ -266,7 +262,6 @@ fn a_repeated_step_counts_once() {
     assert_eq!(everything(&table), kept);
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
     writers.iter_mut().for_each(|writer| assert!(writer.abandon(&patience(60)).unwrap().abandoned));
-    // A retraction returns its part of the budget.
     table.retract(2).unwrap();
     for step in 3..=4 {
         write(&mut writers, step, 0..10_000).unwrap();
@@ -306,7 +301,7 @@ fn a_step_that_could_not_be_handed_over_is_ended_again() {
     refused(put, ErrorKind::Unsupported, &["name", "ring"]);
 }
 
-/// Sums include all records, also if a writer has none. Counts are exact if nothing was left out.
+/// Sums include all records, even if a writer has none; counts are exact if all were kept.
 #[test]
 fn a_writer_without_records_takes_nothing_away() {
     let table = table(6, &["pid", "step"]);
@@ -328,7 +323,7 @@ fn a_writer_without_records_takes_nothing_away() {
     let figure = &snapshot.estimate(&options, &mut |_| {}).unwrap().figures[0];
     let inside = pids.iter().filter(|pid| (0.25..=0.5).contains(&x(**pid, 1))).count();
     assert_eq!((figure.exact, figure.value), (true, Some(inside as f64)));
-    // For a part of the table, here half of the domain of x, no stored count applies.
+    // No stored count applies to the upper half of x.
     let high = std::array::from_fn(|dimension| if dimension == 0 { u32::MAX / 2 } else { u32::MAX });
     let part = Part { grid: 0, low: high.map(|_| 0), high, priorities: (0, u64::MAX), tokens: None };
     let of_part = EstimateOptions {
@@ -385,12 +380,11 @@ fn some_are_kept_always_and_a_step_may_be_passed_by() {
         assert_eq!(always, large(step));
         assert_eq!(snapshot.thinned()[&step].always, always.len() as u64);
     }
-    // Always-kept records are counted exactly; the sample has no others.
     let figure = &estimate(&there, "count()", where_("y > 7.9")).figures[0];
     let all = (large(1).len() + large(3).len()) as f64;
     assert_eq!((figure.low, figure.value), (all, Some(all)));
     assert!(figure.high < all + 400.0, "{figure:?}");
-    // If always-kept records do not fit, the step is not written, and can be abandoned.
+    // If always-kept records exceed the budget, the step can be abandoned.
     let greedy = BudgetOptions { always_keep: Some("y > 0".into()), ..by_rows(500) };
     let mut writers = alone(&table(9, &["pid", "step"]), 2, &greedy);
     refused(write(&mut writers, 1, 0..1000), ErrorKind::NoSpace, &["always_keep", "1000 records", "500"]);
@@ -475,7 +469,6 @@ fn budgets_that_make_no_sense_are_refused() {
     let stranger = BudgetOptions { persist_when: Some("max(y) ≥ (5e-5)".into()), ..BudgetOptions::default() };
     refused(open(&there, stranger), invalid, &["persist_when"]);
     refused(open(&table(1, &[]), by_rows(5)), invalid, &["no identity"]);
-    // Without a limit, no priorities are needed.
     let whole = BudgetOptions { persist_when: Some("max(y) > 0".into()), ..BudgetOptions::default() };
     let mut writers = vec![open(&table(1, &[]), whole).unwrap()];
     assert_eq!(write(&mut writers, 1, 0..9).unwrap(), 9);
@@ -502,12 +495,11 @@ fn budgets_that_make_no_sense_are_refused() {
 #[test]
 fn a_full_queue_thins_and_says_so() {
     let (table, ring) = (table(4, &["pid", "step"]), ring(1));
-    // A queue that may subsample needs no common decision.
     let thin = StepOptions { when_full: WhenFull::Thin, ..options(&BudgetOptions::default(), "") };
     let mut writer = StepWriter::attach(&table, ring, 0, &thin).unwrap();
     let pids: Vec<i64> = (0..1200).collect();
     let mut kept = 0;
-    // No leader reads yet: the second step finds less than half of the lane free.
+    // No leader reads yet, so the second step finds less than half of the lane free.
     for step in [1, 2] {
         writer.begin(step).unwrap();
         writer.put_batch(&rows(&pids, step), &patience(60)).unwrap();
@@ -527,7 +519,7 @@ fn a_full_queue_thins_and_says_so() {
     assert_eq!((count.value, count.exact), (Some(2400.0), true));
 }
 
-/// The ring can be full exactly at the end of a message; ending the step again continues there.
+/// Ending the step again continues at the end of a message.
 #[test]
 fn a_step_goes_on_wherever_the_ring_was_full() {
     let table = table(9, &["pid", "step"]);

@@ -17,14 +17,14 @@ pub fn out() -> i64 {
     OUT.load(Ordering::Relaxed)
 }
 
-/// Exports a batch: the address of a struct array, for `Native.release`.
+/// Exports a batch as the address of a struct array, for `Native.release`.
 pub fn hand_out(batch: RecordBatch) -> jlong {
     let array = Box::new(FFI_ArrowArray::new(&StructArray::from(batch).into_data()));
     OUT.fetch_add(1, Ordering::Relaxed);
     Box::into_raw(array) as jlong
 }
 
-/// Frees an exported batch. Java calls it once.
+/// Frees an exported batch; Java calls it once.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_release(env: Env, _: Class, address: jlong) {
     ended(env, (), || {
@@ -35,14 +35,14 @@ pub extern "system" fn Java_org_kubist_Native_release(env: Env, _: Class, addres
     });
 }
 
-/// Marks an array of Java as released. Java keeps its memory.
+/// Marks an array as released; Java keeps its memory.
 unsafe extern "C" fn released(array: *mut FFI_ArrowArray) {
     // `release` is the ninth of the ten words of `struct ArrowArray`. SAFETY: by the interface, the caller
     // passes an array.
     unsafe { array.cast::<*const c_void>().add(8).write(std::ptr::null()) };
 }
 
-/// The function pointer that Java stores as `release` in arrays whose memory it keeps.
+/// The function that Java stores as `release` in arrays whose memory it keeps.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_releaser(_: Env, _: Class) -> jlong {
     released as *const () as jlong
@@ -52,12 +52,12 @@ pub extern "system" fn Java_org_kubist_Native_releaser(_: Env, _: Class) -> jlon
 ///
 /// # Errors
 ///
-/// `Invalid` if it is null, has null rows, or has values that do not match their types.
+/// `Invalid` if it is null, has null rows, or has values of other types.
 ///
 /// # Safety
 ///
-/// The address is that of a struct array by Arrow's C data interface. Its memory stays valid until the batch
-/// is dropped.
+/// The address is that of a struct array by Arrow's C data interface, which is valid until the batch is
+/// dropped.
 pub unsafe fn incoming(address: jlong, schema: &SchemaRef) -> Result<RecordBatch> {
     if address == 0 {
         return Err(Failure::invalid("the batch is null"));

@@ -1,7 +1,5 @@
-//! Objects that Java refers to by number: tables, snapshots, streams, writers.
-//!
-//! Numbers are never reused. A call keeps its object alive, so another thread can close the handle during the
-//! call.
+//! Objects that Java refers to by number: tables, snapshots, streams, writers. Numbers are never reused. A call
+//! keeps its object alive, so another thread can close the handle during the call.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -19,7 +17,7 @@ type Handles = HashMap<jlong, Arc<dyn Any + Send + Sync>>;
 static HANDLES: LazyLock<Mutex<Handles>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicI64 = AtomicI64::new(1);
 
-/// A poisoned lock is ignored: the statements under these locks leave no partial state.
+/// Ignores a poisoned lock, because statements under these locks leave no partial state.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -30,8 +28,6 @@ pub fn hold<T: Any + Send + Sync>(thing: T) -> jlong {
     number
 }
 
-/// The object with this number.
-///
 /// # Errors
 ///
 /// `Expired` if it was closed.
@@ -41,7 +37,7 @@ pub fn held<T: Any + Send + Sync>(what: &str, number: jlong) -> Result<Arc<T>> {
     found.and_then(|thing| thing.downcast().ok()).ok_or_else(closed)
 }
 
-/// Closes a handle; closing it again is allowed.
+/// Closes a handle, also repeatedly.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_close(env: Env, _: Class, number: jlong) {
     ended(env, (), || {
@@ -62,7 +58,7 @@ struct Held {
 pub extern "system" fn Java_org_kubist_Native_held(env: Env, _: Class) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let held = Held { handles: lock(&HANDLES).len(), arrays: batches::out() };
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &held) }
     })
 }

@@ -7,7 +7,6 @@ use kubist::{Error, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The virtual machine, as seen from the calling thread.
 pub type Env = *mut JNIEnv;
 
 macro_rules! vm {
@@ -16,7 +15,6 @@ macro_rules! vm {
     };
 }
 
-/// The error of a call: its kind and a message.
 #[derive(Debug)]
 pub struct Failure {
     /// The ordinal of the kind in Java's `KubistException.Kind`.
@@ -65,7 +63,7 @@ fn number(kind: ErrorKind) -> jint {
     }
 }
 
-/// Runs a call. After an error or a panic it throws a Java exception and returns `none`.
+/// Throws a Java exception after an error or a panic, and returns `none`.
 pub fn ended<T>(env: Env, none: T, call: impl FnOnce() -> Result<T>) -> T {
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => return value,
@@ -81,7 +79,7 @@ pub fn ended<T>(env: Env, none: T, call: impl FnOnce() -> Result<T>) -> T {
     none
 }
 
-/// Throws a `KubistException`. If that fails, another exception is already pending.
+/// Throws a `KubistException`; if that fails, another exception is already pending.
 ///
 /// # Safety
 ///
@@ -124,8 +122,6 @@ unsafe fn to_java(env: Env, bytes: &[u8]) -> jbyteArray {
     }
 }
 
-/// Returns text to Java.
-///
 /// # Errors
 ///
 /// `NoSpace` for more bytes than an array can hold.
@@ -141,8 +137,6 @@ pub unsafe fn hand_out(env: Env, text: &str) -> Result<jbyteArray> {
     Ok(unsafe { to_java(env, text.as_bytes()) })
 }
 
-/// Returns a value to Java as JSON.
-///
 /// # Errors
 ///
 /// As [`hand_out`]; `Internal` if it cannot be serialized.
@@ -156,11 +150,9 @@ pub unsafe fn hand_json_out<T: Serialize>(env: Env, value: &T) -> Result<jbyteAr
     unsafe { hand_out(env, &text) }
 }
 
-/// Reads text from Java; `what` names the argument.
-///
 /// # Errors
 ///
-/// `Invalid` if it is null or not UTF-8.
+/// `Invalid` if the text of the argument `what` is null or not UTF-8.
 ///
 /// # Safety
 ///
@@ -179,8 +171,6 @@ pub unsafe fn text(env: Env, what: &str, array: jbyteArray) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| Failure::invalid(format!("{what} is not UTF-8: {error}")))
 }
 
-/// Reads JSON from Java.
-///
 /// # Errors
 ///
 /// `Invalid` names the unknown or wrong field.
@@ -194,5 +184,5 @@ pub unsafe fn json<T: DeserializeOwned>(env: Env, what: &str, array: jbyteArray)
     serde_json::from_str(&text).map_err(|error| Failure::invalid(format!("{what}: {error}")))
 }
 
-/// The class of the native method; unused.
+/// Unused.
 pub type Class = jclass;

@@ -1,5 +1,5 @@
-//! Exchanges two tables. The file system renames both folders in one atomic step, so a reader always
-//! finds a table at the location.
+//! Exchanges two tables: the file system renames both folders in one atomic step, so a reader always finds a
+//! table at the location.
 
 use jni_sys::jbyteArray;
 use kubist::ErrorKind;
@@ -10,7 +10,7 @@ use crate::jvm::{Class, Env, Failure, ended, text};
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_exchange(env: Env, _: Class, one: jbyteArray, other: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let (one, other) = unsafe { (text(env, "location", one)?, text(env, "location", other)?) };
         renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).map_err(|errno| {
             let error = std::io::Error::from(errno);

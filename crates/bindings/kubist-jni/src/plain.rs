@@ -1,7 +1,7 @@
-//! The column types that are passed to Java, few enough that Java reads them from raw buffers.
+//! The column types that Java reads from raw buffers.
 //!
-//! A column of another type is converted to the plain type with the same values. The table's description
-//! marks it as not exact if conditions would differ on the converted values, as for nanoseconds.
+//! A column of another type is converted to the plain type with the same values. The table's description marks
+//! it as not exact if conditions would differ on the converted values, as for nanoseconds.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::jvm::{Failure, Result};
 pub struct Plain {
     pub data_type: DataType,
     pub name: String,
-    /// Conditions have the same result on the converted and the stored values.
+    /// Conditions give the same result on converted and stored values.
     pub exact: bool,
 }
 
-/// The conversion of a type; `None` if it is not supported.
+/// `None` if it is not supported.
 pub fn plain(stored: &DataType) -> Option<Plain> {
     use DataType::*;
     let as_is = |data_type: DataType, name: &str| Some(Plain { data_type, name: name.into(), exact: true });
@@ -58,7 +58,7 @@ pub fn plain(stored: &DataType) -> Option<Plain> {
 #[derive(Serialize)]
 pub struct Column {
     pub name: String,
-    /// The plain type; null if it is not supported.
+    /// Null if it is not supported.
     #[serde(rename = "type")]
     pub plain: Option<String>,
     pub stored: String,
@@ -80,8 +80,6 @@ pub fn described(fields: &Fields) -> Vec<Column> {
     fields.iter().map(described).collect()
 }
 
-/// The same columns in plain types.
-///
 /// # Errors
 ///
 /// `Unsupported` names a column without a plain type.
@@ -99,8 +97,6 @@ pub fn plain_schema(schema: &Schema) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Converts a batch to the plain types.
-///
 /// # Errors
 ///
 /// `Invalid` names the column, and the row whose value does not fit the plain type.

@@ -34,7 +34,7 @@ impl Drop for Answer {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_query(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let spec: Query = unsafe { json(env, "query", spec) }?;
         let cancel = Cancel::default();
         let request = RunOptions::with_cancel(&cancel).of(spec);
@@ -46,7 +46,7 @@ pub extern "system" fn Java_org_kubist_Native_query(env: Env, _: Class, snapshot
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_readSplit(env: Env, _: Class, table: jlong, split: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let split: Split = unsafe { json(env, "split", split) }?;
         let cancel = Cancel::default();
         let stream = held::<Table>("table", table)?.cancelled_by(&cancel).read_split(&split)?;
@@ -59,7 +59,7 @@ pub extern "system" fn Java_org_kubist_Native_columns(env: Env, _: Class, answer
     ended(env, std::ptr::null_mut(), || {
         let answer = held::<Answer>("answer", answer)?;
         let schema = lock(&answer.stream).schema();
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &described(schema.fields())) }
     })
 }
@@ -84,7 +84,7 @@ pub extern "system" fn Java_org_kubist_Native_stats(env: Env, _: Class, answer: 
     ended(env, std::ptr::null_mut(), || {
         let answer = held::<Answer>("answer", answer)?;
         let stats = lock(&answer.stream).stats();
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &stats) }
     })
 }
@@ -92,7 +92,7 @@ pub extern "system" fn Java_org_kubist_Native_stats(env: Env, _: Class, answer: 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_count(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let spec: Query = unsafe { json(env, "query", spec) }?;
         let found = held::<Snapshot>("snapshot", snapshot)?.count(spec)?;
         jlong::try_from(found).map_err(|_| Failure::invalid("more records than Java can count"))
@@ -103,14 +103,14 @@ pub extern "system" fn Java_org_kubist_Native_count(env: Env, _: Class, snapshot
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_expected(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let spec: Query = unsafe { json(env, "query", spec) }?;
         let plan = held::<Snapshot>("snapshot", snapshot)?.plan(spec)?;
         Ok(plan.outline().rows_expected.ceil() as jlong)
     })
 }
 
-/// A split: its text for `readSplit`, and the row count and hosts for a scheduler.
+/// A split: its text for `readSplit`, and row count and hosts for a scheduler.
 #[derive(Serialize)]
 struct Piece {
     split: String,
@@ -127,7 +127,7 @@ pub extern "system" fn Java_org_kubist_Native_splits(
     parts: jint,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let spec: Query = unsafe { json(env, "query", spec) }?;
         let parts = usize::try_from(parts).unwrap_or_default();
         let splits = held::<Snapshot>("snapshot", snapshot)?.splits_by_host(spec, parts)?;
@@ -137,7 +137,7 @@ pub extern "system" fn Java_org_kubist_Native_splits(
             Ok(Piece { split: split_text, rows: split.rows, hosts: split.preferred_hosts.clone() })
         };
         let pieces = splits.iter().map(piece).collect::<Result<Vec<_>>>()?;
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &pieces) }
     })
 }
@@ -162,7 +162,7 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// Unbounded ends are null, because JSON has no infinity.
+/// Open bounds are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
@@ -206,7 +206,7 @@ pub extern "system" fn Java_org_kubist_Native_estimate(
     goal: jbyteArray,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let goal: Goal = unsafe { json(env, "estimate", goal) }?;
         let default = EstimateOptions::default();
         let options = EstimateOptions {
@@ -218,16 +218,16 @@ pub extern "system" fn Java_org_kubist_Native_estimate(
             ..default
         };
         let estimate = held::<Snapshot>("snapshot", snapshot)?.estimate(&options, &mut |_| {})?;
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &figures(&estimate)) }
     })
 }
 
-/// Binds a condition to the table's columns without reading rows; it fails as the query would.
+/// Binds a condition to the table's columns without reading rows; fails as the query would.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_check(env: Env, _: Class, snapshot: jlong, condition: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let condition = unsafe { text(env, "where", condition) }?;
         held::<Snapshot>("snapshot", snapshot)?.plan(Query::new().filter(condition))?;
         Ok(())

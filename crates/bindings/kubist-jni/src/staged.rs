@@ -1,5 +1,5 @@
-//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder, and
-//! the committing process reads the files.
+//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder, and the
+//! committing process reads them.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -18,7 +18,7 @@ use crate::writer::Open;
 
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// A file being written; `file` is `None` once it is finished.
+/// `file` is `None` once it is finished.
 struct Staged {
     path: String,
     columns: SchemaRef,
@@ -36,11 +36,10 @@ fn of_arrow(what: &str, path: &str, error: &ArrowError) -> Failure {
     }
 }
 
-/// Creates a file for rows of a table, in plain types.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stage(env: Env, _: Class, table: jlong, path: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let path = unsafe { text(env, "path", path) }?;
         let columns = plain_schema(&*held::<Table>("table", table)?.schema()?)?;
         let file = File::create_new(&path).map_err(|error| of_io("create", &path, &error))?;
@@ -79,7 +78,7 @@ pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, st
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_appendStaged(env: Env, _: Class, writer: jlong, path: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let path = unsafe { text(env, "path", path) }?;
         let writer = held::<Open>("writer", writer)?;
         let read = |error: kubist_ipc::Error| {

@@ -34,10 +34,9 @@ struct Create {
     #[serde(default)]
     lookup: Vec<String>,
     capacity: Option<u32>,
-    /// Error bounds of columns: a number, or one with a unit or `rel`.
+    /// A number, or one with a unit or `rel`.
     #[serde(default)]
     accuracy: BTreeMap<String, String>,
-    /// Periods of columns, as text.
     #[serde(default)]
     period: BTreeMap<String, String>,
     sphere: Option<[String; 2]>,
@@ -83,7 +82,7 @@ pub extern "system" fn Java_org_kubist_Native_tableCreate(
     options: jbyteArray,
 ) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let (location, options): (_, Create) =
             unsafe { (text(env, "location", location)?, json(env, "options", options)?) };
         Ok(hold(options.made_at(&location)?))
@@ -97,21 +96,21 @@ pub extern "system" fn Java_org_kubist_Native_unitNotes(env: Env, _: Class, tabl
         let unit = |field: &'_ Arc<Field>| field.metadata().get("unit").cloned();
         let units: Vec<_> = schema.fields().iter().filter_map(|field| Some((field.name(), unit(field)?))).collect();
         let units = units.iter().map(|(column, unit)| (column.as_str(), unit.as_str()));
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &kubist_expr::unit_notes(units)) }
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_tableOpen(env: Env, _: Class, location: jbyteArray) -> jlong {
-    // SAFETY: Java passes arguments of the declared types.
+    // SAFETY: see lib.rs.
     ended(env, 0, || Ok(hold(Table::open(&unsafe { text(env, "location", location) }?)?)))
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_tableDrop(env: Env, _: Class, location: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         Table::drop_at(&unsafe { text(env, "location", location) }?, false)?;
         Ok(())
     });
@@ -128,7 +127,7 @@ struct Declaring {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_declareWriters(env: Env, _: Class, table: jlong, writers: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let Declaring { names, count } = unsafe { json(env, "writers", writers) }?;
         let declared = names.map_or(Declared::Count(count), Declared::Names);
         Ok(held::<Table>("table", table)?.declare_writers(&declared)?)
@@ -145,7 +144,7 @@ struct Moment {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_snapshot(env: Env, _: Class, table: jlong, moment: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let moment: Moment = unsafe { json(env, "moment", moment) }?;
         let table = held::<Table>("table", table)?;
         let snapshot = match moment.token {
@@ -165,7 +164,6 @@ struct About {
     columns: Vec<Column>,
     rows: u64,
     steps: Vec<i64>,
-    /// All records are equally likely in samples.
     uniform: bool,
 }
 
@@ -180,7 +178,7 @@ pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot
             steps: snapshot.complete_steps(),
             uniform: snapshot.pinned().view.schema.sampling.is_uniform(),
         };
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &about) }
     })
 }
@@ -189,7 +187,7 @@ pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot
 pub extern "system" fn Java_org_kubist_Native_description(env: Env, _: Class, snapshot: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let about = held::<Snapshot>("snapshot", snapshot)?.about()?;
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &about) }
     })
 }

@@ -13,9 +13,8 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json};
 use crate::plain::plain_schema;
 
-/// A writer, and its table's columns in plain types.
 pub struct Open {
-    /// `None` once it is closed. The writer's name is then free, even if handles remain.
+    /// `None` once closed; the writer's name is then free, even if handles remain.
     writer: Mutex<Option<Writer>>,
     plain: SchemaRef,
     cancel: Cancel,
@@ -29,8 +28,6 @@ impl Open {
         }
     }
 
-    /// Appends rows in plain types.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column and the value that do not fit; otherwise as [`Writer::append`].
@@ -56,7 +53,7 @@ pub extern "system" fn Java_org_kubist_Native_writerOpen(
     options: jbyteArray,
 ) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let Working { name, memory_bytes, optimize } = unsafe { json(env, "options", options) }?;
         let table = held::<Table>("table", table)?;
         let cancel = Cancel::default();
@@ -91,16 +88,16 @@ pub extern "system" fn Java_org_kubist_Native_commit(
     options: jbyteArray,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java passes arguments of the declared types.
+        // SAFETY: see lib.rs.
         let Committing { step, token } = unsafe { json(env, "options", options) }?;
         let open = held::<Open>("writer", writer)?;
         let committed: Committed = open.with(|writer| Ok(writer.commit_as(&CommitOptions { step, token })?))?;
-        // SAFETY: `env` belongs to this thread.
+        // SAFETY: see lib.rs.
         unsafe { hand_json_out(env, &committed) }
     })
 }
 
-/// Cancels and closes a writer: uncommitted rows are dropped.
+/// Cancels and closes a writer, and drops uncommitted rows.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_writerClose(env: Env, _: Class, writer: jlong) {
     ended(env, (), || {

@@ -7,7 +7,7 @@ use kubist_types::Cancel;
 use crate::colormap::Color;
 use crate::error::Error;
 
-/// Bytes compressed between two checks for cancellation.
+/// Bytes compressed between checks for cancellation.
 pub(crate) const PIECE: usize = 1 << 18;
 
 /// A drawn image: rows of pixels from the top.
@@ -17,7 +17,6 @@ pub struct Canvas {
     pixels: Vec<Color>,
 }
 
-/// A rectangle of whole pixels; x grows to the right and y down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rect {
     pub x: i64,
@@ -41,7 +40,6 @@ impl Canvas {
         Canvas { width, height, pixels: vec![background; width * height] }
     }
 
-    /// Blends `color` into a pixel. Pixels outside of the canvas are ignored.
     pub(crate) fn blend(&mut self, x: i64, y: i64, color: Color, opacity: f32) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return;
@@ -74,7 +72,6 @@ impl Canvas {
     pub(crate) fn line(&mut self, points: &[(f32, f32)], thickness: i64, color: Color) {
         for pair in points.windows(2) {
             let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
-            // One dot for each pixel of the longer side.
             let dots = (to_x - x).abs().max((to_y - y).abs()).ceil().clamp(1.0, 1e5) as usize;
             for dot in 0..=dots {
                 let share = dot as f32 / dots as f32;
@@ -84,7 +81,6 @@ impl Canvas {
         }
     }
 
-    /// Returns whether a pixel is neither black, white nor grey.
     pub(crate) fn is_colored(&self, x: i64, y: i64) -> bool {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return false;

@@ -2,7 +2,7 @@
 
 use kubist_types::human;
 
-/// Returns `n of N points, fraction p`, where `drawn` points are a sample of this fraction of `rows` rows.
+/// `n of N points, fraction p`, where the `drawn` points are a sample of this fraction of `rows` rows.
 pub fn caption(drawn: u64, fraction: f64, rows: Option<u64>) -> String {
     if drawn == 0 {
         return "no points".to_string();
@@ -13,7 +13,7 @@ pub fn caption(drawn: u64, fraction: f64, rows: Option<u64>) -> String {
     let all = match rows {
         Some(rows) => human::count(rows),
         None => {
-            // Horvitz-Thompson estimate of the total from a uniform sample.
+            // Horvitz-Thompson estimate of the total.
             let estimate = drawn as f64 / fraction;
             let digits = 10f64.powf((estimate.max(1.0).log10().floor() - 2.0).max(0.0));
             format!("about {}", human::count(((estimate / digits).round() * digits) as u64))

@@ -8,16 +8,14 @@ use crate::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
 use crate::text::{Anchor, Text, Typeface};
 use crate::ticks::{Scale, Ticks, ticks};
 
-/// Size of a chart, and height of the title row, in pixels.
+/// Lengths in pixels; the margin is a fraction of an axis.
 const WIDTH: i64 = 620;
 const HEIGHT: i64 = 520;
 const TITLE: i64 = 56;
-/// Margins around the axes.
 const LEFT: i64 = 92;
 const RIGHT: i64 = 24;
 const ABOVE: i64 = 54;
 const BELOW: i64 = 74;
-/// Half the width of a line, and the radius of a dot.
 const LINE: f64 = 1.4;
 const DOT: f64 = 4.5;
 const MARGIN: f64 = 0.04;
@@ -31,7 +29,7 @@ const TEXT: Color = [34, 37, 43];
 pub struct Chart {
     /// Title above the axes.
     pub title: String,
-    /// Label and scale. A logarithmic axis leaves out values that have no logarithm.
+    /// Label and scale of the horizontal axis. A logarithmic axis leaves out values without a logarithm.
     pub x: (String, Scale),
     /// Label and scale of the vertical axis.
     pub y: (String, Scale),
@@ -53,7 +51,7 @@ enum Mark {
     Line,
     /// A dot for each point.
     Dots,
-    /// A line from each odd point to the next.
+    /// A line from each odd point to the next point.
     Spans,
 }
 
@@ -115,7 +113,7 @@ impl Axis {
         Axis { scale, low: off((low - margin).max(f64::MIN)), high: off((high + margin).min(f64::MAX)) }
     }
 
-    /// Returns the position of a value, 0 to 1, or `None` if it is not on the axis.
+    /// From 0 to 1; `None` if it is not on the axis.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Log => share(self.low.ln(), self.high.ln(), value.ln()),
@@ -210,7 +208,6 @@ impl Pen<'_> {
         self.typeface.write(self.canvas, &Text { text, size, at, anchor, up: false, color: TEXT });
     }
 
-    /// Fills all pixels within `half` of the line between two points.
     fn stroke(&mut self, from: (f64, f64), to: (f64, f64), half: f64, color: Color) {
         let reach = half + 1.0;
         let (left, right) = (from.0.min(to.0) - reach, from.0.max(to.0) + reach);

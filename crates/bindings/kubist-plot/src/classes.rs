@@ -1,6 +1,5 @@
-//! Colours for categorical values: booleans, and few integers.
-//!
-//! A pixel has the colour of the class with the largest area, because classes have no average.
+//! Colours for categorical values: booleans, strings, and integers with few distinct values. Classes have no
+//! average, so a pixel has the colour of the class with the largest area.
 
 use std::collections::HashMap;
 
@@ -8,13 +7,12 @@ use crate::colormap::Color;
 use crate::points::Names;
 use crate::ticks::whole;
 
-/// More colours would be hard to distinguish.
 const MOST: usize = 12;
-/// The largest integer up to which f64 represents every integer, 2^53 - 1.
+/// Largest integer up to which f64 represents every integer, 2^53 - 1.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Tableau's palette as in matplotlib (CC0), without grey, which marks missing values, plus three darker
-/// colours.
+/// Tableau's palette as in matplotlib (CC0), plus three darker colours, without grey, which marks missing
+/// values.
 const PALETTE: [Color; MOST] = [
     [0x1f, 0x77, 0xb4],
     [0xff, 0x7f, 0x0e],
@@ -30,31 +28,31 @@ const PALETTE: [Color; MOST] = [
     [0xad, 0x49, 0x4a],
 ];
 
-/// The kind of the values that colour points.
+/// The kind of values that colour points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Continuous numbers.
     #[default]
     Measured,
-    /// Integers: classes if there are few.
+    /// Integers, which are classes if there are few.
     Whole,
     /// 0 is false and 1 is true.
     Truths,
-    /// Texts: the most frequent ones are classes.
+    /// Strings; the most frequent ones are classes.
     Texts,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
-    /// Ascending, or in the order of their texts.
+    /// Ascending, or in the order of their strings.
     values: Vec<f64>,
-    /// The texts of the values; empty for numbers.
+    /// Empty for numbers.
     names: Vec<String>,
     kind: Kind,
 }
 
 impl Classes {
-    /// `None` if the values are not classes or there are too many.
+    /// `None` if the values are no classes or too many.
     pub(crate) fn of(kind: Kind, values: &[f64], names: &Names) -> Option<Classes> {
         if kind == Kind::Texts {
             return Classes::of_texts(values, names);
@@ -76,7 +74,7 @@ impl Classes {
         (!found.is_empty()).then_some(Classes { values: found, names: Vec::new(), kind })
     }
 
-    /// The most frequent texts, in alphabetical order.
+    /// The most frequent strings, in alphabetical order.
     fn of_texts(values: &[f64], names: &Names) -> Option<Classes> {
         let mut counts: HashMap<u64, u64> = HashMap::new();
         values
@@ -97,18 +95,16 @@ impl Classes {
         self.values.len()
     }
 
-    /// Returns the middle of the value's segment of the colour bar, in [0, 1].
+    /// The middle of the value's segment of the colour bar, in [0, 1].
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let place = self.values.iter().position(|known| known.total_cmp(&value).is_eq())?;
         Some((place as f64 + 0.5) / self.count() as f64)
     }
 
-    /// Returns the colour of the class whose segment contains this position.
     pub(crate) fn color(&self, share: f64) -> Color {
         PALETTE[((share * self.count() as f64) as usize).min(self.count() - 1)]
     }
 
-    /// Positions and labels, thinned to at most `most`.
     pub(crate) fn marks(&self, most: usize) -> Vec<(f64, String)> {
         let every = self.count().div_ceil(most.max(1));
         let name = |place: usize, value: f64| match self.kind {
@@ -124,7 +120,6 @@ impl Classes {
     }
 }
 
-/// A text that fits next to the colour bar.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 20;
     match text.char_indices().nth(LONGEST) {

@@ -15,15 +15,14 @@ use crate::ticks::{Scale, Ticks, ticks};
 pub(crate) struct Colors {
     pub label: String,
     pub scale: Scale,
-    /// In the scale's terms: exponents of ten on a logarithmic scale. `None` if nothing is coloured.
+    /// Exponents of ten on a logarithmic scale; `None` if nothing is coloured.
     pub ends: Option<Ends>,
-    /// Whether values are below or above the ends.
+    /// Whether there are values below or above the ends.
     pub beyond: (bool, bool),
     ramp: Ramp,
     pub classes: Option<Classes>,
     /// `None` if colours show values.
     density: Option<Density>,
-    /// The factor of red, green and blue, if the points have these.
     channels: Option<f32>,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Colors {
 struct Density {
     /// Rows per pixel for a weight of 1.
     per_weight: f64,
-    /// The greatest density of all pixels so far, in the same unit.
+    /// The greatest density of a pixel so far, in the same unit.
     densest: f64,
 }
 
@@ -68,7 +67,7 @@ impl Colors {
             return Ok(nothing);
         };
         let (mut chosen_low, mut chosen_high) = (low, high);
-        // A few extreme values must not use up the whole colour range.
+        // A few extreme values must not use up the colour range.
         if let Some([bottom, top]) = quantiles(|| mapped.iter().copied(), [0.005, 0.995], cancel)?
             && top > bottom
             && steps::part(low, high, 1.5) > top - bottom
@@ -90,8 +89,8 @@ impl Colors {
         if self.scale == Scale::Log { value.log10() } else { value }
     }
 
-    /// Returns the position of a value in the colour range, which pixels average. It is clamped to [0, 1], so
-    /// that an extreme value does not dominate its neighbours.
+    /// The position of a value in the colour range, which pixels average. It is clamped to [0, 1], so that an
+    /// extreme value does not dominate its neighbours.
     pub(crate) fn share(&self, value: f64) -> f32 {
         if let Some(classes) = &self.classes {
             return classes.share(value).map_or(f32::NAN, |share| share as f32);
@@ -102,8 +101,8 @@ impl Colors {
         }
     }
 
-    /// Determines the range of a density after all points are drawn. For several frames, call it with each,
-    /// because the range covers all.
+    /// Sets the range of a density after all points are drawn. Call it with each of several frames, because the
+    /// range covers all.
     pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64, cancel: &Cancel) -> Result<(), Error> {
         let (Some(density), Some(former)) = (self.density, self.ends) else {
             return Ok(());
@@ -125,7 +124,7 @@ impl Colors {
         Ok(())
     }
 
-    /// Returns the colour of a pixel, or `None` if no point on it has a value.
+    /// `None` if no point on the pixel has a value.
     pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
         if let Some(scale) = self.channels {
             return splat.rgb.map(|channels| channels.map(|channel| (channel * scale).round() as u8));
@@ -152,7 +151,7 @@ impl Colors {
         ticks(self.scale, value(ends.low), value(ends.high), most)
     }
 
-    /// Returns the position of a value on the colour bar, from 0 at the bottom to 1 at the top.
+    /// From 0 at the bottom of the colour bar to 1 at the top.
     pub(crate) fn height(&self, value: f64) -> f64 {
         let of_class = self.classes.as_ref().and_then(|classes| classes.share(value));
         of_class.unwrap_or_else(|| self.ends.map_or(0.0, |ends| ends.share(self.mapped(value))))

@@ -1,7 +1,5 @@
-//! Colormaps from [0, 1] to sRGB colours, as equidistant stops.
-//!
-//! Sources: viridis, magma, inferno, plasma from matplotlib (CC0), cividis, Google's turbo (Apache-2.0), and
-//! Moreland's coolwarm.
+//! Colormaps from [0, 1] to sRGB colours, as equidistant stops. Sources: viridis, magma, inferno, plasma from
+//! matplotlib (CC0), cividis, Google's turbo (Apache-2.0), and Moreland's coolwarm.
 
 use std::str::FromStr;
 
@@ -111,7 +109,7 @@ pub(crate) struct Ramp {
 impl Ramp {
     /// Leaves out an end of the map that is too close to `background`.
     pub fn on(map: Colormap, background: Color) -> Ramp {
-        /// Smallest difference of luminance to the background, of 255.
+        /// Least difference in luminance from the background, of 255.
         const APART: f64 = 30.0;
         const STEP: f64 = 0.01;
         const MOST: usize = 32;
@@ -123,7 +121,7 @@ impl Ramp {
         Ramp { map, from: first(&apart), to: 1.0 - first(&|less| apart(1.0 - less)) }
     }
 
-    /// The ramp for densities: higher density has more contrast to `background`.
+    /// A ramp for densities: a higher density has more contrast with `background`.
     pub fn of_density(map: Colormap, background: Color) -> Ramp {
         let Ramp { from, to, .. } = Ramp::on(map, background);
         let away = |t: f64| (lightness(map.color(t)) - lightness(background)).abs();
@@ -131,7 +129,7 @@ impl Ramp {
         Ramp { map, from, to }
     }
 
-    /// The colour at a position of the ramp, from 0 to 1.
+    /// The colour at a position from 0 to 1.
     pub fn color(&self, share: f64) -> Color {
         self.map.color(self.from + (self.to - self.from) * share.clamp(0.0, 1.0))
     }

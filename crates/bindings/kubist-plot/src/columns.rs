@@ -29,7 +29,7 @@ pub fn scale(field: &Field) -> Result<Scale, Error> {
     }
 }
 
-/// The scale of a column's values for colours. Texts have one too: each text is a class.
+/// The scale of a column's values for colours; strings have one too, with a class per string.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn kind(field: &Field) -> Kind {
     }
 }
 
-/// The unit of a column: from its metadata, or seconds for times.
+/// From its metadata; seconds for times.
 pub fn unit(field: &Field) -> Option<String> {
     let unit = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
     match field.data_type() {
@@ -57,7 +57,7 @@ pub fn unit(field: &Field) -> Option<String> {
     }
 }
 
-/// The name of a column with its unit.
+/// The column's name with its unit.
 pub fn label(field: &Field) -> String {
     match unit(field) {
         Some(unit) => format!("{} [{unit}]", field.name()),
@@ -65,8 +65,8 @@ pub fn label(field: &Field) -> String {
     }
 }
 
-/// Returns whether both axes should have the same scale: for two components of the same vector, unless the plot
-/// would be nearly a line.
+/// True if both axes should have the same scale: for two components of a vector, unless the plot would be
+/// nearly a line.
 pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     const MOST_UNEQUAL: f64 = 12.0;
     let span = |numbers: &[f64]| extent(numbers).map_or(0.0, |(low, high)| part(low, high, 2.0));
@@ -74,7 +74,7 @@ pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
 }
 
-/// The common unit of two columns, if a length in it is the same along both axes. Angles on a sphere and
+/// The common unit of two columns, if a length has the same size along both axes. Angles on a sphere and
 /// quantities without a direction have none.
 pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     const ANGLES: [&str; 13] = [
@@ -97,7 +97,7 @@ pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     (!is_angle && same_unit(x, y)).then_some(length)
 }
 
-/// The projection of two axes: the sky if they are the positions of the table on a sphere, in degrees.
+/// The sky, if the axes are the table's positions on a sphere, in degrees.
 pub fn projection(x: &Field, y: &Field, sphere: Option<&[String; 2]>) -> Projection {
     const DEGREES: [&str; 4] = ["deg", "degree", "degrees", "°"];
     let is_angle = |field: &Field| unit(field).is_none_or(|unit| DEGREES.contains(&unit.trim()));
@@ -109,12 +109,12 @@ pub fn projection(x: &Field, y: &Field, sphere: Option<&[String; 2]>) -> Project
     }
 }
 
-/// Whether a column has magnitudes, which are smaller for brighter objects. Astronomers invert their axis.
+/// True for magnitudes, which are smaller for brighter objects; astronomers invert their axis.
 pub fn is_magnitude(field: &Field) -> bool {
     unit(field).is_some_and(|unit| matches!(unit.trim(), "mag" | "magnitude" | "ABmag" | "STmag"))
 }
 
-/// Returns whether two columns are components of the same vector: by their units, if these have a direction, or by
+/// True if two columns are components of the same vector. Their units show this, if these have a direction, or
 /// names that differ only in x, y, z or a digit. Two masses are not.
 fn same_unit(x: &Field, y: &Field) -> bool {
     match (unit(x), unit(y)) {
@@ -163,7 +163,7 @@ mod tests {
         for unit in ["m", "deg", "m/s"] {
             assert!(same_unit(&measured("ra", unit), &measured("dec", unit)), "{unit}");
         }
-        // Units of quantities without a direction, such as magnitude and temperature.
+        // Quantities without a direction.
         for unit in ["mag", "kg", "K"] {
             let (one, other) = (measured("bv", unit), measured("brightness", unit));
             assert!(!same_unit(&one, &other) && scale_bar(&one, &other).is_none(), "{unit}");

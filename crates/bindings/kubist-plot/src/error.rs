@@ -3,7 +3,7 @@
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::Cancel;
 
-/// Checks for cancellation once in a few thousand steps.
+/// Checks for cancellation every few thousand steps.
 pub(crate) type Steps<'a> = kubist_index::gradual::Steps<'a, Cancel>;
 
 /// An error of drawing.
@@ -32,7 +32,7 @@ pub enum Error {
         /// Arrow's error.
         source: ArrowError,
     },
-    /// A column of texts has too many different ones.
+    /// A column of strings has too many different ones.
     #[error("column {column:?} has more than {most} different texts: colours cannot show them")]
     TooManyTexts {
         /// The column.
@@ -52,7 +52,7 @@ pub enum Error {
 }
 
 impl From<kubist_types::Error> for Error {
-    /// The engine's only error while drawing is a cancellation.
+    /// Drawing calls the engine only to check for cancellation.
     fn from(_: kubist_types::Error) -> Error {
         Error::Cancelled
     }

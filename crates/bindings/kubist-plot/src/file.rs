@@ -14,9 +14,9 @@ use crate::{pdf, svg};
 pub enum Format {
     /// Pixels.
     Png,
-    /// Vector lines and text; the points are pixels.
+    /// Vector lines and text around an image of the points.
     Svg,
-    /// The same on a page, with its font embedded.
+    /// A page with its font embedded, otherwise as SVG.
     Pdf,
 }
 
@@ -25,7 +25,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// A message that names the extension if it is not supported.
+    /// Names an unsupported extension.
     pub fn of(path: &Path) -> Result<Format, String> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {

@@ -13,7 +13,7 @@ use crate::colormap::Color;
 use crate::error::Error;
 use crate::picture::Stage;
 
-/// An animated GIF that is being written. Call [`Film::finish`] at the end.
+/// An animated GIF that is being written; [`Film::finish`] ends it.
 pub struct Film<W: Write> {
     encoder: Encoder<W>,
     palette: Vec<Color>,
@@ -23,7 +23,7 @@ pub struct Film<W: Write> {
 }
 
 impl Film<Vec<u8>> {
-    /// Browsers do not honour delays below two hundredths of a second.
+    /// Browsers do not honour delays below 2/100 s.
     pub const MOST_PER_SECOND: f64 = 50.0;
 }
 
@@ -123,7 +123,7 @@ mod tests {
                 };
                 let differing: Vec<i32> =
                     frame.buffer.chunks_exact(4).zip(canvas.rgb().chunks_exact(3)).map(apart).collect();
-                // Pixels differ where points cross lines or each other's edges. The mean difference is small.
+                // Pixels differ where points cross lines or other points.
                 let mean = f64::from(differing.iter().sum::<i32>()) / differing.len() as f64;
                 assert!(mean < 1.0 && *differing.iter().max().unwrap() < 48, "{style:?}: {mean}");
             }

@@ -15,7 +15,6 @@ const MERIDIANS: i32 = 60;
 const PARALLELS: i32 = 30;
 
 impl Pen<'_> {
-    /// Meridians, parallels and the edge of the map.
     pub(crate) fn graticule(&mut self) {
         let degrees = |from: i32, to: i32, step: usize| (from..=to).step_by(step).map(f64::from);
         for ra in degrees(-180 + MERIDIANS, 180 - MERIDIANS, MERIDIANS as usize) {
@@ -35,7 +34,6 @@ impl Pen<'_> {
         self.marks.push(Mark::Line { points, thickness: layout.pixels(1.0), color });
     }
 
-    /// The angles of the graticule, over the points.
     pub(crate) fn angles(&mut self, picture: &Picture) {
         let scale = self.layout.scale;
         for dec in (-90 + PARALLELS..90).step_by(PARALLELS as usize) {

@@ -1,4 +1,4 @@
-//! Positions of all parts of a plot. Lengths are for scale 1, a plot of 1200 x 900 pixels, and grow with it.
+//! Positions of all parts of a plot. Lengths are for scale 1, a plot of 1200 x 900 pixels.
 
 use kubist_types::Cancel;
 
@@ -31,7 +31,6 @@ pub(crate) struct Layout {
     pub x_ticks: Ticks,
     pub y: Side,
     pub y_ticks: Ticks,
-    /// Distance from the plot's left side to the label of the y axis.
     pub label_distance: f64,
 }
 
@@ -46,7 +45,7 @@ impl Layout {
         let top = if picture.title.is_some() { 92.0 } else { 58.0 } * scale;
         let bottom = 76.0 * scale;
         let up = |height: f64| ticks(picture.y.scale, y.low, y.high, fitting(height, 80.0));
-        // The widest label determines the margin, and it hardly depends on the number of marks.
+        // The widest label sets the margin, and hardly depends on the number of marks.
         let widths = up(height - top - bottom).major.into_iter();
         let widths = widths.map(|(_, label)| typeface.width(&label, MARK_TEXT * scale as f32));
         let label_distance = f64::from(widths.fold(0.0, f32::max)) + 22.0 * scale;
@@ -104,7 +103,6 @@ impl Layout {
         }
     }
 
-    /// Converts a length of scale 1 to whole pixels, at least one.
     pub(crate) fn pixels(&self, length: f64) -> i64 {
         ((length * self.scale).round() as i64).max(1)
     }
@@ -121,7 +119,7 @@ impl Layout {
         ((height as f64 / (70.0 * self.scale)) as usize).clamp(2, COLOR_MARKS)
     }
 
-    /// Returns the default radius, with which these points cover a good part of the area they occupy.
+    /// The radius at which these points cover a good part of their area.
     pub(crate) fn radius(&self, points: &Points, cancel: &Cancel) -> Result<f32, Error> {
         const SHARE_COVERED: f64 = 0.35;
         let block = (32.0 * self.scale).max(8.0);

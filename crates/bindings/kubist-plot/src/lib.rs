@@ -1,9 +1,9 @@
 //! Plots of points and charts, as PNG, SVG, PDF or GIF.
 //!
 //! [`draw_picture`] draws a [`Picture`]: [`Points`] on two axes, coloured by a value or by their density. The
-//! result is a [`Scene`], which can be written as pixels or as vector graphics around the pixels of the
-//! points. A [`Stage`] draws the frames of an animation with the same axes and colours. [`draw_charts`] draws
-//! lines, dots and spans on a [`Canvas`].
+//! resulting [`Scene`] can be written as pixels, or as vector graphics around the pixels of the points. A
+//! [`Stage`] draws the frames of an animation with the same axes and colours. [`draw_charts`] draws lines, dots
+//! and spans on a [`Canvas`].
 //!
 //! The same specification gives the same bytes for any order of the points, up to rounding. Numbers that are
 //! not finite are left out, and control characters do not reach the output.
@@ -191,7 +191,6 @@ mod tests {
             let written = scene.write(format, Vec::new(), "", "", &stopped);
             assert!(matches!(written, Err(Error::Cancelled)), "{format:?}");
         }
-        // With many points, drawing checks for cancellation every few thousand points.
         picture.points = self::picture(200_000).points;
         let looks = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let count = looks.clone();

@@ -1,4 +1,4 @@
-//! A plot as PDF: one page with vector lines, an image of the points, and text in an embedded font.
+//! A plot as PDF: one page with vector lines, an image of the points, and embedded text.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,7 +24,7 @@ const FONT_BOX: Area = Area { x1: -1021.0, y1: -463.0, x2: 1793.0, y2: 1232.0 };
 const GLYPHS: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 const UNICODE: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"UCS"), supplement: 0 };
 
-/// Object numbers. Images follow, two objects each.
+/// Images follow with two objects each.
 const CATALOG: i32 = 1;
 const PAGES: i32 = 2;
 const PAGE: i32 = 3;
@@ -88,7 +88,7 @@ impl Page {
         let (content, typeface) = (Content::new(), Typeface::new());
         let mut page = Page { content, typeface, glyphs: BTreeMap::new(), images: 0 };
         let (width, height) = (scene.width as i64, scene.height as i64);
-        // From here on lengths are pixels and y grows down, as in the scene.
+        // From here on lengths are pixels, and y grows down.
         page.content.transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height as f32 * POINTS]);
         page.fill(Rect { x: 0, y: 0, width, height }, scene.background);
         for mark in &scene.marks {
@@ -143,7 +143,7 @@ impl Page {
         self.content.rect(rect.x as f32, rect.y as f32, rect.width as f32, rect.height as f32).fill_nonzero();
     }
 
-    /// Draws pixels that fill a rectangle. Their opacity is an image of its own.
+    /// The opacity of the pixels is a separate image.
     fn image(
         &mut self,
         pdf: &mut Pdf,
@@ -191,7 +191,7 @@ impl Page {
         let mut items = line.items();
         let mut pen = 0.0;
         for (glyph, character) in glyphs.iter().zip(shown.chars()) {
-            // Horizontal shift by kerning, in thousandths of an em to the left.
+            // Kerning, in thousandths of an em to the left.
             let moved = (glyph.position.x - pen) / text.size * 1000.0;
             if moved.abs() > 0.1 {
                 items.adjust(-moved);
@@ -232,7 +232,7 @@ fn font(pdf: &mut Pdf, typeface: &Typeface, glyphs: &BTreeMap<u16, char>, cancel
     stream.filter(Filter::FlateDecode).pair(Name(b"Length1"), FONT.len() as i32);
     stream.finish();
     let mut characters = UnicodeCmap::new(Name(b"Kubist"), UNICODE);
-    // Glyph 0 stands for all characters that the font lacks.
+    // Glyph 0 represents all characters that the font lacks.
     for (glyph, character) in glyphs.iter().filter(|(glyph, _)| **glyph != 0) {
         characters.pair(*glyph, *character);
     }

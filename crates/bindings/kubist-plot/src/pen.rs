@@ -76,7 +76,6 @@ impl Pen<'_> {
         }
     }
 
-    /// The labels of both axes.
     pub(crate) fn names(&mut self, picture: &Picture) {
         let Layout { plot, scale, label_distance, .. } = *self.layout;
         let at = (plot.x as f64 + plot.width as f64 / 2.0, plot.bottom() as f64 + 54.0 * scale);
@@ -95,7 +94,7 @@ impl Pen<'_> {
         let layout = self.layout;
         let (line, tick, scale) = (layout.pixels(1.0), layout.pixels(5.0), layout.scale);
         let plot = layout.plot;
-        // On a low plot the arrows are smaller, so that a bar remains between them.
+        // Smaller arrows on a low plot leave room for the bar.
         let arrow = layout.pixels(16.0).min(plot.height / 4);
         let (above, below) = (if colors.beyond.1 { arrow } else { 0 }, if colors.beyond.0 { arrow } else { 0 });
         let bar = Rect {
@@ -107,7 +106,6 @@ impl Pen<'_> {
         let rows = (0..bar.height).map(|row| colors.at(1.0 - (row as f64 + 0.5) / bar.height as f64));
         self.marks.push(Mark::Ramp(bar, rows.collect()));
         self.frame(bar, line);
-        // Arrows mark values beyond the ends.
         if colors.beyond.1 {
             let base = Rect { y: bar.y - line - arrow, height: arrow, ..bar };
             self.marks.push(Mark::Arrow { base, up: true, color: colors.at(1.0) });
@@ -142,7 +140,7 @@ impl Pen<'_> {
         );
     }
 
-    /// Draws a length in the axes' common unit, in the row of the x axis' label.
+    /// Draws a length in the axes' common unit, level with the label of the x axis.
     pub(crate) fn scale_bar(&mut self, picture: &Picture) {
         let Some(unit) = &picture.scale_bar else { return };
         let layout = self.layout;

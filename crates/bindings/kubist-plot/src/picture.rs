@@ -29,7 +29,7 @@ pub fn draw(picture: &Picture, cancel: &Cancel) -> Result<Scene, Error> {
     Ok(stage.compose(splats, &picture.caption))
 }
 
-/// The common axes, colours and point style of several plots: the frames of an animation.
+/// The common axes, colours and point style of an animation's frames.
 pub struct Stage<'a> {
     picture: &'a Picture,
     theme: &'static Theme,
@@ -43,7 +43,7 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     /// Axes and colours span the points of `picture`, unless it fixes their ends. `fullest` are the points of
-    /// the frame with most points; they determine the radius and opacity.
+    /// the frame with most points, which determine radius and opacity.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl<'a> Stage<'a> {
         let layout = Layout::new(picture, &typeface, &colors);
         let given = picture.radius.map(|radius| radius.clamp(*RADII.start(), *RADII.end()));
         let radius = given.map_or_else(|| layout.radius(fullest, cancel), Ok)?;
-        // Separate points are opaque. Overlapping points are transparent, so that dense regions stay visible.
+        // Overlapping points are transparent, so that dense regions stay visible.
         let layers = fullest.len() as f64 * disc_pixels(radius) / (layout.plot.width * layout.plot.height) as f64;
         let opacity = (0.95 - 0.12 * layers.max(1.0).log2()).clamp(0.6, 0.95) as f32;
         Ok(Stage { picture, theme, typeface, layout, colors, radius, opacity, cancel: cancel.clone() })
@@ -89,8 +89,7 @@ impl<'a> Stage<'a> {
         self.theme.background
     }
 
-    /// A palette of 256 colours that approximates all frames: lines and text, and points of all values and
-    /// opacities.
+    /// A palette of 256 colours for all frames: lines, text, and points of all values and opacities.
     pub(crate) fn palette(&self) -> Vec<Color> {
         const OPACITIES: [f32; 6] = [1.0, 0.85, 0.68, 0.5, 0.32, 0.15];
         let Theme { background, grid, line, text, quiet, missing } = *self.theme;
@@ -108,7 +107,7 @@ impl<'a> Stage<'a> {
         palette
     }
 
-    /// Draws the points onto pixels: averaged, or for classes each class separately.
+    /// For classes, each class separately.
     fn fall(&self, points: &Points) -> Result<Splats, Error> {
         let (Some(classes), Some(values)) = (&self.colors.classes, &points.value) else {
             return self.splats(points, |_| true);

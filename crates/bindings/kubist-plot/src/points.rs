@@ -17,28 +17,28 @@ use crate::error::{Error, Steps};
 #[derive(Clone, Debug, Default)]
 pub struct Points {
     pub(crate) axes: [String; 2],
-    /// No column, one, or those of red, green and blue.
+    /// Empty, one column, or red, green and blue.
     pub(crate) color: Vec<String>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
     /// The lengths after which x and y repeat.
     period: [Option<f64>; 2],
-    /// `None` if no single column colours the points. A text is a number that follows from it.
+    /// A string is a number; `None` unless a single column colours the points.
     pub(crate) value: Option<Vec<f64>>,
-    /// The texts of such numbers.
+    /// The strings of these numbers.
     pub(crate) names: Names,
-    /// Red, green and blue; empty unless columns have these.
+    /// Empty unless columns are red, green and blue.
     pub(crate) rgb: Vec<[f32; 3]>,
 }
 
-/// Texts by the bits of their numbers.
 pub(crate) type Names = HashMap<u64, String>;
 
-/// With more texts, colours cannot show them.
+/// Colours cannot show more strings.
 const MOST_NAMES: usize = 100_000;
 
 impl Points {
-    /// An empty set of points for these columns: horizontal, vertical, and no colour, one, or red, green and blue.
+    /// No points yet, with these columns: horizontal and vertical, and for colour none, one, or red, green and
+    /// blue.
     pub fn new(axes: [&str; 2], color: &[&str]) -> Points {
         Points {
             axes: axes.map(str::to_owned),
@@ -48,7 +48,7 @@ impl Points {
         }
     }
 
-    /// Adds the rows of a batch. Columns are found by name.
+    /// Adds the rows of a batch by column names.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Points {
         Ok(())
     }
 
-    /// Moves the points outside of an axis with fixed ends to their images inside, along axes that repeat.
+    /// Moves points outside an axis with fixed ends to their images inside, along axes that repeat.
     pub fn wrap(&mut self, ends: [(Option<f64>, Option<f64>); 2]) {
         for ((numbers, ends), period) in [&mut self.x, &mut self.y].into_iter().zip(ends).zip(self.period) {
             let (Some(period), (Some(low), Some(high))) = (period, ends) else { continue };
@@ -97,14 +97,14 @@ impl Points {
         }
     }
 
-    /// Makes the positions without a logarithm missing ones, along the axes that are logarithmic.
+    /// Makes positions without a logarithm missing, along the logarithmic axes.
     pub fn keep_positive(&mut self, axes: [bool; 2]) {
         for (numbers, _) in [&mut self.x, &mut self.y].into_iter().zip(axes).filter(|(_, is_log)| *is_log) {
             numbers.iter_mut().filter(|number| **number <= 0.0).for_each(|number| *number = f64::NAN);
         }
     }
 
-    /// The factor from channels to 255: they have 8 or 16 bits, as in LAS, or are from 0 to 1.
+    /// The factor from channels to 255. Channels have 8 or 16 bits, as in LAS, or are from 0 to 1.
     pub(crate) fn channel_scale(&self) -> f32 {
         match self.rgb.iter().flatten().copied().fold(0.0, f32::max) {
             most if most > 255.0 => 1.0 / 257.0,
@@ -113,17 +113,17 @@ impl Points {
         }
     }
 
-    /// Returns whether there are no points.
+    /// Whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.x.is_empty()
     }
 
-    /// Number of points that cannot be drawn, because x or y is missing or infinite.
+    /// Number of points whose x or y is missing or infinite.
     pub fn nowhere(&self) -> usize {
         self.x.iter().zip(&self.y).filter(|(x, y)| !(x.is_finite() && y.is_finite())).count()
     }
 
-    /// The part of the caption about points that cannot be drawn; empty if all can.
+    /// The caption about points that cannot be drawn; empty if all can.
     pub fn not_drawn(&self) -> String {
         match self.nowhere() as u64 {
             0 => String::new(),
@@ -159,7 +159,6 @@ impl Extents {
     }
 }
 
-/// True for text, also in a dictionary.
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_text(values),
@@ -167,13 +166,13 @@ pub(crate) fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// A number for each text, the same in every batch; missing values as NaN.
+/// A number for each string, the same in every batch; missing values as NaN.
 fn coded(name: &str, array: &dyn Array, names: &mut Names) -> Result<Vec<f64>, Error> {
     let texts = cast(array, &DataType::Utf8).map_err(|source| Error::Values { column: name.to_owned(), source })?;
     let hashes = priorities(&[texts.as_ref()], texts.len(), 0);
     let code = |(text, hash): (Option<&str>, u64)| {
         let Some(text) = text else { return f64::NAN };
-        // 52 bits, so that a float has every number.
+        // 52 bits, which every float can represent.
         let code = (hash >> 12) as f64;
         names.entry(code.to_bits()).or_insert_with(|| text.to_owned());
         code
@@ -185,7 +184,7 @@ fn coded(name: &str, array: &dyn Array, names: &mut Names) -> Result<Vec<f64>, E
     }
 }
 
-/// Numbers of a column; dates and times in seconds, missing values as NaN.
+/// Dates and times in seconds, missing values as NaN.
 fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     let failed = |source| Error::Values { column: name.to_owned(), source };
     const DAY: f64 = 86_400.0;
@@ -222,9 +221,8 @@ pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Returns quantiles of the finite numbers; `numbers` returns a new iterator on each call.
-///
-/// A search digit by digit needs no copy and can be cancelled.
+/// Quantiles of the finite numbers. A search digit by digit needs no copy and can be cancelled; `numbers`
+/// returns a new iterator on each call.
 pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(
     numbers: impl Fn() -> I,
     shares: [f64; N],

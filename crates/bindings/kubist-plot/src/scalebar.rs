@@ -8,7 +8,6 @@ use crate::text::Typeface;
 use crate::ticks::shown;
 
 pub(crate) struct ScaleBar {
-    /// The first pixel column, and the length in pixels.
     pub left: i64,
     pub length: i64,
     pub text: String,

@@ -9,7 +9,7 @@ use crate::error::{Error, Steps};
 use crate::splat::Splats;
 use crate::text::{Text, Typeface};
 
-/// A drawn plot, to be written as PNG, SVG or PDF. Lengths are pixels from the top left corner.
+/// A plot, to be written as PNG, SVG or PDF. Lengths are pixels from the top left corner.
 pub struct Scene {
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -33,7 +33,7 @@ pub(crate) enum Mark {
     },
     /// The points, as pixels in all formats.
     Points(Rect, Layer),
-    /// Colours from top to bottom of the rectangle, of equal height.
+    /// Colours of equal height, from top to bottom.
     Ramp(Rect, Vec<Color>),
     /// A triangle on `base` with its tip above or below.
     Arrow {
@@ -53,7 +53,6 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// Column, row, colour and opacity of the covered pixels.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Color, f32)> + '_ {
         let one = self.opacity;
         self.splats.pixels().map(move |(column, row, splat)| {
@@ -62,7 +61,6 @@ impl Layer {
         })
     }
 
-    /// Red, green, blue and opacity of all pixels, row by row.
     pub(crate) fn rgba(&self, rect: Rect, cancel: &Cancel) -> Result<Vec<u8>, Error> {
         let mut steps = Steps::new(cancel);
         let (width, height) = (rect.width as usize, rect.height as usize);

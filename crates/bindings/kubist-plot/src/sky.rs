@@ -1,25 +1,22 @@
 //! Plots of the sky, as astronomers draw them: right ascension increases to the left.
 //!
-//! A field is drawn in right ascension and declination, with equal lengths in both directions in its middle.
-//! A larger part of the sky is a map in Mollweide's projection, which keeps areas, so that densities are
-//! comparable (Snyder, "Map Projections: A Working Manual", 1987, page 249). Angles are in degrees.
+//! A field has right ascension and declination as axes, with equal lengths in its middle. A larger part of the
+//! sky is a map in Mollweide's projection, which keeps areas, so that densities are comparable (Snyder, "Map
+//! Projections: A Working Manual", 1987, page 249). Angles are in degrees.
 
 use std::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
 use crate::spec::{Picture, Projection};
 use crate::ticks::{Scale, Ticks, ticks};
 
-/// Fields are at most as wide in right ascension and as high in declination.
+/// Largest width and height of a field, in degrees.
 const WIDEST: f64 = 120.0;
 const HIGHEST: f64 = 100.0;
-/// In a field nearer to a pole than this, right ascensions would be drawn too wide.
+/// Nearer to a pole, a field would draw right ascensions too wide.
 const POLE: f64 = 85.0;
-/// The half width of the map is twice its half height.
 const HALF_HEIGHT: f64 = SQRT_2;
-/// The map's ellipse leaves this margin.
 const MARGIN: f64 = 1.02;
 
-/// The plot as a field or a map, whichever suits its extent.
 pub(crate) fn projected(picture: &Picture) -> Picture {
     let mut picture = picture.clone();
     let (x, y) = (picture.x.ends, picture.y.ends);
@@ -48,7 +45,7 @@ pub(crate) fn projected(picture: &Picture) -> Picture {
     picture
 }
 
-/// Moves right ascensions to a range without the largest gap between them; returns its length.
+/// Closes the largest gap between right ascensions; returns the length of their range.
 fn contiguous(numbers: &mut [f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = numbers.iter().filter(|ra| ra.is_finite()).map(|ra| ra.rem_euclid(360.0)).collect();
     sorted.sort_by(f64::total_cmp);
@@ -62,7 +59,7 @@ fn contiguous(numbers: &mut [f64]) -> Option<f64> {
     Some(360.0 - gap)
 }
 
-/// The position on the map, whose half height is the root of 2. The meridian 0 is in the middle.
+/// The position on a map whose half height is the root of 2, with meridian 0 in the middle.
 fn mollweide(ra: f64, dec: f64) -> (f64, f64) {
     let longitude = ((ra + 180.0).rem_euclid(360.0) - 180.0).to_radians();
     place(longitude, dec.to_radians())
@@ -90,7 +87,7 @@ pub(crate) fn place(longitude: f64, latitude: f64) -> (f64, f64) {
     (2.0 * HALF_HEIGHT / PI * longitude * t.cos(), HALF_HEIGHT * t.sin())
 }
 
-/// The ticks of right ascension: those beyond 360 degrees have the labels of their angles.
+/// Labels ticks of right ascension beyond 360 degrees with their angles.
 pub(crate) fn relabelled(mut found: Ticks, (low, high): (f64, f64), most: usize) -> Ticks {
     if high <= 360.0 {
         return found;
@@ -158,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// Areas on the map are those on the sphere, and every point is in the ellipse.
+        /// The map keeps areas, and contains every point.
         #[test]
         fn areas_are_kept(ra in 0.0..360.0f64, dec in -89.0..89.0f64) {
             let (x, y) = mollweide(ra, dec);

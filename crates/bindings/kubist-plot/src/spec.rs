@@ -25,11 +25,10 @@ pub struct Axis {
     pub scale: Scale,
     /// Fixed ends; a missing one follows the data.
     pub ends: (Option<f64>, Option<f64>),
-    /// True if the values rise to the left or downwards.
+    /// True if values rise to the left or downwards.
     pub inverted: bool,
 }
 
-/// An axis with its ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     pub ends: Ends,
@@ -38,7 +37,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// The position of a value, from 0 at the left or the bottom to 1; NaN for a value that has none.
+    /// The position of a value, from 0 at the left or bottom to 1; NaN if it has none.
     pub(crate) fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Log if value <= 0.0 => f64::NAN,
@@ -54,7 +53,7 @@ impl Axis {
         Side { ends: self.ends_of(numbers), scale: self.scale, inverted: self.inverted }
     }
 
-    /// The ends in the exponents of ten.
+    /// The ends as exponents of ten.
     fn log_ends_of(&self, numbers: &[f64]) -> Ends {
         let exponents = |numbers: &[f64]| -> Vec<f64> {
             numbers.iter().map(|number| number.log10()).filter(|exponent| exponent.is_finite()).collect()
@@ -67,7 +66,6 @@ impl Axis {
         if low < high { Ends { low, high } } else { Ends { low: 1.0, high: 10.0 } }
     }
 
-    /// The fixed ends, or those of the data with a margin.
     pub(crate) fn ends_of(&self, numbers: &[f64]) -> Ends {
         const MARGIN: f64 = 0.025;
         if self.scale == Scale::Log {
@@ -101,18 +99,18 @@ pub struct Coloring {
     pub ends: (Option<f64>, Option<f64>),
     /// The colormap.
     pub map: Colormap,
-    /// The kind of values. Booleans and few integers have a colour each, unless ends are fixed.
+    /// The kind of values. Unless ends are fixed, booleans and integers with few distinct values have a colour
+    /// each.
     pub kind: Kind,
 }
 
-/// How positions become places in the plot.
+/// The meaning of positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Projection {
     /// The axes are any quantities.
     #[default]
     Plane,
-    /// The axes are longitude and latitude on the sky, in degrees. Drawn as a field or a map; animations are
-    /// drawn as a plane.
+    /// Longitude and latitude on the sky, in degrees. The plot is a field or a map; animations use a plane.
     Sky,
     /// Already projected.
     Mollweide,
@@ -127,30 +125,30 @@ pub struct Picture {
     pub y: Axis,
     /// Colouring of the points by their values.
     pub color: Coloring,
-    /// The points. Without values, the colour is their density.
+    /// The points; without values, the colour is their density.
     pub points: Points,
-    /// The sample fraction of the points. Densities are divided by it to estimate those of all rows.
+    /// The sample fraction of the points, which densities are divided by to estimate those of all rows.
     pub fraction: f64,
     /// Title above the plot.
     pub title: Option<String>,
     /// Caption between title and plot.
     pub caption: String,
-    /// Width and height in pixels, clamped to [`SIDES`]. With `None` the height follows from the axes.
+    /// Width and height in pixels, clamped to [`SIDES`]; with `None` the height follows from the axes.
     pub size: Option<(u32, u32)>,
-    /// The length of a unit of x in the plot over that of a unit of y; `None`: the plot fills its space.
+    /// The length of a unit of x over that of a unit of y; with `None` the plot fills its space.
     pub aspect: Option<f64>,
     /// The meaning of the axes.
     pub projection: Projection,
-    /// Radius of a point in pixels, clamped to [`RADII`]. With `None` it is smaller for more points.
+    /// Radius of a point in pixels, clamped to [`RADII`]; with `None` it is smaller for more points.
     pub radius: Option<f32>,
     /// Colours of background, lines and text.
     pub style: Style,
-    /// The common unit of both axes for a scale bar. It is drawn if both axes have the same scale.
+    /// The common unit of both axes for a scale bar, which is drawn if both axes have the same scale.
     pub scale_bar: Option<String>,
 }
 
 impl Picture {
-    /// Fixes the ends of both axes. Missing ends are those of `data` with a margin.
+    /// Fixes the ends of both axes; missing ends are those of `data` with a margin.
     pub fn fix_axes(&mut self, data: &Extents) {
         self.x.fixed(data.x);
         self.y.fixed(data.y);
@@ -164,17 +162,16 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Divides the distance of the ends, which may itself overflow.
+    /// Divides the distance of the ends, which may overflow.
     pub(crate) fn part(&self, count: f64) -> f64 {
         steps::part(self.low, self.high, count)
     }
 
-    /// The position of a value, from 0 at the low end to 1 at the high end.
+    /// From 0 at the low end to 1 at the high end.
     pub(crate) fn share(&self, value: f64) -> f64 {
         steps::share(self.low, self.high, value)
     }
 
-    /// Widens the ends if they are too close to distinguish.
     pub(crate) fn apart(low: f64, high: f64, least: f64) -> Ends {
         let magnitude = low.abs().max(high.abs());
         if high - low > magnitude * 1e-12 {

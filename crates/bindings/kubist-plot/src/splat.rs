@@ -1,28 +1,23 @@
 //! Draws many points onto few pixels: each point adds a small disc with a soft edge, and each pixel keeps the
-//! total weight and the mean value.
-//!
-//! Sums do not depend on the order of the points, so the plot does not either.
+//! total weight and the mean value. Sums, and so the plot, do not depend on the order of the points.
 
-/// Weights and values of all pixels, row by row from the top.
+/// Row by row from the top.
 pub(crate) struct Splats {
     pub width: usize,
     height: usize,
-    /// Number of discs that cover each pixel.
+    /// Number of discs per pixel.
     weight: Vec<f32>,
-    /// Weight of the discs that have a value, and their sum.
+    /// Weight and sum of the discs with a value.
     valued: Vec<(f32, f32)>,
-    /// The sums of red, green and blue over the discs with a value; empty if the points have no such colours.
+    /// Sums of red, green and blue over the discs with a value; empty without such colours.
     rgb: Vec<[f32; 3]>,
     radius: f32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Splat {
-    /// Number of discs that cover it.
     pub weight: f32,
-    /// Their mean value, if any has one.
     pub value: Option<f32>,
-    /// Their mean red, green and blue.
     pub rgb: Option<[f32; 3]>,
 }
 
@@ -32,7 +27,7 @@ impl Splats {
         Splats { width, height, weight, valued, rgb: Vec::new(), radius }
     }
 
-    /// Adds a disc of a colour; a point whose colour is not finite has none.
+    /// A colour that is not finite counts as none.
     pub(crate) fn add_colored(&mut self, x: f64, y: f64, color: [f32; 3]) {
         if self.rgb.is_empty() {
             self.rgb = vec![[0.0; 3]; self.weight.len()];
@@ -47,7 +42,7 @@ impl Splats {
         });
     }
 
-    /// Adds a disc around `x`, `y` (pixels from the plot's top left corner), with an edge that is soft over
+    /// Adds a disc around `x`, `y`, in pixels from the plot's top left corner, with an edge that is soft over
     /// one pixel. NaN is a point without a value.
     pub(crate) fn add(&mut self, x: f64, y: f64, value: f32) {
         self.cover(x, y, |splats, pixel, cover| {
@@ -60,7 +55,7 @@ impl Splats {
         });
     }
 
-    /// Calls `each` with the pixels of a disc and the part of each that it covers.
+    /// Calls `each` with the pixels of a disc and the fraction that it covers.
     fn cover(&mut self, x: f64, y: f64, mut each: impl FnMut(&mut Splats, usize, f32)) {
         let reach = f64::from(self.radius) + 0.5;
         let span = |center: f64, length: usize| {
@@ -77,8 +72,8 @@ impl Splats {
         }
     }
 
-    /// Merges another layer of the same pixels. The layer that covers more of a pixel gives its value.
-    /// Equality allows for rounding, so the order of sums does not matter.
+    /// Merges another layer of the same pixels; the layer that covers more of a pixel gives its value. Equality
+    /// allows for rounding, so the order of sums does not matter.
     pub(crate) fn outdo(&mut self, other: &Splats) {
         let pixels = self.weight.iter_mut().zip(&mut self.valued);
         for ((weight, valued), (more, theirs)) in pixels.zip(other.weight.iter().zip(&other.valued)) {
@@ -89,7 +84,6 @@ impl Splats {
         }
     }
 
-    /// The covered pixels: column, row, splat.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
         let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);
         covered.map(|(pixel, (weight, (valued, sum)))| {

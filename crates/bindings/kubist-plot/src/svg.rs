@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::scene::{Mark, Scene};
 use crate::text::{Anchor, Text};
 
-/// The layout uses the widths of DejaVu Sans. Verdana is nearly as wide.
+/// The layout uses the widths of DejaVu Sans; Verdana is nearly as wide.
 const FONTS: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
 
-/// The whole document. Viewers show `title` and `description`.
+/// The whole document; viewers show `title` and `description`.
 pub(crate) fn document(scene: &Scene, title: &str, description: &str, cancel: &Cancel) -> Result<String, Error> {
     let Scene { width, height, .. } = *scene;
     let mut body = String::new();

@@ -17,11 +17,11 @@ pub(crate) enum Anchor {
 
 pub(crate) struct Text {
     pub text: String,
-    /// Font size: pixels of the em square.
+    /// Pixels of the em square.
     pub size: f32,
     pub at: (f32, f32),
     pub anchor: Anchor,
-    /// Whether the text runs from bottom to top.
+    /// True if the text runs from bottom to top.
     pub up: bool,
     pub color: Color,
 }
@@ -35,7 +35,7 @@ impl Typeface {
         Typeface { font: FontRef::try_from_slice(FONT).expect("the font that the program carries is sound") }
     }
 
-    /// The glyphs of a line from x = 0, and the x where the line ends.
+    /// The glyphs of a line from x = 0, and the x of its end.
     pub(crate) fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
         // ab_glyph scales by the line height, but font sizes mean the em square.
         let em = self.font.units_per_em().unwrap_or(1.0);
@@ -58,7 +58,7 @@ impl Typeface {
         self.line(text, pixels).1
     }
 
-    /// The text, shortened with an ellipsis to fit `width`.
+    /// The text, with an ellipsis if it must be shortened to `width`.
     pub(crate) fn shortened(&self, text: &str, pixels: f32, width: f32) -> String {
         if self.width(text, pixels) <= width {
             return text.to_string();
@@ -73,7 +73,7 @@ impl Typeface {
         String::new()
     }
 
-    /// The advance width of a glyph in ems.
+    /// In ems.
     pub(crate) fn advance(&self, glyph: GlyphId) -> f32 {
         self.font.h_advance_unscaled(glyph) / self.font.units_per_em().unwrap_or(1.0)
     }
@@ -110,7 +110,6 @@ impl Typeface {
     }
 }
 
-/// The distance from the start of a line to its anchor.
 pub(crate) fn shift(anchor: Anchor, width: f32) -> f32 {
     match anchor {
         Anchor::Start => 0.0,

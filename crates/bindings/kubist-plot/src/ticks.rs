@@ -1,6 +1,4 @@
-//! Marks of an axis and their labels.
-//!
-//! For any two numbers there are only a few marks, and all are finite.
+//! Marks of an axis and their labels. Any two numbers give only a few marks, all finite.
 
 use kubist_types::steps::{LEAST, MARKS, Step, marks, resolution};
 
@@ -23,7 +21,7 @@ pub(crate) struct Ticks {
     pub common: Option<String>,
 }
 
-/// About `most` marks between `low` and `high`; none if these are not finite and ascending.
+/// About `most` marks between `low` and `high`; none unless these are finite and ascending.
 pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
     if !(low.is_finite() && high.is_finite() && low < high) {
         return Ticks::default();
@@ -40,7 +38,7 @@ pub(crate) fn shown(step: Step) -> String {
     power_text(digits.into(), power, (-3..=4).contains(&power))
 }
 
-/// Digits times a power of ten, as a plain number or with the power.
+/// A plain number, or a number with a power of ten.
 fn power_text(digits: i64, power: i32, is_plain: bool) -> String {
     match (is_plain, power, digits) {
         (true, 0.., _) => format!("{digits}{}", "0".repeat(power as usize)),
@@ -98,9 +96,9 @@ const DAY: f64 = 86_400.0;
 const MONTH: f64 = 30.44 * DAY;
 const YEAR: f64 = 365.25 * DAY;
 
-/// No timestamp type exceeds these seconds.
+/// The largest timestamp in seconds.
 const LAST: f64 = 9.2e18;
-/// No timestamp type is finer.
+/// The finest timestamp.
 const NANOSECOND: f64 = 1e-9;
 
 #[derive(Clone, Copy)]
@@ -230,7 +228,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// Days since 1970 of a month's first day: the inverse of [`civil`].
+/// The inverse of [`civil`] for the first day of a month.
 fn days(year: i64, month: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
@@ -239,12 +237,11 @@ fn days(year: i64, month: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The text of an integer.
 pub(crate) fn whole(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
-/// Groups digits by commas if the integer part has five or more, and uses a true minus sign.
+/// Commas group the integer part from five digits on, and the minus sign is a true one.
 fn grouped(number: &str) -> String {
     let digits = number.bytes().take_while(|byte| matches!(byte, b'-' | b'0'..=b'9')).count();
     let (whole, rest) = number.split_at(digits);

@@ -13,7 +13,7 @@ use crate::ask::Format;
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
-/// Rows of a Parquet row group, which is held in memory until it is written.
+/// Rows of a Parquet row group, which is in memory until it is written.
 const GROUP_ROWS: usize = 131_072;
 
 impl Format {
@@ -34,7 +34,7 @@ impl Format {
     }
 }
 
-/// Values that are encoded between two checks whether the client is still connected.
+/// Values to encode between checks whether the client is still connected.
 const VALUES_A_LOOK: usize = 1 << 20;
 
 fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
@@ -42,9 +42,9 @@ fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     (0..rows).step_by(of_piece).map(move |first| batch.slice(first, of_piece.min(rows - first)))
 }
 
-/// Sends all rows of a stream. `name`: the file name for a browser.
+/// Sends all rows of a stream; `name` is the file name for a browser.
 pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) -> Result<()> {
-    // The first batch determines the fraction, and most errors occur before it.
+    // The first batch gives the fraction, and most errors occur before it.
     let first = stream.next().transpose()?;
     out.header("content-type", format.media_type());
     out.header("content-disposition", &format!("attachment; filename=\"{name}.{}\"", format.ending()));

@@ -1,4 +1,4 @@
-//! Parses request bodies, checks their shape and converts them to the engine's types.
+//! Parses and checks request bodies, and converts them to the engine's types.
 
 use kubist::{Cancel, Query, Request, RunOptions};
 use serde::Deserialize;
@@ -6,20 +6,20 @@ use serde::Deserialize;
 use crate::forms;
 use crate::problem::{Problem, Result};
 
-/// The most columns of a response. The constants below limit cells of a request and values of a column.
+/// The most columns of a response; below, the most cells of a request and values of a column.
 pub const MOST_COLUMNS: usize = 4096;
 pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
 /// Most rows that `limit` selects in memory.
 pub const MOST_CHOSEN: u64 = 5_000_000;
-/// Most rows of `per_cell`, which needs more memory for each row, and most trajectories of a query.
+/// Most trajectories of a query, and most rows of `per_cell`, which needs more memory per row.
 pub const MOST_HELD: u64 = 1_000_000;
 
-/// Bytes that an `order_by` sorts in memory, and bytes of its scratch file.
+/// Bytes for an `order_by` in memory, and in its scratch file.
 const SORT_MEMORY: usize = 64 << 20;
 const MOST_SCRATCH: u64 = 16 << 30;
 
-/// The rows and the snapshot: part of every request.
+/// The rows and the snapshot of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
     /// The snapshot to query; `None` for the newest.
@@ -27,10 +27,8 @@ pub struct Region {
     pub spec: Query,
 }
 
-/// The fields of every request that select rows.
 const OF_ALL: &[&str] = &["spec", "box", "where", "region", "sample", "window", "steps"];
 
-/// A request's fields in addition to its region.
 pub trait Asked: serde::de::DeserializeOwned {
     const SPEC: &'static [&'static str] = OF_ALL;
 }
@@ -60,13 +58,11 @@ pub struct Records {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paths {
-    /// The column that identifies a trajectory.
     pub by: String,
     #[serde(default)]
     pub format: Format,
 }
 
-/// The format of the rows.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -79,14 +75,13 @@ pub enum Format {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Points {
-    /// One to three columns of the drawn position.
+    /// One to three columns.
     pub position: Vec<String>,
     #[serde(default)]
     pub columns: Vec<Attribute>,
     pub cells: Vec<Cell>,
 }
 
-/// A column returned with each point.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attribute {
@@ -94,13 +89,13 @@ pub struct Attribute {
     /// Subtracted from each value before the conversion to float32.
     #[serde(default)]
     pub origin: f64,
-    /// Each value is sent as its index in this list, other values as -1: for text, and for identifiers too
+    /// Sends each value as its index in this list, other values as -1: for strings, and for identifiers too
     /// large for a float32.
     pub values: Option<Vec<String>>,
 }
 
-/// A cell of space and priorities: `low <= position < high`, `window.0 <= priority < window.1`. A null bound
-/// is open.
+/// A cell of space and priorities: `low <= position < high`, `window.0 <= priority < window.1`. A null bound is
+/// open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -118,7 +113,7 @@ pub struct Histograms {
     pub columns: Option<Vec<String>>,
     #[serde(default = "default_bins")]
     pub bins: usize,
-    /// Rows to count, those of lowest priority.
+    /// Counts the rows of lowest priority, at most this many.
     #[serde(default = "default_limit")]
     pub limit: u64,
 }
@@ -139,14 +134,12 @@ pub struct Estimates {
     pub group_by: Vec<String>,
     pub error: Option<f64>,
     pub absolute: Option<kubist::Absolute>,
-    /// Time limit in seconds.
     pub within: Option<f64>,
     pub max_rows: Option<u64>,
     pub max_bytes: Option<u64>,
     #[serde(default = "default_confidence")]
     pub confidence: f64,
     pub tails: Option<f64>,
-    /// Send each estimate as it improves.
     #[serde(default)]
     pub progressive: bool,
     #[serde(default)]
@@ -162,7 +155,6 @@ fn default_confidence() -> f64 {
 pub enum EstimateFormat {
     #[default]
     Json,
-    /// Arrow IPC stream, one row per estimate.
     Arrow,
 }
 
@@ -170,7 +162,6 @@ pub enum EstimateFormat {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// Parses a request's body into its region and its other fields.
 pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("wrong body of the request: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
@@ -186,7 +177,6 @@ pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     Ok((Region { version, spec }, serde_json::from_value(serde_json::Value::Object(rest)).map_err(unknown)?))
 }
 
-/// The error of the fields of a query, with the name of the field.
 fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json::Error) -> Problem {
     let alone = |name: &String, value: &serde_json::Value| serde_json::json!({ name.as_str(): value });
     let error = error.to_string();
@@ -198,8 +188,8 @@ fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json:
     Problem::invalid(format!("wrong body of the request: {message}"))
 }
 
-/// Returns the error of an unknown field with all fields of the request, because the parser knows only the
-/// fields outside the region.
+/// An unknown field's error with all fields of the request, because the parser knows only those outside the
+/// region.
 fn unknown_field<T: Asked>(error: &str) -> Option<String> {
     let (name, own) = error.strip_prefix("unknown field `")?.split_once('`')?;
     let own = own.split('`').skip(1).step_by(2);

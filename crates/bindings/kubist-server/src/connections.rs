@@ -1,9 +1,7 @@
-//! Limits the number of connections and chooses which one closes for a new one.
-//!
-//! A connection costs memory and a file handle, and a client with many connections could keep others out.
-//! There is a limit for all connections and one for each address. At a limit, a new connection closes one
-//! that waits for its client: first the one that is silent longest, then the one whose client reads slowest.
-//! A connection whose request is running stays.
+//! Limits the number of connections, for each address and for all, because each costs memory and a file handle,
+//! and a client with many could keep others out. At a limit, a new connection closes one that waits for its
+//! client: first the one that is silent longest, then the one whose client reads slowest. A connection whose
+//! request is running stays.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,27 +19,24 @@ pub struct Connections {
     most_of_address: usize,
     open: Mutex<HashMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// Notified when a connection ends.
     left: Notify,
 }
 
-/// With the times since when it waits.
 pub struct Connection {
     /// The client's address, or its IPv6 network.
     address: IpAddr,
     waits: Mutex<Waits>,
-    /// Notified when the connection must close.
     gives_way: Notify,
 }
 
 struct Waits {
-    /// Since when it waits for a request or the rest of one.
+    /// The start of its wait for a request or the rest of one.
     silent_since: Option<Instant>,
-    /// Since when it waits for the client to read.
+    /// The start of its wait for the client to read.
     unread_since: Option<Instant>,
 }
 
-/// A counted connection. Dropping it frees its slot.
+/// A counted connection; a drop frees its slot.
 pub struct Admitted {
     connections: Arc<Connections>,
     number: u64,
@@ -52,7 +47,7 @@ pub struct Admitted {
 pub enum Full {
     /// The address has reached its limit, and all its requests are running.
     OfAddress,
-    /// All addresses together have reached the limit. A slot is free when a connection ends.
+    /// The limit of all addresses is reached; a slot is free when a connection ends.
     OfAll,
 }
 
@@ -71,7 +66,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Admits a client at this address. Another connection may be closed for it.
+    /// May close another connection.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, Full> {
         let address = client_of(address);
         let mut open = self.open();
@@ -90,7 +85,6 @@ impl Connections {
         Ok(Admitted { connections: self.clone(), number, connection })
     }
 
-    /// Waits until a connection ends.
     pub async fn one_left(&self) {
         self.left.notified().await;
     }
@@ -103,7 +97,6 @@ impl Drop for Admitted {
     }
 }
 
-/// The connection that closes first, among those that wait for their client.
 fn patient(open: &HashMap<u64, Arc<Connection>>, of: impl Fn(&Connection) -> bool) -> Option<u64> {
     let among = || open.iter().filter(|(_, connection)| of(connection));
     let silent = among().filter_map(|(number, connection)| Some((connection.silent_since()?, *number))).min();
@@ -117,7 +110,7 @@ fn close(open: &mut HashMap<u64, Arc<Connection>>, number: u64) {
     }
 }
 
-/// The address that counts as one client: IPv6 providers assign whole networks.
+/// The address that counts as one client, because IPv6 providers assign whole networks.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -140,13 +133,12 @@ impl Connection {
         self.waits().silent_since = Some(Instant::now());
     }
 
-    /// Records whether the client has unread data.
     pub fn is_unread(&self, is: bool) {
         let mut waits = self.waits();
         waits.unread_since = is.then(Instant::now);
     }
 
-    /// Since when the connection waits for the client only, with its last response sent.
+    /// The start of the wait for the client alone, with the last response sent.
     fn silent_since(&self) -> Option<Instant> {
         let waits = self.waits();
         waits.silent_since.filter(|_| waits.unread_since.is_none())
@@ -156,7 +148,6 @@ impl Connection {
         self.waits().unread_since.filter(|since| since.elapsed() >= SLOW)
     }
 
-    /// Waits until the connection must close for another one.
     pub async fn gives_way(&self) {
         self.gives_way.notified().await;
     }

@@ -16,7 +16,7 @@ use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
 /// Sends the final estimate, or with `progressive` each one as it improves: one line of JSON or one Arrow
-/// stream for each.
+/// stream each.
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut Out) -> Result<()> {
     let options = options(region, asked, &out.cancel)?;
     out.header(

@@ -1,18 +1,14 @@
-//! Forms of parameters that people write, as Python and the command take them: `"1%"`, `"x desc, id"`.
-//!
-//! They become the numbers and lists that the description of the interface has.
+//! Rewrites parameters in the forms that people write for Python and the command, `"1%"` or `"x desc, id"`, as
+//! the numbers and lists of the HTTP interface.
 
 use kubist_types::human::number_or_percent;
 use serde_json::{Map, Value, json};
 
-/// Lists of expressions, which one text may hold.
 const LISTS: [&str; 3] = ["order_by", "aggregates", "group_by"];
 
-/// Rewrites the parameters of a request.
-///
 /// # Errors
 ///
-/// The message for a text that is no such amount; it begins with the parameter.
+/// A message that begins with the parameter, for a text that is no such amount.
 pub fn settle(body: &mut Map<String, Value>) -> Result<(), String> {
     if let Some(sample) = body.get_mut("sample") {
         fraction("sample", sample)?;

@@ -1,4 +1,4 @@
-//! Entry points of the fuzz targets in `fuzz/`. Not part of the interface.
+//! Entry points of the fuzz targets in `fuzz/`; not part of the interface.
 
 use kubist::Cancel;
 

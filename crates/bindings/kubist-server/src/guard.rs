@@ -1,9 +1,8 @@
 //! Decides which requests are allowed.
 //!
 //! A page of another site must not read tables through a user's browser. Such a page can send requests to
-//! loopback, even under its own host name (DNS rebinding), but it cannot forge the headers `Host` and
-//! `Origin`. On loopback the server therefore accepts loopback names only. On other addresses it requires a
-//! token.
+//! loopback, even under its own host name (DNS rebinding), but cannot forge the headers `Host` and `Origin`. So
+//! the server accepts only loopback names on loopback, and requires a token on other addresses.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,16 +14,15 @@ use crate::problem::{Problem, Result};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The checks that a request must pass.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// Whether the server listens on loopback only.
+    /// It listens on loopback only.
     pub loopback: bool,
     pub token: Option<String>,
 }
 
 impl Guard {
-    /// Checks the headers of a request. `query` is the part of its URL after `?`.
+    /// `query` is the part of the URL after `?`.
     pub fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<()> {
         let forbidden = |why: String| Problem::new(StatusCode::FORBIDDEN, "forbidden", why);
         let host = text(headers, HOST).unwrap_or_default();
@@ -53,7 +51,7 @@ impl Guard {
         }
     }
 
-    /// Returns whether a URL contains the token, which then becomes a cookie.
+    /// True if a URL contains the token, which then becomes a cookie.
     pub fn in_address(&self, query: Option<&str>) -> bool {
         let token = self.token.as_deref();
         token.is_some_and(|token| of_query(query).is_some_and(|shown| same(shown, token)))
@@ -68,15 +66,14 @@ fn of_query(query: Option<&str>) -> Option<&str> {
     query?.split('&').find_map(|part| part.strip_prefix("token="))
 }
 
-/// The name of the cookie for a token. Browsers send cookies to all ports of a host, so servers with
-/// different tokens need different names.
+/// Browsers send cookies to all ports of a host, so each token needs another cookie name.
 pub fn cookie_name(token: &str) -> String {
     let mut hasher = DefaultHasher::new();
     token.hash(&mut hasher);
     format!("kubist-token-{:08x}", hasher.finish() as u32)
 }
 
-/// All tokens of a request: of its Authorization header, cookie and URL.
+/// In the Authorization header, cookie and URL.
 fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> impl Iterator<Item = String> + use<'a> {
     let bearer = text(headers, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());

@@ -18,7 +18,7 @@ use crate::served_table::kind_of;
 const MOST_BINS: usize = 4096;
 const MOST_SAMPLE: u64 = 1_000_000;
 const MOST_COLUMNS: usize = 256;
-/// The most frequent texts are counted separately, the rest together.
+/// Counts the most frequent strings separately, the rest together.
 const MOST_TEXTS: usize = 32;
 const INCLUSION: &str = "_kubist_inclusion";
 
@@ -40,7 +40,6 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if names.is_empty() || names.len() > MOST_COLUMNS {
         return Err(Problem::invalid(format!("columns: expected 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    // Rows with unequal probabilities count by them.
     let weighted = snapshot.about()?.sampling != "uniform";
     let inclusion = weighted.then(|| INCLUSION.to_string());
     let query = Query { limit: Some(asked.limit), columns: Some(names.clone()), inclusion, ..region.spec.clone() };
@@ -68,7 +67,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     Ok(json!({ "rows": rows, "fraction": stream.fraction(), "columns": columns }))
 }
 
-/// The number of rows that each row stands for, times the fraction of the sample.
+/// The number of rows that each row represents, times the sample fraction.
 fn weights(batches: &[RecordBatch], fraction: f64) -> Vec<f64> {
     let of_batch = |batch: &RecordBatch| {
         let chances = batch.column(batch.num_columns() - 1).as_primitive::<Float64Type>().clone();

@@ -1,4 +1,4 @@
-//! The page that is built into this library, and the OpenAPI description.
+//! The page and the OpenAPI description, which are built into this library.
 
 use bytes::Bytes;
 use hyper::Response;
@@ -16,7 +16,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("/app.css", "text/css; charset=utf-8", include_bytes!(concat!(env!("KUBIST_PAGE"), "/app.css"))),
 ];
 
-/// The page loads nothing from other hosts and cannot be framed by other sites.
+/// The page loads nothing from other hosts, and other sites cannot frame it.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 

@@ -1,7 +1,7 @@
 //! Points for a graphics card: positions and columns as float32, cell by cell.
 //!
-//! A view consists of cells, each with a window of priorities. One request names many cells; the response is
-//! a sequence of frames in the order of the request:
+//! A view consists of cells, each with a window of priorities. A request lists many cells, and the response is
+//! a sequence of frames in the same order:
 //!
 //! ```text
 //! u32 cell    its index in the request
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! All numbers are little-endian. A cell contains the rows with `low <= position < high`, so adjacent cells
-//! share no row. Rows with a position that is not a finite float32 are left out. In columns, null becomes
-//! NaN, and a finite number beyond the range of float32 becomes the nearest float32.
+//! share no row. Rows with a position that is not a finite float32 are left out. In columns, null becomes NaN,
+//! and a finite number beyond the range of float32 becomes the nearest float32.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -45,7 +45,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             columns.push(name.clone());
         }
     }
-    // Errors of the region are reported before the first cell is sent.
+    // Reports errors of the region before the first cell is sent.
     let run = RunOptions::with_cancel(&out.cancel);
     let spec = Query { columns: Some(columns), ..region.spec.clone() };
     snapshot.query(run.clone().of(spec.clone().limit(0)))?;
@@ -86,7 +86,7 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     }
 }
 
-/// The query restricted to a cell; `None` if the cell is empty.
+/// `None` if the cell is empty.
 fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<Query>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {
@@ -105,7 +105,6 @@ fn of_cell(mut query: Query, schema: &Schema, axes: &[String], cell: &Cell) -> R
         if let (Some(Value::Int(low)), Some(Value::Int(high))) = (&low_end, &high_end)
             && low > high
         {
-            // The cell contains no integer.
             return Ok(None);
         }
         query.bounds.push(Bound { column: name.clone(), low: low_end, high: high_end });
@@ -150,7 +149,7 @@ fn frame(index: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &m
     Ok(())
 }
 
-/// A column's values as f64; null is NaN.
+/// Null is NaN.
 pub fn numbers(array: &ArrayRef) -> Result<Vec<f64>> {
     let values = match array.data_type() {
         DataType::Float64 => array.clone(),

@@ -66,7 +66,7 @@ impl From<kubist::Error> for Problem {
 }
 
 impl Problem {
-    /// Arrow could not encode or cast values, or its output could not be sent.
+    /// Arrow could not encode or cast values, or send its output.
     pub fn of_arrow(error: ArrowError) -> Problem {
         match error {
             ArrowError::IoError(_, error) => Problem::of_sending(error),
@@ -77,7 +77,6 @@ impl Problem {
         }
     }
 
-    /// The same for a Parquet file.
     pub fn of_parquet(error: ParquetError) -> Problem {
         match error {
             ParquetError::External(error) => match error.downcast::<io::Error>() {
@@ -88,7 +87,7 @@ impl Problem {
         }
     }
 
-    /// A part of the response could not be sent: the client has disconnected or did not read in time.
+    /// The client has disconnected or did not read in time.
     pub fn of_sending(error: io::Error) -> Problem {
         match error.kind() {
             io::ErrorKind::TimedOut => {

@@ -22,17 +22,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::connections::{Connection, SLOW};
 use crate::problem::{Problem, Result};
 
-/// Bytes of a part, and how many parts may wait.
+/// Bytes of a part, and number of parts that may wait.
 const PIECE_BYTES: usize = 256 * 1024;
 const PIECES_AHEAD: usize = 3;
-/// Interval between a worker's checks whether the next part can be sent.
+/// Interval between checks whether the next part can be sent.
 const CHECK_CHANNEL: Duration = Duration::from_millis(1);
 
-/// Interval between a waiting request's checks whether a slow client's request gives way.
+/// Interval between checks for a slow client's slot.
 const CHECK_SLOTS: Duration = Duration::from_millis(100);
 
-/// Slots for concurrent requests. A request whose client reads too slowly gives way to waiting ones, because
-/// its unread response holds memory.
+/// Slots for concurrent requests. A request whose client reads too slowly gives its slot to waiting ones,
+/// because its unread response holds memory.
 #[derive(Clone)]
 pub struct QuestionSlots {
     free: Arc<Semaphore>,
@@ -41,7 +41,7 @@ pub struct QuestionSlots {
 
 struct Question {
     cancel: Cancel,
-    /// Since when a part of the response waits for the client.
+    /// The start of the wait for the client to read a part.
     unread_since: Mutex<Option<Instant>>,
 }
 
@@ -51,7 +51,7 @@ impl Question {
     }
 }
 
-/// The slot of a request. Dropping it frees the slot.
+/// The slot of a request; a drop frees it.
 struct Taken {
     slots: QuestionSlots,
     question: Arc<Question>,
@@ -101,9 +101,7 @@ impl Drop for Taken {
 #[derive(Clone)]
 pub struct Work {
     pub slots: QuestionSlots,
-    /// Longest wait for a slot.
     pub patience: Duration,
-    /// Longest run time.
     pub longest: Duration,
     /// Longest time that a client may not read.
     pub stall: Duration,
@@ -122,21 +120,20 @@ pub struct Out {
     buffer: Vec<u8>,
     stall: Duration,
     deadline: Instant,
-    /// Sending failed: later writes fail at once.
+    /// Later writes fail at once.
     broken: bool,
     question: Arc<Question>,
     pub cancel: Cancel,
 }
 
 impl Out {
-    /// Adds a header. Call it before the first byte is sent.
+    /// Adds a header, before the first byte is sent.
     pub fn header(&mut self, name: &'static str, value: &str) {
         if let Some(headers) = &mut self.headers {
             headers.push((name, value.to_string()));
         }
     }
 
-    /// Sends the bytes written so far.
     pub fn hand_over(&mut self) -> std::io::Result<()> {
         if let Some(headers) = self.headers.take() {
             self.send(Message::Begin(headers))?;
@@ -148,8 +145,7 @@ impl Out {
         Ok(())
     }
 
-    /// Waits until the channel accepts the message. It does not use the connections' thread, which may be
-    /// ending.
+    /// Waits until the channel accepts the message, without the connections' thread, which may be ending.
     fn send(&mut self, message: Message) -> std::io::Result<()> {
         let sent = self.send_in_time(message);
         *self.question.unread_since() = None;
@@ -191,7 +187,7 @@ impl Write for Out {
     }
 }
 
-/// Sets the switch of a worker when nobody waits for its response.
+/// Sets a worker's switch when nobody waits for its response.
 struct Waiting(Cancel);
 
 impl Drop for Waiting {
@@ -200,7 +196,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Runs `work` on its own thread and responds with the bytes that it writes.
+/// Responds with the bytes that `work` writes on its own thread.
 pub async fn stream(
     limits: &Work,
     work: impl FnOnce(&mut Out) -> Result<()> + Send + 'static,
@@ -227,7 +223,6 @@ pub async fn stream(
             Ok(()) => Message::End,
             Err(problem) => Message::Failed(problem),
         };
-        // If the client has disconnected, the last message is not needed.
         let _ = out.send(last);
         timer.abort();
     });
@@ -247,7 +242,7 @@ pub async fn stream(
     }
 }
 
-/// Runs `work` on its own thread and responds with the JSON that it returns.
+/// Responds with the JSON that `work` returns on its own thread.
 pub async fn json(
     limits: &Work,
     work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,
@@ -282,7 +277,6 @@ fn broken() -> Problem {
 
 pub struct Answer {
     content: Content,
-    /// After the last byte, the connection waits for the client.
     _then: Option<Silent>,
 }
 
@@ -324,7 +318,7 @@ impl Body for Answer {
             Content::Streamed { pieces, .. } => match std::task::ready!(pieces.poll_recv(context)) {
                 Some(Message::Piece(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Some(Message::End) => Poll::Ready(None),
-                // The status is already sent, so the connection is cut to report the error.
+                // The status is already sent, so cutting the connection reports the error.
                 Some(Message::Failed(problem)) => Poll::Ready(Some(Err(problem))),
                 Some(Message::Begin(_)) | None => Poll::Ready(Some(Err(broken()))),
             },

@@ -17,7 +17,7 @@ use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, str
 use crate::served_table::ServedTable;
 use crate::{answer, estimate, histogram, page, points};
 
-/// Interval between checks of a table while a client waits for changes.
+/// Interval between checks of a table.
 const CHECK_TABLE: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: f64 = 30.0;
 
@@ -33,7 +33,6 @@ pub struct ServerState {
 
 pub async fn answer(state: Arc<ServerState>, request: Request<Incoming>) -> Response<Answer> {
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
-    // A request without a body is complete.
     if request.body().is_end_stream() {
         connection.iter().for_each(|connection| connection.is_answered());
     }
@@ -197,7 +196,7 @@ fn with_cookie(state: &ServerState) -> Response<Answer> {
     response
 }
 
-/// The whole body of a request, which must be JSON: a page of another site can send other types without a
+/// The whole body of a request. It must be JSON, because a page of another site can send other types without a
 /// preflight request.
 async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -258,7 +257,7 @@ fn decoded(value: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Responds when the table has another version than the known one, or when `patience` ends.
+/// Responds when the table has another version than the client knows, or when `patience` ends.
 async fn changes(state: &Arc<ServerState>, table: Arc<ServedTable>, query: Option<&str>) -> Result<Response<Answer>> {
     let known = of_query(query, "version")?;
     let patience = of_query(query, "patience").unwrap_or("25".into()).parse::<f64>();

@@ -1,9 +1,8 @@
 //! A served table and its snapshots in use.
 //!
-//! A client that reads a region in several requests must read one snapshot. Each snapshot therefore has a
-//! name, its *version*, which is the engine's token. The most recently used snapshots stay open; others are
-//! opened again from their token while their files exist. A rewrite of the layout changes no result and no
-//! version.
+//! A client that reads a region in several requests must read one snapshot, so each has a name, its *version*,
+//! which is the engine's token. The most recently used snapshots stay open; others are opened again from their
+//! token while their files exist. A rewrite of the layout changes no result and no version.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::problem::Result;
 
-/// Open snapshots besides the newest.
+/// Open snapshots in addition to the newest.
 const KEPT: usize = 16;
 
 pub struct ServedTable {
@@ -23,9 +22,8 @@ pub struct ServedTable {
     location: String,
     table: Mutex<Table>,
     shown: Mutex<Shown>,
-    /// Held while the table is checked for changes, so that no snapshot is served after a newer one.
+    /// Held while the table is checked for changes, so that no snapshot follows a newer one.
     looking: Mutex<()>,
-    /// Held while a snapshot is opened from a token: one at a time.
     returning: Mutex<()>,
 }
 
@@ -34,7 +32,6 @@ pub struct Pinned {
     pub version: String,
     pub snapshot: Snapshot,
     pub about: Arc<Value>,
-    /// Differs if two snapshots differ.
     mark: Value,
 }
 
@@ -58,8 +55,8 @@ impl Shown {
     }
 }
 
-/// The name of a table in URLs: the last part of its location without `.kubist` and settings, with characters
-/// that a URL would escape replaced.
+/// The name of a table in URLs: the last part of its location without `.kubist` and settings. Characters that a
+/// URL would escape are replaced.
 pub fn name_of(location: &str) -> String {
     let location = match location.split_once("://") {
         Some(("file", _)) | None => location,
@@ -87,7 +84,7 @@ impl ServedTable {
         self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Opens the table at the location again, because the served one no longer exists there.
+    /// Opens the table at the location again, because the served one is gone.
     fn open_anew(&self) -> kubist::Result<Pinned> {
         let table = Table::open(&self.location)?;
         let now = Pinned::new(None, table.snapshot()?)?;
@@ -100,8 +97,8 @@ impl ServedTable {
         self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The newest snapshot. If the table was replaced or restored from a backup, the new one is served from
-    /// now on.
+    /// The newest snapshot. If the table was replaced or restored from a backup, serves the new one from now
+    /// on.
     pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.shown().now.snapshot.clone();
@@ -135,7 +132,6 @@ impl ServedTable {
         }
         let token: SnapshotToken = version.parse()?;
         let _returning = self.returning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Another thread may have opened it.
         if let Some(pinned) = self.shown().used(version) {
             return Ok(pinned);
         }
@@ -171,7 +167,7 @@ impl Pinned {
         let of_step = |(step, known): (i64, Thinned)| json!({"step": step, "below": known.below, "rows": known.rows});
         about["thinned_steps"] = thinned.map(of_step).collect();
         about["commits"] = commits.into();
-        // Distinguishes the table from another one at its location.
+        // Identifies this table among others at its location.
         about["id"] = snapshot.token().table.into();
         // Clients must not see the server's paths.
         about["location"] = Value::Null;
@@ -185,7 +181,7 @@ impl Pinned {
     /// `Cancelled` or a storage error.
     pub fn laid_out(&self, name: &str, cancel: &Cancel) -> kubist::Result<Value> {
         let mut info = serde_json::to_value(self.snapshot.cancelled_by(cancel).info()?).unwrap_or_default();
-        // It names commands and the path on the server.
+        // Advice contains commands and the path on the server.
         info["advice"] = json!([]);
         let mut described = self.described(name);
         if let (Value::Object(described), Value::Object(info)) = (&mut described, info) {
@@ -204,7 +200,7 @@ impl Pinned {
     }
 }
 
-/// How a column can be drawn: as numbers, times, text, or not at all.
+/// How to draw a column: as numbers, times, text, or not at all.
 pub fn kind_of(data_type: &arrow_schema::DataType) -> &'static str {
     use arrow_schema::DataType::*;
     match data_type {

@@ -1,4 +1,4 @@
-//! The server: listens, admits connections within limits, and closes them when it stops.
+//! Listens, admits connections within limits, and closes them when it stops.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,14 +28,14 @@ pub struct Limits {
     pub question_patience: Duration,
     /// Longest run time of a request.
     pub longest: Duration,
-    /// Longest time that a client may leave its response unread, or the body of its request unsent.
+    /// Longest time that a client may leave its response unread, or its request body unsent.
     pub stall: Duration,
     /// Longest time for a request's headers, and between requests.
     pub head: Duration,
     pub body_bytes: usize,
-    /// Open connections. Beyond them, a silent or slow client gives way to a new one.
+    /// Open connections. At this limit a silent or slow client makes way for a new one.
     pub connections: usize,
-    /// Open connections of a client address.
+    /// Open connections per client address.
     pub connections_of_address: usize,
 }
 
@@ -56,12 +56,12 @@ impl Default for Limits {
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Locations of the tables. Each is served under the name of its directory.
+    /// Locations of the tables, each served under the name of its directory.
     pub tables: Vec<String>,
     pub address: IpAddr,
-    /// The port; 0 for any free port.
+    /// 0 for any free port.
     pub port: u16,
-    /// The token that clients must send. Required off loopback.
+    /// Required off loopback.
     pub token: Option<String>,
     pub limits: Limits,
 }
@@ -78,16 +78,13 @@ impl Default for Options {
     }
 }
 
-/// Concurrent requests that wait for changes.
 const WATCHERS: usize = 64;
 
-/// Interval between checks whether a connection can close for another.
 const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
-/// The response to a client with too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A running server. Dropping it stops it.
+/// A running server; a drop stops it.
 pub struct Server {
     address: SocketAddr,
     tables: Vec<String>,
@@ -96,13 +93,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the tables and listens.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if the address is reachable from other machines and there is no token, or the token has
-    /// other characters than letters, digits and `-_.~`; the errors of [`kubist::Table::open`]; `Unavailable`
-    /// or `Permission` if the server cannot listen at the address.
+    /// `Invalid` if other machines can reach the address and there is no token, or the token has characters
+    /// other than letters, digits and `-_.~`; as [`kubist::Table::open`]; `Unavailable` or `Permission` if the
+    /// server cannot listen.
     pub fn start(options: &Options) -> kubist::Result<Server> {
         let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
@@ -170,19 +165,16 @@ impl Server {
         self.address
     }
 
-    /// The names of the tables, in the given order.
     pub fn tables(&self) -> &[String] {
         &self.tables
     }
 
-    /// Closes all connections.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // It may have ended already.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
@@ -201,7 +193,7 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>, limits: Limits) 
     let connections = Connections::new(limits.connections, limits.connections_of_address);
     loop {
         let Ok((socket, client)) = listener.accept().await else {
-            // For example out of file handles: retry after connections end.
+            // Such as out of file handles: retries after connections end.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -237,7 +229,7 @@ async fn serve(socket: TcpStream, admitted: Admitted, state: Arc<ServerState>, l
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(StallTimeout::new(socket.clone(), connection.clone(), limits.stall)), service);
     tokio::select! {
-        // An error ends the connection, which the client sees.
+        // The client sees an error as the end of the connection.
         _ = served => {}
         () = hung_up(&socket) => {}
         () = connection.gives_way() => {}

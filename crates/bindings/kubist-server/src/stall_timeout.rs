@@ -1,8 +1,8 @@
 //! Ends a connection whose client does not read or has disconnected.
 //!
-//! With TCP alone, a client that never reads would keep its connection and the unsent data forever, so a
-//! write without progress fails after a time limit. A disconnect is also detected if the client has sent
-//! requests that the server has not read yet.
+//! TCP would keep the connection and unsent data of a client that never reads, so a write without progress
+//! fails after a time limit. A disconnect is detected even if the client has sent requests that the server has
+//! not read yet.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
@@ -17,10 +17,9 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::connections::Connection;
 
-/// Interval between checks whether a client with unread requests has disconnected.
 const CHECK_CLIENT: Duration = Duration::from_millis(100);
 
-/// A stream whose writes fail once the client has read nothing for `patience`.
+/// Writes fail once the client has read nothing for `patience`.
 pub struct StallTimeout {
     stream: Arc<TcpStream>,
     connection: Arc<Connection>,
@@ -51,8 +50,8 @@ impl StallTimeout {
     }
 }
 
-/// Waits until the other end has closed, plus a short time: its last request may complete at once, and it may
-/// have closed only its sending direction.
+/// Waits until the other end has closed, plus a short time, because its last request may complete at once, or
+/// it may have closed only its sending direction.
 pub async fn hung_up(stream: &TcpStream) {
     loop {
         let gone = stream.ready(Interest::READABLE).await.map_or(true, |ready| ready.is_read_closed());
@@ -96,12 +95,11 @@ impl AsyncWrite for StallTimeout {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        // TCP keeps nothing back that a flush would send.
+        // TCP has nothing to flush.
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        // Both directions end when this is dropped, which is next.
         Poll::Ready(Ok(()))
     }
 }

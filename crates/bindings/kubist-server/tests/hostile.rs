@@ -87,7 +87,7 @@ fn of_schema(description: &Value, schema: &Value, name: &str, random: &mut StdRn
                 schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let mut properties: Vec<_> = schema["properties"].as_object().into_iter().flatten().collect();
             if schema["maxProperties"] == 1 {
-                // A region has one kind. More would make regions in regions without end.
+                // A region has one kind; more would nest regions without end.
                 let (key, of) = *properties.choose(random).unwrap();
                 made.insert(key.clone(), of_schema(of, key, random));
                 properties.clear();
@@ -161,7 +161,6 @@ fn whatever_the_description_allows_is_answered_or_refused() {
         }
         *seen.entry(((*path).clone(), reply.status == 200)).or_insert(0) += 1;
     }
-    // The test is useful only if many requests succeed.
     for (path, _) in &posts {
         for answered in [true, false] {
             let count = seen.get(&((*path).clone(), answered)).copied().unwrap_or(0);
@@ -247,7 +246,7 @@ fn off_loopback_a_token_is_demanded() {
     assert_eq!((first.status, first.header("location")), (303, Some("/")));
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
     assert_eq!(with(&format!("cookie: {cookie}")).status, 200);
-    // Ports share cookies: a browser with two servers on the same machine sends both.
+    // Servers on two ports of a machine share cookies, so a browser sends both.
     let other = "fedcba9876543210".to_string();
     let beside = self::world(10, Options { token: Some(other.clone()), ..Options::default() });
     let second = beside.get(&format!("/?token={other}"));
@@ -271,7 +270,7 @@ fn too_much_is_refused() {
     assert_eq!(world.get("/v1").status, 200, "it goes on");
 }
 
-/// Conditions that once took exponential memory or time, and similar ones: each gets a result or an error.
+/// Conditions that need exponential memory or time in a naive parser, and similar ones.
 #[test]
 fn any_condition_is_survived() {
     let world = world(3_000, Options { limits: limits(), ..Options::default() });
@@ -314,7 +313,7 @@ fn any_condition_is_survived() {
     assert_eq!(world.get("/v1").status, 200, "it goes on");
 }
 
-/// One condition takes minutes; its client disconnects at once.
+/// The condition takes minutes, but its client disconnects at once.
 #[test]
 fn who_leaves_an_evaluation_gives_its_place_back() {
     let limits = Limits { questions: 1, question_patience: Duration::from_secs(50), ..Limits::default() };
@@ -359,8 +358,8 @@ fn who_leaves_or_does_not_read_gives_way() {
     let limits = Limits { questions: 1, stall: Duration::from_millis(700), ..Limits::default() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = "POST /v1/tables/run/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"format\":\"csv\"}";
-    // The only slot is taken first by a client that never reads a response larger than all buffers, then by
-    // one that disconnects. Each time the next request succeeds.
+    // A client that never reads takes the only slot for a response larger than all buffers, then one that
+    // disconnects. Each time the next request succeeds.
     let mut idle = connect(world.server.address());
     idle.write_all(ask.as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -382,7 +381,7 @@ fn who_leaves_or_does_not_read_gives_way() {
 
 #[test]
 fn who_leaves_an_estimate_gives_its_place_back() {
-    // A slot freed by the stall timeout would be free too late for the next request.
+    // The stall timeout would free the slot too late for the next request.
     let limits = Limits {
         questions: 1,
         question_patience: Duration::from_secs(60),
@@ -390,7 +389,7 @@ fn who_leaves_an_estimate_gives_its_place_back() {
         ..Limits::default()
     };
     let world = world(400_000, Options { limits, ..Options::default() });
-    // An error that is reached only after all rows are read, for a thousand estimates.
+    // An error after all rows are read, for a thousand estimates.
     let body = r#"{"aggregates": ["mean(x)", "p95(y)", "count_distinct(id)"], "group_by": ["n", "kind"], "error": 1e-9, "progressive": true}"#;
     let ask = format!(
         "POST /v1/tables/run/estimate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -400,7 +399,6 @@ fn who_leaves_an_estimate_gives_its_place_back() {
     for _ in 0..5 {
         let mut leaving = connect(world.server.address());
         leaving.write_all(ask.as_bytes()).unwrap();
-        // The first part has arrived and more will follow.
         leaving.read_exact(&mut [0; 256]).unwrap();
         drop(leaving);
         assert_eq!(world.post("/v1/tables/run/count", &json!({})).status, 200, "the only slot is free again");
@@ -431,7 +429,6 @@ fn who_does_not_finish_a_request_is_let_go() {
         let begin = Instant::now();
         let mut slow = connect(world.server.address());
         slow.write_all(begun.as_bytes()).unwrap();
-        // The connection must end before this test's own timeout.
         let _ = slow.read_to_end(&mut Vec::new());
         assert!(begin.elapsed() < Duration::from_secs(50), "{begun}");
     }

@@ -1,4 +1,4 @@
-//! The HTTP interface returns the engine's results, in every format and of one snapshot.
+//! The HTTP interface returns the engine's results from one snapshot, in every format.
 
 use crate::common;
 use std::collections::{BTreeMap, HashMap};
@@ -164,8 +164,8 @@ fn cells_that_fill_space_hold_each_record_once() {
         let drawn = x.iter().zip(ids).filter_map(|(x, id)| Some((*id, x.filter(|x| x.is_finite())?)));
         positions.extend(drawn);
     }
-    // Cells that meet at round numbers, where many rows are, open at the outer sides. The second axis is a
-    // float32, an integer or a time, so cells also end between its values.
+    // Cells that meet at round numbers, where many rows are, and are open at the outer sides. The second axis
+    // is a float32, an integer or a time, so cells also end between its values.
     for (axis, middle) in [("y", 0.375), ("y", 0.1), ("n", 7.5), ("n", 8.0), ("at", 1_700_000_049.5)] {
         let mut cells = Vec::new();
         for (low, high) in [(Value::Null, json!(0.25)), (json!(0.25), json!(0.5)), (json!(0.5), Value::Null)] {
@@ -362,7 +362,6 @@ fn a_version_is_one_moment() {
     assert_ne!(changed["version"], first["version"]);
     let count = |version: &str| world.post("/v1/tables/run/count", &json!({"version": version}));
     assert_eq!(count(&version).json()["count"], 1_000, "the moment before stays");
-    // The optimizer changes no result and therefore no version.
     let now = world.get("/v1/tables/run").json()["version"].clone();
     world.table.optimize(&kubist::OptimizeOptions::default(), &mut |_, _| {}).unwrap();
     assert_eq!(world.get("/v1/tables/run").json()["version"], now);
@@ -406,7 +405,6 @@ fn a_version_stays_while_a_thousand_commits_pass() {
         }
     }
     assert_eq!(world.get("/v1/tables/run").json()["rows"], 1_300);
-    // Another server of the table accepts the version and returns its contents.
     let location = world.table.location().to_string();
     let other = Server::start(&Options { tables: vec![location], ..Options::default() }).unwrap();
     let version = about["version"].as_str().unwrap();
@@ -414,7 +412,6 @@ fn a_version_stays_while_a_thousand_commits_pass() {
         format!("GET /v1/tables/run?version={version} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let found = send(other.address(), request.as_bytes()).json();
     assert_eq!((&found["rows"], &found["version"]), (&about["rows"], &about["version"]));
-    // Splits and programs accept it as the same snapshot.
     let token: kubist::SnapshotToken = version.parse().unwrap();
     assert_eq!(world.table.at(&token).unwrap().rows().unwrap(), 300);
 }
@@ -434,7 +431,6 @@ fn a_table_that_is_made_anew_is_served() {
     assert_eq!(rows(&world), 0);
     append(&table, 0..100);
     assert_eq!(rows(&world), 100);
-    // Requests for the old table get an error that it is gone.
     let reply = world.post("/v1/tables/run/count", &json!({"version": version}));
     assert_eq!((reply.status, reply.json()["error"]["code"].clone()), (410, "replaced".into()), "{reply:?}");
 }

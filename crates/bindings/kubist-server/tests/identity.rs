@@ -1,7 +1,7 @@
 //! The server reads the table that is at its location now, or returns an error.
 //!
 //! Random histories of two served locations are compared with a model. Every value is appended once, so a
-//! result identifies the state it comes from. `SEEDS` is the number of histories, `SEED` the first one.
+//! result identifies its snapshot. `SEEDS` is the number of histories, `SEED` the first one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,10 +49,9 @@ fn copy(from: &Path, to: &Path) {
 struct World {
     folder: tempfile::TempDir,
     rng: SmallRng,
-    /// The sorted values of the table at each location; `None` without a table.
+    /// The sorted values at each location; `None` without a table.
     places: [Option<Vec<f64>>; PLACES],
     backups: Vec<Vec<f64>>,
-    /// Versions that the server returned, with their values.
     versions: Vec<(usize, String, Vec<f64>)>,
     rows: u64,
     server: Server,

@@ -1,5 +1,5 @@
-//! Clients that are silent, slow or disconnect do not keep others out. No server timeout ends within these
-//! tests, so only giving way can admit the next client.
+//! Clients that are silent, slow or disconnect do not keep others out. Server timeouts are longer than these
+//! tests, so only closing such a client can admit the next one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,6 @@ fn post(path: &str, body: &str) -> String {
 fn crowd(world: &World, sent: &str) -> Vec<TcpStream> {
     let one = |_| {
         let mut socket = connect(world.server.address());
-        // The connection may have given way already.
         let _ = socket.write_all(sent.as_bytes());
         socket
     };
@@ -39,7 +38,6 @@ fn half_open_connections_keep_nobody_out() {
     let whole = "GET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let half_a_body = post("/v1/tables/run/count", "{}").replace("length: 2", "length: 200");
     for sent in ["", "GET /v1 HTTP/1.1\r\nhost: loc", &half_a_body, whole] {
-        // A client that waits for changes is not disturbed.
         let version = world.get("/v1/tables/run").json()["version"].as_str().unwrap().to_string();
         let mut waiting = connect(world.server.address());
         let changes =

@@ -68,7 +68,7 @@ pub enum Action {
         /// Parameters: Re=2400, solver=alya, converged=true
         #[arg(required_unless_present = "owner", value_name = "NAME=VALUE")]
         params: Vec<String>,
-        /// The person who answers for it
+        /// The person responsible for it
         #[arg(long)]
         owner: Option<String>,
     },
@@ -142,10 +142,10 @@ pub struct Add {
     /// A note
     #[arg(long)]
     pub note: Option<String>,
-    /// The person who answers for it
+    /// The person responsible for it
     #[arg(long)]
     pub owner: Option<String>,
-    /// What it is
+    /// The kind of the entry
     #[arg(long, default_value = "table")]
     pub kind: String,
 }

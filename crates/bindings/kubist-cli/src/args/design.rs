@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 /// Find the dimensions, indexes and settings that suit data and its queries
 ///
 /// Builds designs from a sample of the data, measures the queries of a workload on them, and predicts times,
-/// bytes and costs for all data. Prints the designs, the best first, and the command that creates it.
+/// bytes and costs for all data. Prints the designs, best first, and the command that creates the best.
 /// docs/workloads.md describes the file.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,10 +21,10 @@ Exit codes: see kubist --help")]
 pub struct Designs {
     /// A table, a file, a folder of files or a pattern, in any format of kubist ingest
     pub data: PathBuf,
-    /// The workload: a TOML file, or a record of questions [default: proposed from the columns]
+    /// The workload: a TOML file, or a record of queries [default: proposed from the columns]
     #[arg(long, value_name = "FILE")]
     pub queries: Option<PathBuf>,
-    /// The seconds that the search may take
+    /// The longest time for the search, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
     pub seconds: f64,
     /// The largest number of rows to measure with
@@ -35,7 +35,7 @@ pub struct Designs {
     pub json: bool,
 }
 
-/// Play a workload on tables and other systems, or record real questions
+/// Play a workload on tables and other systems, or record real queries
 #[derive(Debug, Subcommand)]
 pub enum Workload {
     Run(WorkloadRun),
@@ -46,7 +46,7 @@ pub enum Workload {
 /// Options of playing a workload.
 #[derive(Debug, Args)]
 pub struct Playing {
-    /// Runs with the same seed ask the same questions
+    /// Runs with the same seed send the same queries
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// A table that gets a row for each request, to compare runs over time
@@ -62,8 +62,8 @@ pub struct Playing {
 
 /// Play a workload, and print throughput and latencies of each query
 ///
-/// With a rate in the file, questions arrive at random times and latencies include the wait for earlier
-/// questions. Without it, each client asks again once it has its answer. docs/workloads.md describes the file.
+/// With a rate in the file, queries arrive at random times, and latencies include the wait for earlier queries.
+/// Without it, each client sends its next query after a result. docs/workloads.md describes the file.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -72,7 +72,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct WorkloadRun {
-    /// The workload: a TOML file, or a record of questions
+    /// The workload: a TOML file, or a record of queries
     pub workload: PathBuf,
     /// Tables, servers (http://), Parquet files (read by DuckDB), SYSTEM:FILE.parquet (duckdb, lance, postgis, cql)
     #[arg(required = true)]
@@ -96,7 +96,7 @@ pub struct WorkloadCompare {
     pub designs: PathBuf,
     /// A file, a folder of files or a pattern, in any format of kubist ingest
     pub data: PathBuf,
-    /// The workload: a TOML file, or a record of questions
+    /// The workload: a TOML file, or a record of queries
     pub workload: PathBuf,
     /// Where the tables are built: a folder, s3://bucket/prefix or cassandra://hosts/keyspace
     #[arg(long, value_name = "LOCATION")]
@@ -108,10 +108,10 @@ pub struct WorkloadCompare {
     pub playing: Playing,
 }
 
-/// Run a program, and record the questions that it asks of tables
+/// Run a program, and record its queries of tables
 ///
-/// Each question is a line of JSON with its time, its table and its parameters; no rows are recorded. The
-/// file grows to at most 64 MiB. The environment variable KUBIST_RECORD does the same.
+/// Each query is a line of JSON with its time, table and parameters; no rows are recorded. The file grows to at
+/// most 64 MiB. The environment variable KUBIST_RECORD does the same.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -10,8 +10,8 @@ use crate::parse;
 /// Index files by their values: HDF5, netCDF, Parquet, .npy
 ///
 /// Writes FILE.kubix next to each file, a few thousandths of its size, with the minimum and maximum of each
-/// block of each array. `kubist query FILE` then reads only the blocks that can match. The files do not
-/// change. An indexed file is skipped, unless its index lacks something that the options request.
+/// block of each array. `kubist query FILE` then reads only the blocks that can match. The files do not change.
+/// An indexed file is skipped, unless its index lacks something that the options request.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,14 +37,14 @@ pub struct Index {
     /// Write the indexes to this folder, for read-only data
     #[arg(long, value_name = "DIR")]
     pub into: Option<PathBuf>,
-    /// Index changed files again; of files that grew, index only the appended part
+    /// Index changed files again; if a file only grew, index only the appended part
     #[arg(long)]
     pub refresh: bool,
     /// Print the block size that suits queries of this selectivity, from the I/O model and a measurement of
     /// the device; the files must be indexed
     #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
     pub advise: Option<f64>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

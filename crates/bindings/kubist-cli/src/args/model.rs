@@ -16,7 +16,7 @@ pub enum Model {
 
 /// Measure the cost of requests and fit the scalability model to it
 ///
-/// Takes about 20 s. Writes about 20 MiB next to the location and deletes them. Measure while the store is
+/// Takes about 20 s. Writes about 20 MiB next to the location, then deletes them. Measure while the store is
 /// idle. docs/scalability.md explains the figures.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -34,7 +34,7 @@ pub struct Fit {
     /// Draw measured and fitted times into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print the fit as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -62,7 +62,7 @@ pub struct Advise {
     /// Draw predicted times by size and nodes into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print the advice as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -12,8 +12,8 @@ use crate::parse::{self, Columns, OrderBy, Ranges};
 pub struct Region {
     /// Closed ranges: x=0.1:0.2,y=:0.5,pid=7 (repeatable; all must hold)
     ///
-    /// Write LOW..HIGH if a bound contains colons: time=2024-01-01T10:00..2024-01-01T11:00. A bound may have
-    /// a unit if the column has one: x=1cm:2cm
+    /// Write LOW..HIGH if a bound contains colons: time=2024-01-01T10:00..2024-01-01T11:00. A bound may have a
+    /// unit if the column has one: x=1cm:2cm
     #[arg(long = "box", value_name = "RANGES")]
     pub ranges: Vec<Ranges>,
     /// An SQL condition: "diameter > 2e-5 AND NOT deposited"
@@ -46,7 +46,7 @@ pub struct Selection {
     /// Return at most this many rows: a uniform sample, or the first ones in the order of --order-by
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// The order of the rows: columns or expressions with asc or desc, or priority: 'diameter desc,pid'
+    /// The order of the rows: priority, or columns and expressions with asc or desc: 'diameter desc,pid'
     ///
     /// NaN and null come last.
     #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
@@ -84,7 +84,7 @@ impl Region {
 }
 
 impl Selection {
-    /// `spec` with this selection.
+    /// Adds this selection to a query.
     pub fn of(&self, spec: Query) -> Query {
         Query {
             columns: self.columns.clone().map(|columns| columns.0),

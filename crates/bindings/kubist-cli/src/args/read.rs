@@ -10,7 +10,7 @@ use crate::parse::{self, Goal};
 
 /// Return the rows of a region, all of them or a sample
 ///
-/// Prints a table on a terminal and CSV into a pipe. The cost of the query goes to standard error. An output
+/// Prints a table on a terminal and CSV into a pipe, and the cost of the query to standard error. An output
 /// file gets its name only after it is complete.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,8 +26,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
-    /// Parquet or .npy file
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
+    /// .npy file
     pub table: Location,
     /// More files, queried together with the first
     pub more: Vec<PathBuf>,
@@ -64,8 +64,8 @@ impl Output {
 
 /// Run one SELECT with Polars or DuckDB; the table is called self
 ///
-/// Needs the Python package with the engine (pip install kubist polars duckdb). Only the columns and rows that
-/// the query needs are read.
+/// Needs the Python package with the engine (pip install kubist polars duckdb). Reads only the columns and rows
+/// that the query needs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -75,7 +75,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Sql {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// One SELECT, in the dialect of the engine
     pub query: String,
@@ -107,8 +107,8 @@ impl Engine {
 
 /// Return the complete trajectories that pass through a region
 ///
-/// A trajectory is returned if at least one of its rows is in the region. Trajectories follow one another,
-/// each in order of time. The order is: the --by column, the other identity columns, then the first time
+/// A trajectory is returned if at least one of its rows is in the region. Trajectories follow one another, each
+/// in order of time. They are sorted by the --by column, the other identity columns, then the first time
 /// column. A time column has a time type or one of the names t, time, step, timestep, frame, tick, epoch and
 /// date. --order-by overrides this order.
 #[derive(Debug, Args)]
@@ -120,7 +120,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Trajectories {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -160,33 +160,33 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
-    /// Parquet or .npy file
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
+    /// .npy file
     pub table: Location,
     #[command(flatten)]
     pub question: Question,
     /// The output of `kubist model fit -o` for this location, to print the predicted time too
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
-    /// Predict the time with the data in memory, from up to 40 random queries of the table, which take up to 4
-    /// seconds (by the Python package)
+    /// Predict the time with the data in memory, from up to 40 random queries of the table, in up to 4 seconds
+    /// (by the Python package)
     #[arg(long)]
     pub predict: bool,
     /// Draw the stages of each request over time into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Estimate aggregates from a sample, with confidence intervals
 ///
-/// Reads only as many rows as the goal needs. An aggregate of rows that were all read is exact and marked as
+/// Reads only as many rows as the goal needs. If all rows were read, the aggregate is exact and marked as
 /// exact. Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x) p95(x)
 /// quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
-/// histogram(x, 20) histogram2d(x, y, 64, 64). Without --error, --within, --max-rows or --max-bytes the goal
-/// is --error 1%.
+/// histogram(x, 20) histogram2d(x, y, 64, 64). Without --error, --within, --max-rows or --max-bytes the goal is
+/// --error 1%.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -198,8 +198,8 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays,
-    /// followed by more files of the same kind
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays, followed by
+    /// more files of the same kind
     pub table: Location,
     /// The aggregates to estimate, like 'mean(x), max(y) as top'
     #[arg(required = true)]
@@ -233,7 +233,7 @@ pub struct Estimate {
     /// Print each estimate as it improves; its interval is valid whenever you stop (Ctrl-C)
     #[arg(long)]
     pub watch: bool,
-    /// Print the estimates as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -249,13 +249,13 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
-    /// Parquet or .npy file
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
+    /// .npy file
     pub table: Location,
     /// Print the storage of each column instead: bytes per row, encodings, decoding speed
     #[arg(long)]
     pub columns: bool,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -272,7 +272,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Print one JSON object a line
     #[arg(long)]
@@ -287,9 +287,9 @@ pub struct Tail {
     pub every: Option<std::time::Duration>,
 }
 
-/// List the commits of a table and the saved answers about it
+/// List the commits of a table and its saved results
 ///
-/// A saved answer is a file from `Result.save` or `Estimate.save` in Python.
+/// A saved result is a file from `Result.save` or `Estimate.save` in Python.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -298,9 +298,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct History {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The folder with the saved answers [default: this folder and the folder of the table]
+    /// The folder with the saved results [default: this folder and the folder of the table]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Print JSON
@@ -308,7 +308,7 @@ pub struct History {
     pub json: bool,
 }
 
-/// Repeat the question of a saved answer and compare the answers
+/// Repeat the query of a saved result and compare the results
 ///
 /// The exit code is 1 if they differ.
 #[derive(Debug, Args)]
@@ -319,9 +319,9 @@ Examples:
 
 Exit codes: 1 if the answers differ; for others see kubist --help")]
 pub struct Recompute {
-    /// The file of the saved answer
+    /// The file of the saved result
     pub file: PathBuf,
-    /// Ask the newest snapshot instead of the saved one
+    /// Query the newest snapshot instead of the saved one
     #[arg(long)]
     pub newest: bool,
     /// Print JSON
@@ -331,11 +331,11 @@ pub struct Recompute {
 
 /// Check a table for damage
 ///
-/// Reads the header, logs, rewrites, checkpoints and the bounds of all rows, and checks that every file
-/// exists. With --deep it also reads every row and checks everything that queries rely on. Prints each
-/// finding on its own line, with the loss it causes; the exit code is then 1. `kubist salvage` copies the
-/// intact rows. If the storage fails repeatedly, the unread objects are listed separately, because their
-/// condition is unknown; the exit code is 4 if there is no other finding.
+/// Reads the header, logs, rewrites, checkpoints and the bounds of all rows, and checks that every file exists.
+/// With --deep it also reads every row and checks everything that queries rely on. Prints each finding on its
+/// own line, with the loss it causes; the exit code is then 1. `kubist salvage` copies the intact rows. If the
+/// storage fails repeatedly, objects that could not be read are listed separately, because their condition is
+/// unknown; the exit code is 4 if there is no other finding.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -344,19 +344,19 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Read every row
     #[arg(long)]
     pub deep: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Copy the intact rows of a damaged table into a new table
 ///
-/// Takes every readable page, restores lost rows from replicas, and uses older states if newer ones are
+/// Takes every readable page, restores lost rows from replicas, and uses older snapshots if newer ones are
 /// unreadable. Reports the loss at each damaged location, and the losses that cannot be determined; the exit
 /// code is then 1. If the storage fails repeatedly, the loss is unknown: the exit code is 4, and no new table
 /// is created. The damaged table does not change.
@@ -370,9 +370,9 @@ Exit codes: see kubist --help")]
 pub struct Salvage {
     /// The damaged table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// The new table: a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

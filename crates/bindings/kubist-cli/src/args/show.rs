@@ -10,8 +10,8 @@ use crate::parse::{self, Columns, Entry};
 
 /// Draw a plot of a region
 ///
-/// Each point is a small disc. Values are averaged where discs overlap, so the plot does not depend on the
-/// order of the rows. Without --color the colour shows the density. The sample has up to --limit rows.
+/// Each point is a small disc, coloured by density unless --color is given. Values are averaged where discs
+/// overlap, so the plot does not depend on the order of the rows. The sample has up to --limit rows.
 ///
 /// In SVG and PDF, axes, text and colour bar are vector graphics; the points are an image with the pixels of
 /// the PNG. If both axes have the same unit and scale, a scale bar shows a length.
@@ -43,15 +43,15 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Plot {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The two columns or expressions to draw: horizontal, vertical
     #[arg(long, value_name = "X,Y", value_parser = parse::columns, required = true)]
     pub axes: Columns,
     /// The column or expression that colours the points [default: the density of the points]
     ///
-    /// Texts, booleans and few integers have a colour each. Three columns are red, green and blue, from 0 to 1
-    /// or in 8 or 16 bits.
+    /// Strings, booleans and integers with few distinct values have a colour per value. Three columns are red,
+    /// green and blue, from 0 to 1 or in 8 or 16 bits.
     #[arg(long, value_name = "COLUMN", value_parser = parse::columns)]
     pub color: Option<Columns>,
     /// The output: .png, .svg or .pdf; with --animate: .gif, .mp4 or a folder/ of PNG files

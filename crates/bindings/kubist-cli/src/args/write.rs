@@ -11,12 +11,11 @@ use crate::parse::{self, Bounds, DimensionText, Entry, Units};
 
 /// Ingest files into a table; creates the table if there is none
 ///
-/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, fields between blanks, and gzip; the
-/// first line or --read names has the column names) and NPZ (arrays of equal length become columns,
-/// an array u of shape (n,k) becomes u_0 to u_{k-1}, a single number is repeated). Every file is
-/// checked against the table before the first one is read. Each file is one commit: it is stored as a
-/// whole, and survives later failures. A file whose name and contents the table already has is
-/// skipped, unless --again is given.
+/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, fields between blanks, and gzip; the first line
+/// or --read names has the column names) and NPZ (arrays of equal length become columns, an array u of shape
+/// (n,k) becomes u_0 to u_{k-1}, a single number is repeated). Every file is checked against the table before
+/// the first one is read. Each file is one commit, which is stored as a whole and survives later failures. A
+/// file whose name and contents the table already has is skipped, unless --again is given.
 ///
 /// The Python package reads trajectories (all formats of MDAnalysis), openPMD, H5MD, H5Part, GADGET,
 /// AREPO, SWIFT, LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, VOTable, IPAC, ECSV, PLY, XYZ, and
@@ -90,18 +89,19 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Ingest {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Files, folders and patterns, in the order of their commits
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// 1 to 8 columns to index, of a new table, with the domains of their values: x=0:1,y,z=quantile
     ///
-    /// A domain that is not given is learned from the first commit and widened; with =quantile from
-    /// quantiles, for skewed values. Records outside of a domain are stored, and queries find them.
+    /// A missing domain is learned from the first commit and widened; with =quantile from quantiles, for skewed
+    /// values. Records outside a domain are stored, and queries find them.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
-    /// The columns that identify a record, of a new table; a sample keeps or drops equal ones together
+    /// The columns that identify a record, of a new table; a sample keeps or drops records with equal values
+    /// together
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub identity: Vec<String>,
     /// Options of a new table, such as compression=small; listed below (repeatable)
@@ -119,8 +119,8 @@ pub struct Ingest {
     /// Print columns, units, identity, dimensions and steps, and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Wait for the files and steps of a running simulation, until an interrupt, or until nothing came
-    /// for a time: --follow=10min
+    /// Wait for the files and steps of a running simulation, until an interrupt, or until nothing arrived for
+    /// this time: --follow=10min
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = parse::seconds)]
     pub follow: Option<Option<Duration>>,
     /// Ingest files and steps again that the table already has
@@ -129,15 +129,15 @@ pub struct Ingest {
     /// Continue with the next file if one cannot be read; no row of that file is written
     #[arg(long)]
     pub keep_going: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Add columns to a table, or change its settings, units and metadata
 ///
-/// Existing rows, and rows of files that lack an added column, get its default. Running readers and writers
-/// see the change at their next step. Columns cannot be removed, and an added column cannot be a dimension.
+/// Existing rows, and rows of files that lack an added column, get its default. Running readers and writers see
+/// the change at their next step. Columns cannot be removed, and an added column cannot be a dimension.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -150,7 +150,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Alter {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// A column to add; without a default, missing values are null (repeatable)
     #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
@@ -193,9 +193,9 @@ pub struct Alter {
 
 /// Copy all rows into a new table, optionally with another grid
 ///
-/// The copy is of one snapshot, while others may write, and becomes visible as a whole. It keeps columns,
-/// identity, samples, steps, units and metadata. `--types` widens columns for later files. It does not keep the history of commits or the declared
-/// writers of steps.
+/// Copies one snapshot, while others may write; the copy becomes visible as a whole. It keeps columns,
+/// identity, samples, steps, units and metadata, but not the history of commits or the declared writers of
+/// steps. `--types` widens columns for later files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -206,13 +206,13 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Copy {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
+    /// The new table: a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
     pub other: Location,
     /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same grid]
     ///
-    /// A domain that is not given is derived from a sample of all rows.
+    /// A missing domain is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
     /// The number of rows that a cube keeps [default: the same]
@@ -233,15 +233,16 @@ pub struct Copy {
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Exchange the changes of two copies of a table, both ways
 ///
-/// Both sites may append, retract steps, add columns and set metadata meanwhile, without a network. If one table does not
-/// exist, it becomes a copy of the other. Only missing commits are sent. The command can be killed and repeated.
+/// Both sites may meanwhile append, retract steps, add columns and set metadata without a network. If one table
+/// does not exist, it becomes a copy of the other. Only missing commits are sent. The command can be killed and
+/// repeated.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -250,7 +251,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Sync {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The other copy's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
@@ -263,7 +264,7 @@ pub struct Sync {
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -271,8 +272,8 @@ pub struct Sync {
 /// Seal a table into one file
 ///
 /// The file has all rows of one snapshot, while others may write, and appears as a whole. It never changes.
-/// Every command that reads opens it at its path, at http:// or https:// on a server with range requests, or
-/// at s3://bucket/key.
+/// Every command that reads opens it at its path, at http:// or https:// on a server with range requests, or at
+/// s3://bucket/key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -282,7 +283,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Pack {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The new file; it must not exist
     pub file: PathBuf,
@@ -292,7 +293,7 @@ pub struct Pack {
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -309,12 +310,12 @@ Exit codes: see kubist --help")]
 pub struct Unpack {
     /// The sealed file, which `kubist pack` wrote; `kubist copy` copies one from a server
     pub file: PathBuf,
-    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
+    /// The new table: a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
     pub table: Location,
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -332,27 +333,26 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Regrid {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same columns and
     /// scales, with domains derived again]
     ///
-    /// A domain that is not given is derived from a sample of all rows.
+    /// A missing domain is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
     /// Periods of columns: x=25,ra=360, or the interval of the values: x=-12.5:12.5 [default: the same]
     #[arg(long, value_name = "COLUMN=PERIOD,...", allow_hyphen_values = true)]
     pub period: Option<parse::Periods>,
-    /// Print the outcome as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Improve the layout after many small commits
 ///
-/// Small commits leave rows high in the tree and many runs in each cube, so queries read more than they
-/// return. The optimizer moves these rows down. Others may write and read at the same time, and you can
-/// interrupt it at any time.
+/// Small commits leave rows high in the tree and many runs in each cube, so queries read more than they return.
+/// The optimizer moves these rows down while others write and read. You can interrupt it at any time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -363,7 +363,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Rewrite a part of the tree when this fraction of its rows is in the wrong cube (default 5%; 50% with
     /// --watch, which writes less)
@@ -380,17 +380,17 @@ pub struct Optimize {
     /// Continue as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Delete files that no snapshot needs any more
 ///
-/// Files of rewritten rows stay for readers of old snapshots. This command records which files are no longer
-/// needed, and deletes the files that were recorded longer ago than the retention time. In a directory of one
-/// machine, it also frees unneeded parts of files that hold other rows. With a retention of 0 it records
-/// nothing, so it can free space on a full disk.
+/// Files of rewritten rows stay for readers of old snapshots. This command records files that are no longer
+/// needed, and deletes those recorded longer ago than the retention time. In a directory of one machine, it
+/// also frees unneeded parts of files that hold other rows. With a retention of 0 it records nothing, so it can
+/// free space on a full disk.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -399,12 +399,12 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Clean {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// How long old snapshots stay readable
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
     pub retention_hours: f64,
-    /// Print the report as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -427,7 +427,7 @@ pub struct Cache {
     /// Remove the cached objects
     #[arg(long)]
     pub clear: bool,
-    /// Print the contents as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -444,7 +444,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Drop {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Do not ask for confirmation
     #[arg(long)]

@@ -4,7 +4,7 @@ use kubist::Absolute;
 use kubist_plot::SIDES;
 use kubist_types::human::number_or_percent;
 
-/// A fraction in (0, 1], as a number or in percent.
+/// A fraction in (0, 1] or in percent.
 pub fn fraction(text: &str) -> Result<f64, String> {
     match number(text)? {
         fraction if fraction > 0.0 && fraction <= 1.0 => Ok(fraction),
@@ -12,7 +12,7 @@ pub fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A positive fraction, as a number or in percent.
+/// A positive fraction, also in percent.
 pub fn share(text: &str) -> Result<f64, String> {
     match number(text)? {
         share if share > 0.0 && share.is_finite() => Ok(share),
@@ -20,7 +20,6 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The error that an estimate aims for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
     Share(f64),
@@ -37,7 +36,7 @@ impl Goal {
     }
 }
 
-/// A relative error `1%` or `0.01`, or an absolute error `0.01 abs` or, with a unit, `0.1 mm`.
+/// Relative, as `1%` or `0.01`, or absolute, as `0.01 abs` or with a unit, `0.1 mm`.
 pub fn goal(text: &str) -> Result<Goal, String> {
     let text = text.trim();
     if text.ends_with('%') || text.parse::<f64>().is_ok() {
@@ -47,13 +46,12 @@ pub fn goal(text: &str) -> Result<Goal, String> {
     match text.strip_suffix("abs").map(|number| number.trim().parse::<f64>()) {
         Some(Ok(value)) if value > 0.0 && value.is_finite() => Ok(Goal::Absolute(Absolute::Number(value))),
         Some(_) => Err(format!("{text:?}: an absolute error is a number above 0, like '0.01 abs'")),
-        // The engine checks the unit.
         None if begins_with_digit => Ok(Goal::Absolute(Absolute::Quantity(text.to_owned()))),
         None => Err(format!("{text:?} is not an error (like 0.01, 1%, '0.01 abs' or '0.1 mm')")),
     }
 }
 
-/// A time in seconds, or with a unit.
+/// A plain number is in seconds.
 pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds = kubist_expr::seconds(text).map_err(|error| error.to_string())?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
@@ -81,7 +79,7 @@ pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
     Ok((end(low)?, end(high)?))
 }
 
-/// A number, plain or in percent.
+/// A number, or a percentage.
 fn number(text: &str) -> Result<f64, String> {
     number_or_percent(text).ok_or_else(|| format!("{:?} is not a fraction (like 0.01 or 1%)", text.trim()))
 }
@@ -117,7 +115,6 @@ pub fn size(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// Frames per second.
 pub fn frame_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (0.01..=100.0).contains(&rate) => Ok(rate),

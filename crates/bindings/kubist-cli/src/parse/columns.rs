@@ -67,7 +67,6 @@ impl Periods {
     }
 }
 
-/// `NAME=LOCATION` of a table.
 pub fn named_table(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, location)) if !name.trim().is_empty() && !location.is_empty() => {
@@ -88,7 +87,7 @@ pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     }
 }
 
-/// A column to add, its default still as text.
+/// A new column whose default is still text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnText {
     pub name: String,
@@ -110,7 +109,7 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-/// The path of a chart, which must be a PNG.
+/// The path of a PNG.
 pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {

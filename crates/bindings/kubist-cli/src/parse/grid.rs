@@ -8,14 +8,13 @@ use kubist::{Dimension, Domain};
 use super::region::{column, split_ends, value};
 use crate::failure::Result;
 
-/// A dimension as given on the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimensionText {
     pub column: String,
     place: Place,
 }
 
-/// The domain, with bounds still as text.
+/// Bounds are still text.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Learned,
@@ -24,7 +23,7 @@ enum Place {
 }
 
 impl DimensionText {
-    /// The domain as text; `None` if it is derived from the data.
+    /// `None` if the data define the domain.
     pub fn domain(&self) -> Option<String> {
         match &self.place {
             Place::Learned => None,
@@ -57,7 +56,7 @@ pub fn dimension(text: &str) -> Result<DimensionText, String> {
     }
 }
 
-/// The dimensions with their domains, typed by the columns of `schema`.
+/// The dimensions and their domains, typed by the columns of `schema`.
 pub fn dimensions(given: &[DimensionText], schema: &Schema) -> Result<Vec<Dimension>> {
     let dimension = |DimensionText { column: name, place }: &DimensionText| {
         let field = column(schema, name).map_err(|failure| failure.within("--dimensions"))?;

@@ -1,7 +1,6 @@
-//! Options that are given in groups: `--create compression=small --create shared`.
-//!
-//! A group corresponds to a dict argument of the Python package, with the same keys. Each option of a group
-//! is an argument of its own, because values may contain commas.
+//! Groups of options: `--create compression=small --create shared`. A group corresponds to a dict argument of
+//! the Python package with the same keys. Each option is an argument of its own, because values may contain
+//! commas.
 
 use std::path::PathBuf;
 
@@ -22,7 +21,6 @@ pub struct Entry {
     value: Option<String>,
 }
 
-/// Parses one option of a group.
 pub fn grouped(text: &str) -> Result<Entry, String> {
     let (key, value) = match text.split_once('=') {
         Some((key, value)) => (key.trim(), Some(value.trim().to_string())),
@@ -34,22 +32,15 @@ pub fn grouped(text: &str) -> Result<Entry, String> {
     }
 }
 
-/// A group of options.
 pub trait Group: Default {
-    /// The name of the command line option.
     const OPTION: &'static str;
-    /// The keys of the group.
     const KEYS: &'static [&'static str];
 
-    /// Sets one option.
-    ///
     /// # Errors
     ///
     /// The reason why the value is wrong.
     fn set(&mut self, entry: &Entry) -> Result<(), String>;
 
-    /// Reads all entries of a command line.
-    ///
     /// # Errors
     ///
     /// An unknown key, with similar ones, or a wrong value.
@@ -103,7 +94,7 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), String> {
     }
 }
 
-/// Settings of a new table besides dimensions and identity.
+/// Settings of a new table in addition to dimensions and identity.
 #[derive(Debug, Default, PartialEq)]
 pub struct NewTable {
     pub lookup: Vec<String>,
@@ -111,7 +102,7 @@ pub struct NewTable {
     pub seed: Option<u64>,
     pub units: Vec<(String, String)>,
     pub accuracy: Vec<(String, String)>,
-    /// `None`: those that the files have.
+    /// `None`: as in the files.
     pub period: Option<Vec<(String, String)>>,
     /// Longitude and latitude.
     pub sphere: Option<[String; 2]>,
@@ -172,7 +163,7 @@ impl Group for NewTable {
 }
 
 impl NewTable {
-    /// The argument of the Python package.
+    /// As for the Python package.
     pub fn as_json(&self) -> Value {
         json!({
             "lookup": self.lookup,
@@ -197,7 +188,6 @@ impl NewTable {
     }
 }
 
-/// Options of reading files.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reading {
     pub format: Option<String>,
@@ -274,7 +264,6 @@ impl Group for Reading {
 }
 
 impl Reading {
-    /// The argument of the Python package.
     pub fn as_json(&self) -> Value {
         let types = self.types.iter().flat_map(|types| &types.0);
         let types: Vec<_> = types.map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
@@ -301,7 +290,6 @@ impl Reading {
     }
 }
 
-/// Options of the writer.
 #[derive(Debug, Default, PartialEq)]
 pub struct Writing {
     pub name: Option<String>,
@@ -326,13 +314,11 @@ impl Group for Writing {
 }
 
 impl Writing {
-    /// The argument of the Python package.
     pub fn as_json(&self) -> Value {
         json!({ "name": self.name, "memory_bytes": self.memory_bytes, "optimize": self.optimize })
     }
 }
 
-/// Whether both axes have the same scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Aspect {
     /// Equal for spatial axes of one unit.
@@ -342,13 +328,12 @@ pub enum Aspect {
     Fill,
 }
 
-/// Style of a plot.
 #[derive(Debug, Default)]
 pub struct Drawing {
     pub colormap: Option<Colormap>,
     pub theme: Option<Style>,
     pub aspect: Option<Aspect>,
-    /// For the horizontal and the vertical axis.
+    /// Horizontal and vertical axis.
     pub log_axes: Option<[bool; 2]>,
     pub invert_axes: Option<[bool; 2]>,
     pub point_size: Option<f32>,
@@ -400,7 +385,6 @@ fn pairs(pairs: &[(String, String)]) -> Value {
     pairs.iter().map(|(column, text)| (column.clone(), json!(text))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// The groups of `kubist ingest`.
 pub struct IngestGroups {
     pub new: NewTable,
     pub reading: Reading,
@@ -408,7 +392,6 @@ pub struct IngestGroups {
 }
 
 impl IngestGroups {
-    /// Reads `--create`, `--read` and `--writer`.
     pub fn of(create: &[Entry], read: &[Entry], writer: &[Entry]) -> Result<IngestGroups> {
         Ok(IngestGroups { new: NewTable::of(create)?, reading: Reading::of(read)?, writing: Writing::of(writer)? })
     }

@@ -9,7 +9,6 @@ use kubist_types::Width;
 use super::parts;
 use crate::failure::{Failure, Result};
 
-/// One `COLUMN=LOW:HIGH` of a box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     pub column: String,
@@ -17,7 +16,7 @@ pub struct Range {
     pub high: Option<String>,
 }
 
-/// The ranges of one `--box` option, separated by commas.
+/// The ranges of one `--box` option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges(pub Vec<Range>);
 
@@ -36,8 +35,8 @@ impl FromStr for Ranges {
     }
 }
 
-/// Splits `LOW:HIGH`, `LOW..HIGH` (for bounds that contain colons, like times), or one value for both. A
-/// missing bound is open.
+/// Splits `LOW:HIGH`, or `LOW..HIGH` for bounds that contain colons, like times. A missing bound is open, and a
+/// single value is both bounds.
 pub fn split_ends(column: &str, ends: &str) -> Result<(Option<String>, Option<String>), String> {
     let end = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_string());
     let (low, high) = match (ends.split_once(".."), ends.matches(':').count()) {
@@ -54,7 +53,7 @@ pub fn split_ends(column: &str, ends: &str) -> Result<(Option<String>, Option<St
     Ok((end(low), end(high)))
 }
 
-/// The bounds of a box for the engine, typed by the columns of `schema`.
+/// The bounds of a box, typed by the columns of `schema`.
 pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema) -> Result<Vec<Bound>> {
     let mut bounds = Vec::new();
     for range in ranges.into_iter().flat_map(|ranges| &ranges.0) {
@@ -65,16 +64,16 @@ pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema)
     Ok(bounds)
 }
 
-/// The column of this name by the engine's rule. The error lists the columns.
+/// The column of this name by the engine's rule.
 pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
     Ok(schema.field(kubist_expr::column_index(schema, name).map_err(Failure::usage)?))
 }
 
-/// The columns of an order, like `diameter desc,"a, b"`.
+/// Such as `diameter desc,"a, b"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderBy(pub Vec<String>);
 
-/// Terms between commas outside of quotes and parentheses.
+/// Terms between commas outside quotes and parentheses.
 pub fn order_by(text: &str) -> Result<OrderBy, String> {
     terms(text, "diameter desc,pid").map(OrderBy)
 }
@@ -83,7 +82,6 @@ pub fn order_by(text: &str) -> Result<OrderBy, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns(pub Vec<String>);
 
-/// Columns and expressions between commas outside of quotes and parentheses.
 pub fn columns(text: &str) -> Result<Columns, String> {
     terms(text, "x,sqrt(vx*vx + vy*vy) AS speed").map(Columns)
 }
@@ -95,8 +93,8 @@ fn terms(text: &str, like: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A value of a column's type: integers exactly, other numbers as floats, everything else (dates, and numbers
-/// with units) as text for the engine.
+/// A value of a column's type: integers exactly, other numbers as floats, the rest (dates, numbers with units)
+/// as text for the engine.
 pub fn value(text: &str, field: &Field) -> Result<Value> {
     let mut data_type = field.data_type();
     if let DataType::Dictionary(_, values) = data_type {
@@ -110,7 +108,7 @@ pub fn value(text: &str, field: &Field) -> Result<Value> {
         _ => match (text.parse(), text.parse::<f64>()) {
             (Ok(whole), _) => Some(Value::Int(whole)),
             (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
-            // A number with a unit: the engine reads it.
+            // The engine reads a number with a unit.
             _ => text
                 .starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
                 .then(|| Value::Text(text.to_string())),
@@ -128,7 +126,6 @@ pub fn per_cell(text: &str) -> Result<PerCell, String> {
         .into_iter()
         .map(|(column, width)| match width.parse::<f64>() {
             Ok(number) if number > 0.0 && number.is_finite() => Ok((column, Width::Number(number))),
-            // A number with a unit: the engine reads it.
             Err(_) if width.starts_with(|c: char| c.is_ascii_digit() || c == '.') => Ok((column, Width::Text(width))),
             _ => Err(format!("{column}={width}: the width of a cell is a number above 0, optionally with a unit")),
         })

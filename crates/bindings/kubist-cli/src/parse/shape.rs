@@ -2,7 +2,7 @@
 
 use kubist::Region;
 
-/// A region in JSON, or the name of a file with it.
+/// JSON, or the name of a file with it.
 pub fn shape(text: &str) -> Result<Region, String> {
     let is_json = text.trim_start().starts_with('{');
     let json = if is_json {

@@ -1,6 +1,6 @@
 //! `kubist plot --animate`: a sequence of frames with the same axes, colours, sample fraction and point size.
 //!
-//! The first pass reads each frame with the point limit. The smallest fraction of all frames becomes the
+//! The first pass reads each frame with the point limit, and the smallest fraction of all frames becomes the
 //! common one. Only the extents and the frame with most points are kept.
 
 use kubist::{Cancel, Query};
@@ -73,7 +73,6 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Results of the first pass over all frames.
 struct Survey {
     fraction: f64,
     extents: Extents,
@@ -93,7 +92,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Returns `None` if there is no frame.
+    /// `None` if there is no frame.
     fn survey(&mut self) -> Result<Option<Survey>> {
         let mut survey: Option<Survey> = None;
         for frame in 0..self.frames.len() {
@@ -116,7 +115,6 @@ impl Run<'_> {
         Ok(survey)
     }
 
-    /// Reads each frame at one fraction and calls `with` with its points and caption.
     fn each(&mut self, fraction: f64, mut with: impl FnMut(Points, String) -> Result<()>) -> Result<()> {
         for frame in 0..self.frames.len() {
             let query = self.frames[frame].of(&self.asked.query);

@@ -17,25 +17,21 @@ use crate::failure::{Failure, Result};
 
 /// Columns with more values need --frames.
 const MOST_VALUES: usize = 1000;
-/// Rows of a sample that finds the values.
+/// Rows to sample for the values.
 const SAMPLED: u64 = 8192;
 
-/// The rows of one frame.
 pub struct Frame {
-    /// The condition for the caption.
     pub label: String,
-    /// The condition in SQL.
     condition: String,
 }
 
 impl Frame {
-    /// `query` restricted to this frame.
     pub fn of(&self, query: &Query) -> Query {
         Query { filter: both(query.filter.as_deref(), &self.condition), ..query.clone() }
     }
 }
 
-/// The frames of a column: one for each value in the region, or `count` equal parts.
+/// One for each value in the region, or `count` equal parts.
 pub fn frames(asked: &Asked, column: &Field, count: Option<u32>, cancel: &Cancel) -> Result<Vec<Frame>> {
     let name = quoted(column.name());
     let Some(count) = count else {
@@ -54,7 +50,7 @@ pub fn frames(asked: &Asked, column: &Field, count: Option<u32>, cancel: &Cancel
         _ => 1.0,
     };
     let parts = edges.windows(2).enumerate().map(|(part, ends)| {
-        // The sample may lack the minimum and maximum, so the outer parts are open.
+        // The outer parts are open, because the sample may lack the minimum and maximum.
         let from = (part > 0).then(|| format!("{name} >= {}", ends[0].literal()));
         let to = (part + 2 < edges.len()).then(|| format!("{name} < {}", ends[1].literal()));
         let [low, high] = [&ends[0], &ends[1]].map(|end| end.rounded(column, width));
@@ -74,8 +70,7 @@ fn with_unit(label: &str, column: &Field) -> String {
     kubist_plot::unit(column).map_or_else(|| label.to_string(), |unit| format!("{label} {unit}"))
 }
 
-/// All values of a column, ascending. Samples the column, then the rows with other values, until none are
-/// left.
+/// Ascending. Samples the column, then the rows with other values, until no rows remain.
 fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let name = quoted(column.name());
     let mut found = BTreeSet::new();
@@ -91,8 +86,7 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
         }
         let before = found.len();
         found.extend(fresh);
-        // Long decimals differ from the floating point numbers that represent them, so the exclusion never
-        // succeeds.
+        // A long decimal differs from its floating point number, so excluding it never succeeds.
         if found.len() == before {
             return Ok(found);
         }
@@ -106,7 +100,6 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
     }
 }
 
-/// The values of a column in a sample of the rows that meet a condition.
 fn values_of(asked: &Asked, column: &Field, condition: &str, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let query = Query {
         columns: Some(vec![column.name().clone()]),
@@ -130,14 +123,14 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The ascending edges of equal parts, one more than parts.
+/// In ascending order, for `count` equal parts.
 fn edges(column: &Field, first: &Key, last: &Key, count: u32) -> Result<Vec<Key>> {
     Ok(match (first, last) {
         (Key::Float(low), Key::Float(high)) => {
             steps::equal(*low, *high, count as usize).into_iter().map(Key::Float).collect()
         }
         (Key::Int(low), Key::Int(high)) => {
-            // Integers: the last edge is exclusive, and each part contains at least one value.
+            // The last edge is exclusive, and each part contains at least one value.
             let (span, count) = (high - low + 1, i128::from(count));
             let parts = count.min(span);
             (0..=parts).map(|edge| Key::Int(low + span * edge / parts)).collect()
@@ -152,7 +145,7 @@ fn edges(column: &Field, first: &Key, last: &Key, count: u32) -> Result<Vec<Key>
     })
 }
 
-/// A value with the order of its column. Dates and times are integers in their unit.
+/// A value with the order of its column; dates and times are integers in their unit.
 #[derive(Clone, Debug)]
 enum Key {
     Bool(bool),
@@ -189,7 +182,6 @@ impl PartialEq for Key {
 impl Eq for Key {}
 
 impl Key {
-    /// The SQL literal.
     fn literal(&self) -> String {
         match self {
             Key::Bool(value) => value.to_string(),
@@ -199,7 +191,7 @@ impl Key {
         }
     }
 
-    /// The text for people, with enough digits to distinguish values at this distance.
+    /// Text for people, with enough digits to distinguish values at this distance.
     fn rounded(&self, column: &Field, distance: f64) -> String {
         match self {
             Key::Float(value) if distance > 0.0 && (1e-4..1e6).contains(&value.abs().max(distance)) => {
@@ -210,11 +202,10 @@ impl Key {
         }
     }
 
-    /// The text for people.
     fn shown(&self, column: &Field) -> String {
         match self {
             Key::Bool(value) => value.to_string(),
-            // A float32 has a shorter text than the same number as a float64.
+            // A float32 has a shorter text than the same number as float64.
             Key::Float(value) if column.data_type() == &DataType::Float32 => (*value as f32).to_string(),
             Key::Float(value) => value.to_string(),
             Key::Text(value) => value.clone(),
@@ -223,7 +214,7 @@ impl Key {
     }
 }
 
-/// The text of a date or time; `None` for other types.
+/// `None` for other types.
 fn date(number: i128, data_type: &DataType) -> Option<String> {
     if !data_type.is_temporal() || matches!(data_type, DataType::Duration(_) | DataType::Interval(_)) {
         return None;
@@ -237,7 +228,6 @@ fn date(number: i128, data_type: &DataType) -> Option<String> {
     text.is_valid(0).then(|| text.as_string::<i32>().value(0).to_string())
 }
 
-/// The values of an array without nulls and NaN.
 fn keys(array: &ArrayRef, column: &Field) -> Result<Vec<Key>> {
     let failed = |error| Failure::usage(format!("--animate {}: {error}", column.name()));
     let array = match array.data_type() {

@@ -1,4 +1,4 @@
-//! Writes the frames of an animation: a GIF, an MP4 (through ffmpeg), or a folder of PNG files. The output
+//! Writes the frames of an animation as a GIF, an MP4 (through ffmpeg) or a folder of PNG files. The output
 //! gets its name when it is complete.
 
 use std::fs;
@@ -15,7 +15,6 @@ use crate::failure::{Failure, Kind, Result};
 use crate::output::PendingFile;
 use crate::picture;
 
-/// The format of an animation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     Gif,
@@ -24,7 +23,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The format of a path's extension; a folder if it has none.
+    /// Follows the path's extension; a folder if it has none.
     pub fn of(path: &Path) -> Result<Shape> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let named_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -40,7 +39,7 @@ impl Shape {
     }
 }
 
-/// The output of an animation before its size is known. Dropping it leaves no files.
+/// The output before the frame size is known; a drop leaves no files.
 pub enum Place {
     Gif(PendingFile),
     Mp4(PendingFile),
@@ -48,7 +47,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// Created first, so that a path that cannot be written is an error at once.
     pub fn new(path: &Path) -> Result<Place> {
         Ok(match Shape::of(path)? {
             Shape::Gif => Place::Gif(PendingFile::create(path)?),
@@ -60,7 +58,7 @@ impl Place {
         })
     }
 
-    /// Starts the animation of a stage. `about`: title, description.
+    /// `about` is title and description.
     pub fn begin(self, stage: &Stage, per_second: f64, about: [String; 2]) -> Result<Reel> {
         Ok(match self {
             Place::Gif(pending) => {
@@ -74,7 +72,6 @@ impl Place {
     }
 }
 
-/// An animation that is being written.
 pub enum Reel {
     Gif(Film<BufWriter<fs::File>>, PendingFile),
     Mp4(Encoder, PendingFile),
@@ -99,7 +96,6 @@ impl Reel {
         }
     }
 
-    /// Publishes the animation.
     pub fn finish(self) -> Result<()> {
         match self {
             Reel::Gif(film, pending) => {
@@ -115,7 +111,7 @@ impl Reel {
     }
 }
 
-/// A folder under a temporary name next to its destination. Dropping it unpublished removes it.
+/// A folder under a temporary name next to its destination; dropped unpublished, it is removed.
 pub struct PendingFolder {
     temporary: PathBuf,
     destination: PathBuf,
@@ -152,16 +148,16 @@ impl PendingFolder {
 
 impl Drop for PendingFolder {
     fn drop(&mut self) {
-        // After publishing, the temporary folder no longer exists.
+        // After publishing it no longer exists.
         let _ = fs::remove_dir_all(&self.temporary);
     }
 }
 
-/// A running ffmpeg that encodes raw pixels into a file. Dropping it ends the program.
+/// A running ffmpeg that encodes raw pixels into a file; a drop ends it.
 pub struct Encoder {
     program: Child,
     pixels: Option<ChildStdin>,
-    /// The thread that reads its error messages.
+    /// Reads its error messages.
     said: Option<JoinHandle<String>>,
 }
 
@@ -193,7 +189,7 @@ impl Encoder {
         // The prefix allows paths that begin with a dash or look like a URL.
         let mut file = std::ffi::OsString::from("file:");
         file.push(path);
-        // Ctrl-C goes to a whole process group; only this process ends the encoder.
+        // Ctrl-C goes to a process group, but only this process may end the encoder.
         command.process_group(0);
         command.arg(file).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut program = command.spawn().map_err(|error| Failure::io(Path::new("ffmpeg"), &error))?;
@@ -212,7 +208,7 @@ impl Encoder {
         let written = self.pixels.as_mut().map(|pixels| pixels.write_all(rgb));
         match written {
             Some(Ok(())) => Ok(()),
-            // ffmpeg ended early; its error explains why.
+            // ffmpeg ended early; its error says why.
             _ => Err(self.end().err().unwrap_or_else(|| failed("it ended before the last frame"))),
         }
     }
@@ -238,7 +234,6 @@ fn failed(why: &str) -> Failure {
 
 impl Drop for Encoder {
     fn drop(&mut self) {
-        // This does nothing if it has ended.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }

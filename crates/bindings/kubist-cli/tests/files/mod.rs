@@ -1,4 +1,4 @@
-//! Small particle files in every format, and a way to run the program on them.
+//! Small particle files in every format, and runs of the program on them.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,7 +15,6 @@ use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// The result of running `kubist`.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -29,7 +28,7 @@ impl Ran {
         self
     }
 
-    /// Asserts this exit code and one error line that contains all of `parts`.
+    /// The error is one line that contains all of `parts`.
     #[track_caller]
     pub fn fails(self, code: i32, parts: &[&str]) -> Ran {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
@@ -54,7 +53,6 @@ impl From<Output> for Ran {
     }
 }
 
-/// A temporary working folder.
 pub struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -78,12 +76,11 @@ impl Workdir {
         command
     }
 
-    /// Runs `kubist` in the folder; arguments are split at spaces.
+    /// Arguments are split at spaces.
     pub fn run(&self, arguments: &str) -> Ran {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// The same for arguments that contain spaces.
     pub fn run_of(&self, arguments: &[&str]) -> Ran {
         self.command_of(arguments).output().unwrap().into()
     }
@@ -92,7 +89,7 @@ impl Workdir {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Writes the batch in the format of the file extension.
+    /// The file extension gives the format.
     pub fn save(&self, name: &str, batch: &RecordBatch) {
         let file = File::create(self.path(name)).unwrap();
         match name.rsplit_once('.').unwrap().1 {
@@ -117,7 +114,7 @@ impl Workdir {
         }
     }
 
-    /// Creates a table of these particles with dimensions x, y and z.
+    /// Creates a table with dimensions x, y and z.
     pub fn table(&self, name: &str, batch: &RecordBatch) {
         self.save("source.parquet", batch);
         self.run(&format!("ingest {name} source.parquet --dimensions x,y,z --identity pid")).ok();
@@ -142,7 +139,6 @@ impl Workdir {
         concat_batches(&schema, &batches).unwrap()
     }
 
-    /// Files in the folder, without tables.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap());
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -152,7 +148,6 @@ impl Workdir {
     }
 }
 
-/// One particle, comparable.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub struct Particle {
     pub pid: i64,
@@ -183,7 +178,7 @@ pub fn particles(first: i64, count: i64) -> RecordBatch {
     .unwrap()
 }
 
-/// The rows of a batch with the columns of [`particles`], by number.
+/// As in [`particles`].
 pub fn rows(batch: &RecordBatch) -> Vec<Particle> {
     let column = |name: &str| batch.column_by_name(name).unwrap_or_else(|| panic!("no column {name}")).clone();
     let float = |name: &str| column(name).as_primitive::<Float32Type>().clone();
@@ -203,7 +198,6 @@ pub fn rows(batch: &RecordBatch) -> Vec<Particle> {
     rows
 }
 
-/// The numbers of a column of CSV with a header.
 pub fn csv_column(text: &str, name: &str) -> Vec<f64> {
     let reader = arrow_csv::ReaderBuilder::new(Arc::new(
         arrow_csv::reader::Format::default().with_header(true).infer_schema(text.as_bytes(), None).unwrap().0,
@@ -217,7 +211,7 @@ pub fn csv_column(text: &str, name: &str) -> Vec<f64> {
     values.collect()
 }
 
-/// An uncompressed NPZ file of the columns that NumPy supports; `x`, `y`, `z` as one array of shape (n, 3)
+/// An uncompressed NPZ file of the columns that NumPy supports, with `x`, `y`, `z` as one array of shape (n, 3)
 /// unless `u_0` is requested.
 fn save_npz(mut file: File, batch: &RecordBatch) {
     let (mut body, mut directory, mut members) = (Vec::new(), Vec::new(), 0u16);
@@ -274,7 +268,6 @@ fn save_npz(mut file: File, batch: &RecordBatch) {
     file.write_all(&[0, 0]).unwrap();
 }
 
-/// Every file below a folder.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()

@@ -1,7 +1,6 @@
-//! Child processes that run tries, and the parent that counts them.
-//!
-//! A child prints `begin N` before each try and its verdict afterwards. A child that ends in between has
-//! aborted; one that is silent for too long hangs and is killed. The next child continues after that try.
+//! Child processes that run tries, and the parent that counts them. A child prints `begin N` before each try
+//! and its verdict afterwards. If it ends in between, it has aborted; if it is silent for too long, it hangs
+//! and is killed. The next child continues after that try.
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -14,11 +13,10 @@ use rand::rngs::StdRng;
 
 use super::{Kind, Outcome, Verdict, number};
 
-/// More time than any try takes on a busy machine.
+/// Longer than any try on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Address space of a child in KiB, far more than its small tables need.
 const MEMORY: u64 = 8 << 20;
-/// A kind with this many failures needs no more tries.
 const MOST_FAILURES: usize = 100;
 const MOST_HANGS: usize = 5;
 
@@ -30,7 +28,7 @@ const VERDICTS: [(&str, Outcome); 5] = [
     ("hang", Outcome::Hang),
 ];
 
-/// In the child: runs the tries that the environment names.
+/// In the child: runs the tries from the environment.
 pub fn play(kind: &Kind) {
     let (first, end, seed) = (number("KUBIST_FIRST", 0), number("KUBIST_END", 0), number("SEED", 1));
     let folder = tempfile::tempdir().expect("a folder");
@@ -75,7 +73,7 @@ pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Ve
     (next.min(tries.end) - tries.start, found)
 }
 
-/// The last try that a child started, and its failure if it ended early.
+/// The last started try, and its failure if the child ended early.
 fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Verdict)>) -> (u64, Option<Verdict>) {
     let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
     let mut child = Command::new("sh")
@@ -127,7 +125,6 @@ fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Ve
             }
         }
     };
-    // Kills only this child, which may still run.
     let _ = child.kill();
     let _ = child.wait();
     drop(lines);

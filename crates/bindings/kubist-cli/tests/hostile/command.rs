@@ -1,4 +1,4 @@
-//! Runs the command as a process with limited memory and time.
+//! Runs the command with limited memory and time.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,14 +10,14 @@ use kubist::{Result, Table, VerifyOptions};
 use super::truth;
 use super::{FINE, Outcome, Verdict};
 
-/// More time than the command takes for a small file on a busy machine.
+/// Longer than the command needs for a small file on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Address space in KiB; allocator and threads reserve most of it without using it.
+/// Address space in KiB, most of which allocator and threads only reserve.
 const MEMORY: u64 = 6 << 20;
 /// The exit codes of an orderly end.
 const CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
 
-/// Starts `kubist` with its output in files in `folder`.
+/// Its output goes to files in `folder`.
 pub fn start(folder: &Path, arguments: &[&str]) -> Child {
     let file = |name: &str| File::create(folder.join(name)).expect("a file for what it says");
     Command::new("sh")
@@ -32,7 +32,7 @@ pub fn start(folder: &Path, arguments: &[&str]) -> Child {
         .expect("the command")
 }
 
-/// The exit status, or `None` after the time limit; then the process is killed.
+/// The exit status; after the time limit, kills the process and returns `None`.
 pub fn end(child: &mut Child) -> Option<ExitStatus> {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
@@ -56,7 +56,7 @@ pub fn judged(folder: &Path, arguments: &[&str]) -> std::result::Result<i32, Ver
     code.ok_or_else(|| (Outcome::Abort, told(&format!("{status}: {}", output.chars().take(300).collect::<String>()))))
 }
 
-/// Number of rows of an intact table; 0 if there is none.
+/// Rows of an intact table; 0 if there is none.
 pub fn sound_rows(at: &Path) -> std::result::Result<u64, Verdict> {
     let at = at.to_str().expect("a path in UTF-8");
     let look = || -> Result<(u64, Vec<String>)> {
@@ -73,12 +73,10 @@ pub fn sound_rows(at: &Path) -> std::result::Result<u64, Verdict> {
     }
 }
 
-/// Converts the result of several checks to a verdict.
 pub fn verdict(found: std::result::Result<(), Verdict>) -> Verdict {
     found.err().unwrap_or(FINE)
 }
 
-/// Rows of a table as text, for comparison.
 pub fn all_rows(at: &Path) -> std::result::Result<Vec<String>, Verdict> {
     let answers = truth::answers(at).map_err(|error| (Outcome::Wrong, format!("{}: {error}", at.display())))?;
     Ok(answers.into_iter().next().unwrap_or_default())

@@ -1,6 +1,5 @@
-//! Tables crafted with correct checksums around changed contents of every kind of file. Such a table must not
-//! crash, hang or exhaust anything, and `verify --deep` must notice results that contradict the rest of the
-//! table.
+//! Tables with changed contents in every kind of file, and correct checksums. They must not crash, hang or
+//! exhaust anything, and `verify --deep` must notice results that contradict the rest of the table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +26,8 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Crafted { tables: tables.collect(), saved: folder.join("saved") })
 }
 
-/// Numbers at which programs tend to fail.
 const ODD: [u64; 10] = [0, 1, 127, 255, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
 
-/// Changes a few bytes or numbers in place.
 fn change(bytes: &mut [u8], random: &mut StdRng) {
     for _ in 0..random.random_range(1..4) {
         if bytes.is_empty() {
@@ -50,7 +47,7 @@ fn change(bytes: &mut [u8], random: &mut StdRng) {
     }
 }
 
-/// The same, and inserts, removes or duplicates bytes.
+/// Also inserts, removes or duplicates bytes.
 fn change_all(bytes: &mut Vec<u8>, random: &mut StdRng) {
     let at = random.random_range(0..=bytes.len());
     match random.random_range(0..8) {
@@ -66,7 +63,7 @@ fn change_all(bytes: &mut Vec<u8>, random: &mut StdRng) {
             bytes.splice(at..at, twice);
         }
         4 if bytes.len() > 4 => {
-            // Replaces a number in the JSON, or text if there is none, by an absurd one.
+            // Replaces a number in the JSON by an absurd one, or text if there is none.
             let digits: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
             if let Some(at) = digits.choose(random) {
                 let texts: [&[u8]; 5] = [b"99999999999999999999", b"-", b"1e400", b"[", b"\""];
@@ -99,7 +96,7 @@ impl Attack for Crafted {
             }
         };
         let bytes = fs::read(&file).expect("a file of the table");
-        // A changed value that is valid cannot be detected.
+        // A valid changed value cannot be detected.
         let mut must_be_noticed = matches!(kind, "rewrites" | "checkpoints" | "logs");
         let crafted = match (kind, piece) {
             _ if random.random_ratio(1, 50) => frames::version(&bytes, random.random_range(0..4)),

@@ -1,6 +1,6 @@
-//! Conditions of any shape: deep, long, and nested in every way that the grammar allows. Each gets a result
-//! or an error in bounded time and memory. Each row is in the result of the condition or of its negation, or
-//! unknown.
+//! Conditions of any shape: deep, long, and nested in every way that the grammar allows. Each gets a result or
+//! an error in bounded time and memory. A row matches the condition or its negation, or the condition is
+//! unknown for it.
 
 use std::path::Path;
 

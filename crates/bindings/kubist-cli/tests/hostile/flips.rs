@@ -62,7 +62,6 @@ impl Flips {
         let (from, to) = (known.at.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
         let report = match Table::salvage(from, to, &Default::default(), &mut |_, _| {}) {
             Ok(report) => report,
-            // Nothing can be salvaged without a header.
             Err(_) if file.ends_with("table") => return FINE,
             Err(error) => return (Outcome::Lost, damage(&format!("nothing is saved: {error}"))),
         };

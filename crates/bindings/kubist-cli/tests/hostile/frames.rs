@@ -50,13 +50,11 @@ pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<
     made
 }
 
-/// An acknowledged length.
 pub fn acknowledgement(file: &[u8], length: u64) -> Vec<u8> {
     let length = length.to_le_bytes();
     [&file[..HEADER], &length, &crc32c::crc32c(&length).to_le_bytes()].concat()
 }
 
-/// A file's header with another version.
 pub fn version(file: &[u8], version: u32) -> Vec<u8> {
     let mut made = file.to_vec();
     made[8..12].copy_from_slice(&version.to_le_bytes());
@@ -65,13 +63,10 @@ pub fn version(file: &[u8], version: u32) -> Vec<u8> {
     made
 }
 
-/// The part of a segment that a checksum covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     ZoneMap,
-    /// The directory of postings.
     Postings,
-    /// A page of a checkpoint.
     Page,
     /// Digests of a segment's pages: their page, or the list of locations.
     Digest,
@@ -88,7 +83,6 @@ pub struct Piece {
     pub data: (usize, usize),
 }
 
-/// A cursor over the bytes of an entry.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -112,14 +106,14 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// All parts that the entries of a table name.
+/// All parts that the entries of a table refer to.
 pub fn pieces(at: &Path) -> Vec<Piece> {
     let store = open_local(at).expect("a table's folder");
     let header = store.get("table").expect("a sound header").expect("a header");
     let length = u32_at(&header, 0).expect("a length") as usize;
     let json: serde_json::Value = serde_json::from_slice(&header[4..4 + length]).expect("JSON");
     let dimensions = json["dimensions"].as_array().expect("dimensions").len();
-    // Number of dimensions by grid; entries name the grids after the first.
+    // Dimensions per grid; entries declare the grids after the first.
     let mut grids = BTreeMap::from([(0, dimensions)]);
     let mut found = Vec::new();
     for writer in store.logs().expect("logs") {
@@ -155,7 +149,7 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     found
 }
 
-/// The parts that the sections of an entry name, from offset `from`.
+/// The parts that the sections of an entry refer to, from offset `from`.
 fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: &mut Vec<Piece>) {
     let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
     while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
@@ -226,7 +220,7 @@ fn of_lookups(mut body: Cursor, found: &mut Vec<Piece>) -> Option<()> {
     Some(())
 }
 
-/// A segment file with one part changed and its checksum corrected.
+/// A segment file with one changed part and its checksum corrected.
 pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut made = file.to_vec();
     let bytes = &mut made[piece.offset..piece.offset + piece.length];
@@ -236,17 +230,17 @@ pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<
     made
 }
 
-/// A variable-length integer of seven bits per byte, and its length in bytes.
+/// A variable-length integer with seven bits per byte, and its length in bytes.
 fn varying(bytes: &[u8]) -> Option<(usize, usize)> {
     let count = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
     let number = bytes[..count].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));
     Some((number, count))
 }
 
-/// A segment file with the first chunk of a run changed, and all checksums that cover it corrected.
+/// A segment file with a run's first chunk changed, and all checksums over it corrected.
 pub fn chunk(file: &[u8], of: &Piece, change: impl FnOnce(&mut [u8])) -> Option<Vec<u8>> {
     let map = file.get(of.offset..of.offset + of.length)?;
-    // Finds the first chunk's length and checksum in the zone map by their values.
+    // Finds the chunk's length and checksum in the zone map by their values.
     let (checksum_at, length) = (4..map.len().saturating_sub(4)).find_map(|at| {
         let (length, behind) = varying(&map[at..])?;
         let chunk = file.get(of.data.0..of.data.0 + length).filter(|_| length > 0 && length <= of.data.1)?;

@@ -1,5 +1,5 @@
-//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. Correct requests still get
-//! responses, and the server survives.
+//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. The server survives and
+//! responds to correct ones.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use rand::seq::IndexedRandom;
 use super::command::{self, sound_rows};
 use super::{Attack, FINE, Outcome, Verdict, set};
 
-/// Time limit for a correct request.
+/// Longest time for a correct request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Http {
@@ -23,7 +23,6 @@ struct Http {
     server: Child,
     address: String,
     rows: u64,
-    /// Connections whose requests never end.
     half_open: Vec<TcpStream>,
 }
 
@@ -42,7 +41,7 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Http { folder: folder.to_path_buf(), server, address, rows, half_open: Vec::new() })
 }
 
-/// Starts a server; returns it with its host and port.
+/// Returns its host and port too.
 fn serve(folder: &Path) -> (Child, String) {
     let server = command::start(folder, &["view", "table"]);
     let begin = Instant::now();
@@ -58,7 +57,6 @@ fn serve(folder: &Path) -> (Child, String) {
     panic!("the server does not say where it is");
 }
 
-/// A complete request with a body.
 fn request(address: &str, path: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -81,7 +79,6 @@ fn sent(address: &str, bytes: &[u8], patience: Duration) -> std::io::Result<Vec<
     }
 }
 
-/// A request whose fields make no sense together.
 fn absurd(random: &mut StdRng) -> (&'static str, String) {
     let numbers =
         ["0", "-1", "1e-300", "1e308", "1e999", "18446744073709551615", "NaN", "null", "\"\"", "[]", "{}", "5e-324"];
@@ -165,7 +162,7 @@ impl Attack for Http {
             }
             5 | 6 => {
                 let (path, body) = absurd(random);
-                // Slow requests are abandoned, which the server must notice.
+                // Abandons slow requests, which the server must notice.
                 match sent(&address, request(&address, path, &body).as_bytes(), PATIENCE) {
                     Ok(answer) if answer.starts_with(b"HTTP/1.1 5") && !answer.starts_with(b"HTTP/1.1 503") => {
                         return (
@@ -215,7 +212,6 @@ impl Attack for Http {
 }
 
 impl Http {
-    /// A correct request from another client.
     fn still_answers(&mut self, after: u32) -> Verdict {
         let told = |what: &str| format!("{what} after an attack of kind {after}");
         let shown = |answer: &[u8]| String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();

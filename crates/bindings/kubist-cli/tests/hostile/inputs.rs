@@ -1,5 +1,5 @@
 //! Malformed files for `kubist ingest`. A refused file leaves nothing in the table, an accepted one leaves it
-//! intact, and neither ends the process abnormally.
+//! intact, and no process ends abnormally.
 
 use std::fs;
 use std::io::Write;
@@ -77,7 +77,7 @@ fn mutated(bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     made
 }
 
-/// Files that target one weakness each: extension and bytes.
+/// Files that each target one weakness: extension and bytes.
 fn crafted(random: &mut StdRng) -> (&'static str, Vec<u8>) {
     let header = b"pid,x,y,age,name\n";
     let row = b"1,2,3,4,five\n";

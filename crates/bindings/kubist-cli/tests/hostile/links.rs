@@ -1,5 +1,4 @@
-//! Tables whose files and folders are links to other users' files: no operation changes anything behind a
-//! link.
+//! Tables whose files and folders are links to other users' files: no operation changes anything behind a link.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +22,6 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Links { folder: folder.to_path_buf() })
 }
 
-/// Files below a folder with their contents.
 fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     set::listed(at).into_iter().map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
 }

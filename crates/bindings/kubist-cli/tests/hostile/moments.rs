@@ -1,6 +1,5 @@
-//! Processes that are killed, or stopped and continued much later, at any time. Acknowledged rows exist, a
-//! copy is complete or not a table, and the same command works again.
-
+//! Processes that are killed, or stopped and continued much later, at any time. Acknowledged rows exist, a copy
+//! is complete or not a table, and the same command works again.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -52,7 +51,6 @@ fn wait(random: &mut StdRng, most: u64) {
 }
 
 impl Moments {
-    /// A new copy of the table in its own folder.
     fn fresh(&self, name: &str) -> PathBuf {
         let at = self.folder.join(name);
         let _ = fs::remove_dir_all(&at);
@@ -86,7 +84,7 @@ impl Moments {
         if ended.success() && rows != whole {
             return Err((Outcome::Lost, told(format!("it succeeded, and {rows} of {whole} rows are there"))));
         }
-        // Runs again unless complete; a location with a complete table may be refused.
+        // Runs again; a complete table may be refused at its location.
         let code = judged(&self.folder, arguments)?;
         let rows = sound_rows(&to)?;
         match rows == whole {

@@ -13,7 +13,7 @@ use super::values::rows;
 pub struct Known {
     pub at: PathBuf,
     pub files: Vec<PathBuf>,
-    /// The names of its columns; added columns come last.
+    /// Added columns come last.
     pub columns: Vec<String>,
     pub answers: Vec<Vec<String>>,
 }
@@ -36,7 +36,6 @@ pub fn tables(folder: &Path) -> Vec<Known> {
     found
 }
 
-/// The column names of an intact table.
 pub fn columns(at: &Path) -> Vec<String> {
     let table = Table::open(at.to_str().expect("a path in UTF-8")).expect("a sound table");
     let schema = table.snapshot().expect("a snapshot").schema();
@@ -75,7 +74,6 @@ pub fn answers(at: &Path) -> Result<Vec<Vec<String>>> {
     Ok(answers)
 }
 
-/// Returns whether `verify --deep` reports anything.
 pub fn is_noticed(at: &Path) -> bool {
     let report = Table::verify_at(at.to_str().expect("a path in UTF-8"), &VerifyOptions::deep(), &mut |_, _| {});
     report.map_or(true, |report| !report.findings.is_empty())
@@ -90,7 +88,7 @@ pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A short description of the difference, and whether rows are only missing.
+/// The difference in short, and whether rows are only missing.
 pub fn difference(found: &[Vec<String>], truth: &[Vec<String>]) -> Option<(bool, String)> {
     let (found, truth) = found.iter().zip(truth).find(|(found, truth)| found != truth)?;
     let lost = found.len() < truth.len() && found.iter().all(|row| truth.binary_search(row).is_ok());

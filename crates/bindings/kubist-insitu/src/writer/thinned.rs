@@ -1,5 +1,5 @@
-//! Ends a step that may be subsampled: by the budget of all writers, or with `Thin` by the free space of the
-//! queue.
+//! Ends a step that may be subsampled by the budget of all writers, or with `Thin` to fit the queue's free
+//! space.
 
 use arrow_array::RecordBatch;
 use kubist::{ErrorKind, Thinned};
@@ -16,12 +16,10 @@ use crate::sample::words;
 use crate::step::{Level, Report, WhenFull};
 use crate::values::{Kind, Values};
 
-/// When the queue is full, at least one of this many records is kept, and at least this part of a lane is
-/// used.
+/// A full queue keeps at least one record in this many, and a lane uses at least this part.
 const LEAST_PART: u64 = 8;
 
-/// The kept records of a step while they are sent through a ring. After a timeout, sending continues with the
-/// next message.
+/// The kept records while a ring sends them; after a timeout, sending continues with the next message.
 pub(super) struct Handing {
     batches: Vec<RecordBatch>,
     thinned: Option<Thinned>,
@@ -53,13 +51,13 @@ impl StepWriter {
         budget.share(step)
     }
 
-    /// Ends the step from the sum of all shares: its kept records are then durable or queued.
+    /// Ends the step from the sum of all shares; its kept records are then durable or queued.
     ///
     /// # Errors
     ///
     /// The step stays open after `Unavailable` (another writer cannot end it), `Invalid` (different budgets)
-    /// and `NoSpace` (always-kept records exceed the budget). As [`StepWriter::end`], which also ends it
-    /// after `Busy`.
+    /// and `NoSpace` (always-kept records exceed the budget). Otherwise as [`StepWriter::end`], which ends the
+    /// step after `Busy`.
     pub fn settle(
         &mut self,
         words: &[u64],
@@ -154,7 +152,7 @@ impl StepWriter {
         }
     }
 
-    /// Returns the threshold below which records fit the free space, or without `Thin` waits for space.
+    /// The threshold below which records fit the free space; without `Thin`, waits for space.
     fn threshold_of_room(&self, step: i64, patience: &Patience) -> Result<Threshold> {
         match &self.sink {
             Sink::Direct(_) => Ok(Threshold::ALL),
@@ -166,7 +164,7 @@ impl StepWriter {
             }
             Sink::Lane(lane) => {
                 let offers = self.budget.as_ref().map_or(&[][..], Budget::offers);
-                // Each column has a header and is padded to 8 bytes; one extra column holds the thresholds.
+                // A header and padding to 8 bytes per column, and a column for the thresholds.
                 let columns = self.layout.columns() as u64 + 1;
                 let around = (offers.len() as u64 + 1) * (columns + 2) * (HEADER as u64 + 8) + 32 * columns;
                 let all: u64 = offers.iter().flat_map(|offer| &offer.bytes).map(|bytes| bytes + 8).sum();

@@ -1,11 +1,11 @@
-//! The schemas of all requests in an order in which each follows the ones it refers to, and example bodies.
+//! The schemas of all requests, each after the schemas it refers to, and example bodies.
 
 use kubist::Query;
 use serde_json::{Map, Value, json};
 
 use crate::common::resolved;
 
-/// The description with the engine's schemas of a query, and all its parameters in QueryRequest.
+/// Adds the engine's schemas of a query, and all its parameters in QueryRequest.
 pub fn with_schemas(mut description: Value) -> Value {
     for (name, schema) in Query::schemas() {
         description["components"]["schemas"][name] = schema;
@@ -63,7 +63,7 @@ pub enum Type {
 /// Possible base types; the first one that fits is used.
 const BASES: [&str; 2] = ["QuerySpec", "CountRequest"];
 
-/// All schemas of the description, the engine's first.
+/// All schemas, the engine's first.
 pub fn in_order(description: &Value) -> super::Schemas {
     let all = description["components"]["schemas"].as_object().unwrap();
     let first: Vec<&str> = Query::schemas().iter().map(|(name, _)| *name).collect();
@@ -103,7 +103,7 @@ fn fields(description: &Value, said: &Value) -> Vec<Field> {
     said["properties"].as_object().unwrap().iter().map(field).collect()
 }
 
-/// References to query fields are resolved; references to named types stay.
+/// Resolves references to query fields, and keeps references to named types.
 fn named(description: &Value, said: &Value) -> Value {
     match said["$ref"].as_str() {
         Some(target) if target.contains("/QuerySpec/properties/") => {
@@ -151,7 +151,7 @@ fn type_of(said: &Value) -> Type {
     }
 }
 
-/// The allowed range of a number or of a length, in words. Descriptions of query fields already contain it.
+/// The allowed range of a number or a length in words, which descriptions of query fields already contain.
 fn range(said: &Value) -> String {
     let words = [
         ("exclusiveMinimum", "above"),
@@ -172,7 +172,7 @@ fn range(said: &Value) -> String {
     if ends.is_empty() { String::new() } else { format!(" ({})", ends.join(", ")) }
 }
 
-/// A body that a schema allows and the test table can process, with its required fields and `with`.
+/// A body with a schema's required fields and `with`, which the test table can process.
 pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     let mut made = Map::new();
     for name in
@@ -183,7 +183,7 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     Value::Object(made)
 }
 
-/// An example value; names that the schema cannot know are those of the test table.
+/// An example value. Names that the schema cannot know are from the test table.
 fn value(name: &str, said: &Value) -> Value {
     match name {
         "where" => json!("x > 0"),
@@ -208,7 +208,7 @@ fn value(name: &str, said: &Value) -> Value {
     }
 }
 
-/// Values just outside of the allowed range, and the last ones inside.
+/// Values just outside the allowed range, and the last ones inside.
 pub fn around(said: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut outside, mut inside) = (Vec::new(), Vec::new());
     let is_whole = match said["type"].as_str() {

@@ -1,6 +1,6 @@
-//! Query parameters are declared once, next to `Query`. The schemas of the HTTP interface, the page's types,
-//! Python's typed dictionaries and Java's class are generated from them. `make generate` runs this test with
-//! UPDATE=1; without it, the test compares. Fields of other requests are declared in openapi.json.
+//! Query parameters are declared once, next to `Query`. From them come the schemas of the HTTP interface, the
+//! page's types, Python's typed dictionaries and Java's class. `make generate` runs this test with UPDATE=1 to
+//! write them; otherwise the test compares. openapi.json declares fields of other requests.
 
 mod generate;
 mod java;
@@ -89,7 +89,7 @@ fn each_question_says_of_its_records_what_a_query_can_say() {
     }
 }
 
-/// The names that the server lists in its error about an unknown name.
+/// The names in the server's error about an unknown name.
 fn known_to_the_server(world: &crate::common::World, question: &str, body: &Value) -> BTreeSet<String> {
     let mut body = body.clone();
     body["unheard_of"] = json!(1);

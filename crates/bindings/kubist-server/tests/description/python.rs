@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ._arguments import AnyRegion, Box, PerCell, Relation, Steps
 "#;
 
-/// Parameters that choose among all rows, so that parts of a query cannot be read separately.
+/// Parameters that choose among all rows, which prevents reading parts of a query separately.
 const CHOOSING: [&str; 3] = ["limit", "order_by", "per_cell"];
 
 /// The parameters of a query as keyword arguments of Python methods.

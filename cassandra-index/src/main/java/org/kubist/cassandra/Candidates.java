@@ -26,12 +26,11 @@ import org.apache.cassandra.io.sstable.format.SSTableReader;
 /**
  * The primary keys that a query may select, in token order, each once.
  *
- * <p>Guarantee: the keys contain every row of the table that the query selects. A row is pruned in a memtable or
- * SSTable only if it is a point outside the box whose timestamp no other memtable or SSTable with that partition can
- * have. For all dimensions of a point have one timestamp; so either all of them or none are in the merged row, unless
- * another source has the same timestamp, and Cassandra mixes both. Loose rows are never pruned by the box.
+ * <p>Guarantee: the keys contain every row that the query selects; {@link Search} reads the rows to decide.
  *
- * <p>Whether a key really is selected is decided by reading its row.
+ * <p>A row is pruned in a memtable or SSTable only if it is a point outside the box, and no other source
+ * with that partition can have its timestamp. The merged row has either all or none of a point's
+ * dimensions, unless Cassandra mixes sources of the same timestamp. Loose rows are never pruned by the box.
  */
 final class Candidates implements Closeable {
     private final KubistIndex index;
@@ -98,11 +97,10 @@ final class Candidates implements Closeable {
         }
     }
 
-    /** A memtable or an SSTable. */
     private abstract class Source {
         DecoratedKey key;
         Clustering<?> row;
-        /** Whether another source may have points of the timestamps of this one in the current partition. */
+        /** Whether another source may have points with timestamps of this one in the current partition. */
         private boolean isShared;
         private long sharedTimestamp = Dimensions.LOOSE;
         private DecoratedKey sharedKey;
@@ -112,12 +110,12 @@ final class Candidates implements Closeable {
 
         abstract void close();
 
-        /** Returns whether it may have points of timestamps from low to high. */
+        /** Whether it may have points with timestamps from low to high. */
         abstract boolean mayHavePoints(long low, long high);
 
         abstract boolean mayHold(DecoratedKey key);
 
-        /** Returns whether another source may have a point of this row with the same timestamp. */
+        /** Whether another source may have a point of this row with the same timestamp. */
         final boolean isShared(DecoratedKey partition, long timestamp) {
             if (partition == sharedKey && timestamp == sharedTimestamp) return isShared;
             sharedKey = partition;
@@ -219,7 +217,7 @@ final class Candidates implements Closeable {
             && sstable.mayContainAssumingKeyIsInRange(partition);
     }
 
-    /** Rows of an SSTable by its component. */
+    /** Rows of an SSTable from its component. */
     private final class IndexedSource extends Source {
         private final SSTableReader sstable;
         private final PointFile file;
@@ -286,7 +284,7 @@ final class Candidates implements Closeable {
             return false;
         }
 
-        /** Returns whether any point of this file could share its timestamp with another source. */
+        /** Whether a point of this file could share its timestamp with another source. */
         private boolean isAnyShared() {
             for (Source other : sources)
                 if (other != this && other.mayHavePoints(file.lowestTimestamp, file.highestTimestamp)) return true;

@@ -26,17 +26,13 @@ import org.apache.cassandra.utils.TimeUUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/**
- * The index's component of each SSTable: written with the SSTable or built later, opened, verified, removed.
- *
- * <p>An SSTable without a usable component is read itself, so a component is missed only by its speed.
- */
+/** The index's component of each SSTable. Without a usable one, queries read the SSTable itself, only slower. */
 final class Components {
     private static final Logger LOG = LoggerFactory.getLogger(Components.class);
 
     private final KubistIndex index;
     final Component component;
-    /** SSTables whose component failed a checksum while a query read it; they are read themselves until a rebuild. */
+    /** SSTables whose component failed a checksum during a query; queries read them until a rebuild. */
     private final Set<Descriptor> damaged = ConcurrentHashMap.newKeySet();
 
     Components(KubistIndex index) {
@@ -50,7 +46,7 @@ final class Components {
 
     /** The component of an SSTable, or null if it has no usable one. */
     PointFile open(SSTableReader sstable) {
-        // The component of an SSTable that a compaction still writes is incomplete.
+        // The component is incomplete while a compaction still writes the SSTable.
         if (sstable.openReason == SSTableReader.OpenReason.EARLY || damaged.contains(sstable.descriptor)) return null;
         Path path = path(sstable.descriptor);
         if (!Files.exists(path)) return null;
@@ -69,7 +65,7 @@ final class Components {
         damaged.removeIf(descriptor -> !descriptor.fileFor(SSTableFormat.Components.DATA).exists());
     }
 
-    /** Returns whether the component exists and its footer, or all of it, is intact. */
+    /** Whether the component exists and its footer, or all of it, is intact. */
     boolean isUsable(SSTableReader sstable, boolean wholly) {
         try (PointFile file = open(sstable)) {
             if (file != null && wholly) file.verify();
@@ -105,7 +101,7 @@ final class Components {
         sstable.registerComponents(Set.of(component), index.cfs.getTracker());
     }
 
-    /** Removes the component of each SSTable, when the index is dropped. */
+    /** Removes all components, when the index is dropped. */
     void remove(Collection<SSTableReader> sstables) {
         for (SSTableReader sstable : sstables) {
             sstable.unregisterComponents(Set.of(component), index.cfs.getTracker());
@@ -113,7 +109,6 @@ final class Components {
         }
     }
 
-    /** Writes a component while its SSTable is written. */
     private final class Observer implements SSTableFlushObserver {
         private final Path path;
         private PointFile.Writer writer;
@@ -191,7 +186,7 @@ final class Components {
             this.isFull = isFull;
         }
 
-        /** Goes on after an interruption: finished components are not built again, unless all are to be. */
+        /** After an interruption it skips finished components, unless all are to be built. */
         @Override
         public void build() {
             for (SSTableReader sstable : sstables) {

@@ -22,12 +22,13 @@ import org.apache.cassandra.schema.ColumnMetadata;
 /**
  * The indexed columns, and the map from their values to ordinals.
  *
- * <p>An ordinal is a long in the order in which CQL compares the values of a column. A row of a memtable or an SSTable
- * is a <em>point</em> if it has a value of every dimension, all written at one timestamp. Other rows are <em>loose</em>.
- * The map only prunes; the values themselves are compared again, so it may be coarse but must be monotone.
+ * <p>An ordinal is a long in the order in which CQL compares the values of a column. A row of a memtable or
+ * an SSTable is a <em>point</em> if it has a value of every dimension, all written at one timestamp; other
+ * rows are <em>loose</em>. The map must be monotone but may be coarse, because it only prunes and the
+ * values are compared again.
  */
 final class Dimensions {
-    /** The timestamp of loose rows. A row that was written at this time is loose too, which costs only speed. */
+    /** The timestamp of loose rows. A row with this timestamp is loose too, which costs only speed. */
     static final long LOOSE = Long.MIN_VALUE;
 
     final List<ColumnMetadata> columns;
@@ -83,7 +84,7 @@ final class Dimensions {
         return timestamp;
     }
 
-    /** Returns whether a row has a live value of each dimension, all of one timestamp. */
+    /** Whether a row has a live value of each dimension, all of one timestamp. */
     boolean isLivePoint(Row row, long nowInSec) {
         long timestamp = LOOSE;
         for (int i = 0; i < columns.size(); i++) {
@@ -94,12 +95,12 @@ final class Dimensions {
         return true;
     }
 
-    /** The closed bounds of ordinals that a query's conditions on dimensions leave. */
+    /** The closed bounds of ordinals from a query's conditions on dimensions. */
     Box box(RowFilter filter) {
         Box box = new Box(count());
         for (RowFilter.Expression expression : filter.getExpressions()) {
             int dimension = isCondition(expression) ? indexOf(expression.column()) : -1;
-            // The comparison with an empty value of a number is left to Cassandra.
+            // Cassandra compares with an empty value of a number.
             if (dimension < 0 || !expression.getIndexValue().hasRemaining()) continue;
             long ordinal = ordinal(columns.get(dimension).type, expression.getIndexValue());
             Operator operator = expression.operator();
@@ -109,7 +110,7 @@ final class Dimensions {
         return box;
     }
 
-    /** Returns whether this is a condition on a dimension that the index prunes by. */
+    /** Whether this is a condition on a dimension that the index prunes by. */
     boolean isCondition(RowFilter.Expression expression) {
         return !expression.isCustom() && isComparison(expression.operator()) && indexOf(expression.column()) >= 0;
     }
@@ -119,7 +120,6 @@ final class Dimensions {
             || operator == Operator.GT || operator == Operator.GTE;
     }
 
-    /** Conditions on dimensions of a filter. */
     List<RowFilter.Expression> conditions(RowFilter filter) {
         List<RowFilter.Expression> found = new ArrayList<>();
         for (RowFilter.Expression expression : filter.getExpressions())

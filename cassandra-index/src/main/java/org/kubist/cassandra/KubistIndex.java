@@ -48,9 +48,10 @@ import org.apache.cassandra.service.ClientState;
  * Boxes and uniform samples of CQL rows: {@code CREATE CUSTOM INDEX i ON t (x, y, z) USING
  * 'org.kubist.cassandra.KubistIndex' WITH OPTIONS = {'seed': '7'}}.
  *
- * <p>Each SSTable has a component with the priorities and coordinates of its rows ({@link PointFile}), written by
- * whatever writes the SSTable. A query merges the components, memtables and SSTables without a component into
- * candidates ({@link Candidates}), and reads their rows ({@link Search}). A write costs nothing more until its flush.
+ * <p>Each SSTable has a component with the priorities and coordinates of its rows ({@link PointFile}),
+ * written together with the SSTable. A query merges components, memtables and SSTables without a component
+ * into candidates ({@link Candidates}), and reads their rows ({@link Search}). A write costs nothing more
+ * until its flush.
  */
 public final class KubistIndex implements Index {
     private static final int MAXIMUM_DIMENSIONS = 8;
@@ -60,7 +61,7 @@ public final class KubistIndex implements Index {
     private final IndexMetadata metadata;
     final Dimensions dimensions;
     final Priority priority;
-    /** Names columns, types and seed: a component with another definition belongs to an earlier index of this name. */
+    /** Names columns, types and seed; another definition belongs to an earlier index of this name. */
     final String definition;
     final Components components;
 
@@ -167,7 +168,6 @@ public final class KubistIndex implements Index {
         return Clustering.make(values);
     }
 
-    // The life of the index.
 
     @Override
     public void register(IndexRegistry registry) {
@@ -179,7 +179,7 @@ public final class KubistIndex implements Index {
         return metadata;
     }
 
-    /** Builds missing components. Queries are right meanwhile, because they read SSTables without a component. */
+    /** Builds missing components. Queries stay correct, because they read SSTables without a component. */
     @Override
     public Callable<?> getInitializationTask() {
         return () -> {
@@ -242,14 +242,13 @@ public final class KubistIndex implements Index {
         return Set.of(components.component);
     }
 
-    // Writes.
 
     @Override
     public boolean dependsOn(ColumnMetadata column) {
         return dimensions.indexOf(column) >= 0;
     }
 
-    /** Refuses writes of some dimensions only: replicas that miss one of them could never find the row together. */
+    /** Refuses writes of some dimensions only: replicas that miss one could never find the row. */
     @Override
     public void validate(PartitionUpdate update, ClientState state) {
         for (Row row : update) {
@@ -271,7 +270,6 @@ public final class KubistIndex implements Index {
         return null;
     }
 
-    // Queries.
 
     @Override
     public boolean supportsExpression(ColumnMetadata column, Operator operator) {
@@ -290,7 +288,7 @@ public final class KubistIndex implements Index {
         return filter;
     }
 
-    /** A guess: Cassandra compares it with other indexes, and 0 would make it read one token range at a time. */
+    /** A guess. Cassandra compares it with other indexes, and with 0 would read one token range at a time. */
     @Override
     public long getEstimatedResultRows() {
         return Math.max(1, cfs.getMeanRowCount());
@@ -321,7 +319,6 @@ public final class KubistIndex implements Index {
         return new Search(this, command);
     }
 
-    /** Connects the index with the writers of SSTables. */
     private final class TableGroup implements Group {
         @Override
         public Set<Index> getIndexes() {
@@ -356,7 +353,7 @@ public final class KubistIndex implements Index {
             return KubistIndex.this.getComponents();
         }
 
-        /** Builds components that are missing or damaged. Cassandra calls it for SSTables that were streamed or imported. */
+        /** Builds missing or damaged components of SSTables that were streamed or imported. */
         @Override
         public boolean validateSSTableAttachedIndexes(Collection<SSTableReader> sstables, boolean throwOnIncomplete,
                 boolean validateChecksum) {
@@ -366,7 +363,7 @@ public final class KubistIndex implements Index {
         }
     }
 
-    /** How a query runs: candidates by the index, then conditions by Cassandra. */
+    /** The index finds candidates, then Cassandra applies the conditions. */
     private final class Plan implements QueryPlan {
         private final RowFilter filter;
 
@@ -379,7 +376,7 @@ public final class KubistIndex implements Index {
             return Set.of(KubistIndex.this);
         }
 
-        /** Else the estimate of rows would limit how many token ranges are read at a time. */
+        /** Otherwise the estimate of rows would limit how many token ranges are read at a time. */
         @Override
         public boolean shouldEstimateInitialConcurrency() {
             return false;
@@ -390,7 +387,7 @@ public final class KubistIndex implements Index {
             return KubistIndex.this.searcherFor(command);
         }
 
-        /** If replicas are compared, {@link Search} applies the conditions on dimensions, because loose rows must reach it. */
+        /** If replicas are compared, {@link Search} applies these conditions, because it must see loose rows. */
         @Override
         public RowFilter postIndexQueryFilter() {
             if (filter.isStrict()) return filter;

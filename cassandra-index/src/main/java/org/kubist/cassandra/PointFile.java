@@ -17,10 +17,11 @@ import java.util.List;
 import java.util.zip.CRC32;
 
 /**
- * The index component of an SSTable: for each of its rows the priority, the ordinals and the primary key.
+ * The index component of an SSTable: priority, ordinals and primary key of each row.
  *
- * <p>Rows are in the order of the SSTable, in blocks of up to 4,096, so a query reads the blocks from where its page
- * starts. A block has one array per column. Each block and the footer have a CRC-32. All numbers are big-endian:
+ * <p>Rows are in the order of the SSTable, in blocks of up to 4,096, so a query reads only from the block
+ * where its page starts. A block has one array per column. Each block and the footer have a CRC-32. All
+ * numbers are big-endian:
  *
  * <pre>
  * file:   magic, blocks, footer, offset of the footer (8), its length (4), its CRC (4), magic
@@ -32,7 +33,7 @@ import java.util.zip.CRC32;
  *         and for each block: offset, length, CRC, rows, lowest and highest ordinals, first and last partition key
  * </pre>
  *
- * <p>The class knows no types of Cassandra: keys and clusterings are bytes.
+ * <p>The class is independent of Cassandra: keys and clusterings are bytes.
  */
 final class PointFile implements Closeable {
     private static final byte[] MAGIC = "KubistC1".getBytes(StandardCharsets.US_ASCII);
@@ -40,14 +41,14 @@ final class PointFile implements Closeable {
     static final int BLOCK_ROWS = 4096;
     private static final int BLOCK_BYTES = 1 << 20;
 
-    /** The file is incomplete, damaged, or of another index; the message says which. */
+    /** The file is incomplete, damaged, or of another index, as the message says. */
     static final class Unusable extends IOException {
         Unusable(String message) {
             super(message);
         }
     }
 
-    /** What the footer says of a block. */
+    /** A block's description in the footer. */
     static final class Extent {
         long offset;
         int length, crc, rows;
@@ -143,7 +144,6 @@ final class PointFile implements Closeable {
         return new Block(buffer, dimensions);
     }
 
-    /** Checks all blocks. */
     void verify() throws IOException {
         for (Extent extent : extents) block(extent);
     }
@@ -238,7 +238,6 @@ final class PointFile implements Closeable {
             write(ByteBuffer.wrap(MAGIC));
         }
 
-        /** Starts a partition, whose rows follow. */
         void partition(byte[] key) {
             this.key = key;
             isNewKey = true;
@@ -312,7 +311,6 @@ final class PointFile implements Closeable {
             keys.clear();
         }
 
-        /** Writes the rest, and moves the file to its path. */
         void finish() throws IOException {
             endBlock();
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();

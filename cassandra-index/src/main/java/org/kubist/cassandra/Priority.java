@@ -26,11 +26,11 @@ import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * The priority of a row: Kubist's hash of its primary key, an unsigned 64-bit integer.
+ * The priority of a row, which never changes: Kubist's hash of its primary key (FORMAT.md, "Priorities"),
+ * an unsigned 64-bit integer.
  *
- * <p>A Kubist table whose identity has the same columns, in the order of the primary key, and the same seed gives
- * equal priorities, so both give the same sample. FORMAT.md, "Priorities", defines the hash. A row keeps its priority
- * for life, because the primary key never changes.
+ * <p>A Kubist table with the same seed and the columns of the primary key as identity, in the same order,
+ * has equal priorities, and so gives the same sample.
  */
 final class Priority {
     private static final byte NULL = 0, BOOLEAN = 1, INTEGER = 2, FLOAT = 4, NAN = 5, TEXT = 7, BINARY = 8;
@@ -42,7 +42,7 @@ final class Priority {
     private final boolean isComposite;
     private final long start;
 
-    /** Folds one value into the hash so far. */
+    /** Folds a value into the hash. */
     private interface Part {
         long fold(long hash, ByteBuffer value);
     }
@@ -77,7 +77,7 @@ final class Priority {
     private static Part part(ColumnMetadata column) {
         Part part = partOrNull(column.type.unwrap());
         if (part == null) throw new IllegalArgumentException("column " + column.name + " has no priority");
-        // Empty values of numbers are possible in CQL; as in CQL, they are no number.
+        // CQL allows empty values of numbers, which are no number.
         return (hash, value) ->
             value == null || !value.hasRemaining() && !isBytes(column.type.unwrap()) ? fold(hash, NULL) : part.fold(hash, value);
     }

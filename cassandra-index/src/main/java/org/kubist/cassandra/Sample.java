@@ -7,10 +7,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The sample that {@code expr(index, 'precision=0.1..0.3')} selects: priorities from {@code low} to below {@code high}.
+ * The sample that {@code expr(index, 'precision=0.1..0.3')} selects: priorities from {@code low} to below
+ * {@code high}.
  *
- * <p>Bounds are integers from 0 to 2^64. A fraction is rounded up to such a bound, as in Kubist, so that the same
- * fraction selects the same rows. Text after a colon is ignored: Hecuba appends an identifier there.
+ * <p>Bounds are integers from 0 to 2^64. A fraction is rounded up to such a bound, as in Kubist, so that
+ * the same fraction selects the same rows. Text after a colon is ignored, because Hecuba appends an
+ * identifier there.
  */
 record Sample(BigInteger low, BigInteger high) {
     private static final BigInteger END = BigInteger.ONE.shiftLeft(64);
@@ -53,12 +55,12 @@ record Sample(BigInteger low, BigInteger high) {
         return high.subtract(low).doubleValue() * 0x1p-64;
     }
 
-    /** The lowest selected priority, as an unsigned integer; only if the sample is not empty. */
+    /** The lowest selected priority of a sample that is not empty, as an unsigned integer. */
     long first() {
         return low.longValue();
     }
 
-    /** The highest selected priority, as an unsigned integer; only if the sample is not empty. */
+    /** The highest selected priority of a sample that is not empty, as an unsigned integer. */
     long last() {
         return high.subtract(BigInteger.ONE).longValue();
     }

@@ -30,12 +30,12 @@ import org.apache.cassandra.utils.btree.BTreeSet;
 /**
  * The rows of a query on this node.
  *
- * <p>The rows of candidates are read in token order as they are asked for, so memory is bounded by a batch of rows, and
- * a page costs its own rows. A query of one partition reads the partition. A sample of a large fraction without a box
- * reads all rows, which is then faster than reading them one by one.
+ * <p>Candidates' rows are read on request in token order, so memory is bounded by a batch of rows, and a
+ * page costs only its own rows. A query of one partition reads the partition. A sample of a large fraction
+ * without a box scans all rows, because that is faster.
  */
 final class Search implements Index.Searcher {
-    /** Above it, a scan is faster than candidates: reading a row by its key costs several times a row of a scan. */
+    /** Above it, a scan is faster, because reading a row by its key costs several times a row of a scan. */
     private static final double SCAN_FRACTION = 0.06;
     private static final int FIRST_BATCH = 16, LARGEST_BATCH = 256;
 
@@ -71,7 +71,7 @@ final class Search implements Index.Searcher {
         return Transformation.apply(rows, new Selection());
     }
 
-    /** Keeps the rows of the sample; if replicas are compared, also applies the conditions on dimensions to points. */
+    /** Keeps the rows of the sample; if replicas are compared, also applies the conditions to points. */
     private final class Selection extends Transformation<UnfilteredRowIterator> {
         private final List<RowFilter.Expression> conditions =
             command.rowFilter().isStrict() ? List.of() : index.dimensions.conditions(command.rowFilter());
@@ -88,7 +88,7 @@ final class Search implements Index.Searcher {
         @Override
         protected Row applyToRow(Row row) {
             if (!sample.holds(index.priority.ofRow(priority, row.clustering()))) return null;
-            // Another replica may have the rest of a loose row: the coordinator decides.
+            // Another replica may have the rest of a loose row, so the coordinator decides.
             if (!conditions.isEmpty() && index.dimensions.isLivePoint(row, command.nowInSec()))
                 for (RowFilter.Expression condition : conditions)
                     if (!condition.isSatisfiedBy(index.table(), key, row, command.nowInSec())) return null;
@@ -96,7 +96,6 @@ final class Search implements Index.Searcher {
         }
     }
 
-    /** The partitions of candidates. */
     private final class Partitions extends AbstractUnfilteredPartitionIterator {
         private final ReadExecutionController controller;
         private final DataRange range;
@@ -163,7 +162,7 @@ final class Search implements Index.Searcher {
             candidates.close();
         }
 
-        /** The rows of a partition, batch after batch. Deleted ranges are left out: batches could split them. */
+        /** The rows of a partition in batches, without deleted ranges, which batches could split. */
         private final class Rows extends AbstractUnfilteredRowIterator {
             private UnfilteredRowIterator rows;
 

@@ -4,10 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/**
- * XXH3-64 with a seed (xxhash.com, specification 0.2). Cassandra's own libraries have only the older
- * XXH32 and XXH64.
- */
+/** XXH3-64 with a seed (xxhash.com, specification 0.2), which Cassandra's own libraries lack. */
 final class XxHash3 {
     private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);

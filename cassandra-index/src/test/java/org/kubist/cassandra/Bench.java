@@ -10,10 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Random;
 
-/**
- * Prints what the index costs writes and saves queries, next to the same rows without an index:
- * {@code make bench-cql-index}.
- */
+/** Compares writes and queries with the index to the same rows without an index: {@code make bench-cql-index}. */
 final class Bench {
     private static final int TURNS = 5, IN_FLIGHT = 64;
     /** A box of a tenth of the volume in each of two dimensions is 1 % of uniform rows. */
@@ -58,7 +55,7 @@ final class Bench {
         PreparedStatement insert = nodes.session.prepare("INSERT INTO " + table + " (a, b, x, y, z) VALUES (?, ?, ?, ?, ?)");
         Random random = new Random(1);
         double[] took = new double[3];
-        // Two halves, so that there are two SSTables to compact.
+        // Two halves give two SSTables to compact.
         for (int half = 0; half < 2; half++) {
             int first = half * rows / 2;
             took[0] += seconds(() -> {

@@ -17,7 +17,7 @@ import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** Statements, components and damage on real nodes. The contents of queries are OracleTest's. */
+/** Statements, components and damage on real nodes; {@link OracleTest} checks results. */
 class IndexTest {
     private static final String USING = " USING 'org.kubist.cassandra.KubistIndex'";
 
@@ -49,7 +49,10 @@ class IndexTest {
         }
     }
 
-    /** Of two points of one timestamp Cassandra keeps the larger value of each column, so neither point has to match. */
+    /**
+     * Of two points of one timestamp, Cassandra keeps the larger value of each column, so neither point has
+     * to match.
+     */
     @Test
     void mixedPointsOfOneTimestampAreFound() throws Exception {
         try (Nodes nodes = new Nodes("mixed")) {
@@ -61,7 +64,7 @@ class IndexTest {
                 for (String point : List.of("1, 9", "9, 1")) {
                     for (int a = 0; a < 20; a++)
                         nodes.session.execute("INSERT INTO t (a, b, x, y) VALUES (" + a + ", 1, " + point + ") USING TIMESTAMP 5");
-                    // After the second point: in an SSTable and a memtable.
+                    // After the second point, which is in an SSTable and a memtable.
                     assertEquals(point.equals("1, 9") ? 0 : 20, nodes.session.execute(box).one().getLong(0));
                     nodes.flush("mixed", "t");
                 }
@@ -108,7 +111,7 @@ class IndexTest {
             assertEquals(nodes.addresses.size(), components(nodes, "damage").size());
             assertEquals(expected, ids(nodes));
 
-            // The footer is checked when a query opens the file, and the SSTable is read instead.
+            // A query checks the footer when it opens the file, and reads the SSTable instead.
             for (Path path : components(nodes, "damage")) flip(path, Files.size(path) - 40);
             assertEquals(expected, ids(nodes));
             nodes.rebuild("damage", "t", "i");

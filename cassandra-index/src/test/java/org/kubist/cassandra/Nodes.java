@@ -16,7 +16,7 @@ import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 import org.junit.jupiter.api.Assumptions;
 
-/** The running nodes with the jar, which scripts/cassandra_index.py starts, and the calls of nodetool. */
+/** The running nodes with the jar, which scripts/cassandra_index.py starts, and calls of nodetool. */
 final class Nodes implements AutoCloseable {
     final List<String> addresses;
     final Session session;
@@ -35,7 +35,7 @@ final class Nodes implements AutoCloseable {
 
     Nodes(List<String> addresses, String keyspace) {
         this.addresses = addresses;
-        // The first node coordinates, because others are stopped at times.
+        // The first node coordinates, because the test stops others.
         cluster = Cluster.builder().addContactPoint(addresses.get(0)).withoutMetrics().withoutJMXReporting()
             .withLoadBalancingPolicy(new WhiteListPolicy(new RoundRobinPolicy(), List.of(new InetSocketAddress(addresses.get(0), 9042))))
             .build();
@@ -65,7 +65,7 @@ final class Nodes implements AutoCloseable {
         jmx(address, server -> server.invoke(new ObjectName("org.apache.cassandra.db:type=StorageService"), operation, arguments, types));
     }
 
-    /** A node that is down keeps missing the writes. */
+    /** Without hints, a node that was down keeps missing the writes. */
     void disableHints() throws Exception {
         for (String address : addresses)
             jmx(address, server -> {

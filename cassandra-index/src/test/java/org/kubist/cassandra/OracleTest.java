@@ -28,8 +28,8 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 
 /**
- * Random tables on real nodes: each query with the index returns the rows that a filter in the client selects from
- * all rows, read without the index, each once and in every page size.
+ * Random tables on real nodes. With the index, each query returns the rows that a filter in the client
+ * selects from all rows, read without the index, each once and in every page size.
  */
 class OracleTest {
     private static final int QUERIES = Integer.getInteger("queries", 400);
@@ -140,9 +140,9 @@ class OracleTest {
             nodes.session.execute(new SimpleStatement(statement).setConsistencyLevel(writes));
         }
 
-        /** Writes of some dimensions only are possible before there is an index. */
+        /** Without an index, a write may have some dimensions only. */
         void write(boolean isPartialPossible) {
-            // Equal timestamps let Cassandra mix the values of two writes.
+            // With equal timestamps Cassandra mixes the values of two writes.
             if (random.nextInt(4) > 0) timestamp++;
             String using = " USING TIMESTAMP " + timestamp, where = " WHERE " + keyCondition();
             int kind = random.nextInt(20);
@@ -236,7 +236,7 @@ class OracleTest {
             query.setConsistencyLevel(reads).setFetchSize(page);
 
             List<Row> before, found, after;
-            // Rows expire while they are read; then it is tried again.
+            // Tries again if rows expire while they are read.
             do {
                 before = all(selection);
                 found = nodes.session.execute(query).all();
@@ -277,7 +277,7 @@ class OracleTest {
             while (queries < QUERIES) {
                 Table table = new Table(nodes, seed++);
                 for (int state = 0; state < 5 && queries < QUERIES; state++) {
-                    // Replicas disagree about writes that one of them misses.
+                    // Replicas differ after a write that one of them misses.
                     boolean isOneStopped = table.writes == ConsistencyLevel.QUORUM && nodes.addresses.size() > 2;
                     String victim = nodes.addresses.get(isOneStopped ? 1 + table.random.nextInt(2) : 0);
                     if (isOneStopped) nodes.signal(victim, "STOP");

@@ -35,7 +35,7 @@ class PriorityTest {
         DatabaseDescriptor.clientInitialization();
     }
 
-    /** The priorities that the Rust engine is tested with, in their order. */
+    /** The priorities in the tests of the Rust engine. */
     private static List<String> vectors() throws Exception {
         List<String> found = new ArrayList<>();
         for (String line : Files.readAllLines(Path.of(System.getProperty("vectors"))))

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import org.junit.jupiter.api.Test;
 
 class XxHash3Test {
-    /** Expected values are of the library xxhash 0.8.4: each hash is the seed of the next. */
+    /** Expected values are from the library xxhash 0.8.4; each hash is the seed of the next. */
     @Test
     void hashesOfAllLengthClassesEqualTheLibrary() {
         byte[] data = new byte[3000];

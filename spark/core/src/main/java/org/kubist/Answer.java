@@ -4,12 +4,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 
-/**
- * The batches of a query result. One thread reads. An interrupt of the thread ends the call; closing the
- * result stops the query.
- */
+/** The batches of a query result, for one thread. An interrupt ends the call; closing stops the query. */
 public final class Answer extends Handle {
-    /** Longest native call; an interrupt is noticed after at most this time. */
+    /** Longest native call, after which an interrupt is noticed. */
     private static final int PATIENCE_MILLIS = 100;
 
     private final List<Field> fields;
@@ -19,20 +16,12 @@ public final class Answer extends Handle {
         fields = Field.all(Json.read(Native.text(Native.columns(number))));
     }
 
-    /**
-     * The columns of the result.
-     *
-     * @return in order
-     */
+    /** {@return the columns of the result, in order} */
     public List<Field> fields() {
         return fields;
     }
 
-    /**
-     * The next batch, which the caller closes.
-     *
-     * @return null at the end
-     */
+    /** {@return the next batch, which the caller closes; null at the end} */
     public Batch next() {
         return next(() -> false);
     }
@@ -57,11 +46,7 @@ public final class Answer extends Handle {
         }
     }
 
-    /**
-     * The cost so far: rows examined, bytes read, by name.
-     *
-     * @return the figures
-     */
+    /** {@return the cost so far by name: rows examined, bytes read} */
     @SuppressWarnings("unchecked")
     public Map<String, Object> stats() {
         return (Map<String, Object>) Json.read(Native.text(Native.stats(number())));

@@ -21,11 +21,7 @@ public final class Batch implements AutoCloseable {
         }
     }
 
-    /**
-     * The number of rows.
-     *
-     * @return the number
-     */
+    /** {@return the number of rows} */
     public int rows() {
         return rows;
     }

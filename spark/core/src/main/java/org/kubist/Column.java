@@ -7,9 +7,8 @@ import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. Neither row numbers nor
- * closed batches are checked; the caller must respect both. Where {@link #isNull} is true the value is
- * undefined.
+ * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. It checks neither row
+ * numbers nor whether the batch is closed. The value is undefined where {@link #isNull} is true.
  */
 public final class Column {
     private final ColumnType type;
@@ -41,38 +40,28 @@ public final class Column {
     }
 
     /**
-     * A view of the rows from {@code first} on.
+     * {@return a view of the rows from {@code first} on, valid while the batch is open}
      *
      * @param first the row of this column that is row 0 of the view
-     * @return a view, valid while the batch is open
      */
     public Column from(int first) {
         return new Column(this, first);
     }
 
-    /**
-     * The type of the values.
-     *
-     * @return the type
-     */
+    /** {@return the type of the values} */
     public ColumnType type() {
         return type;
     }
 
-    /**
-     * True if there may be nulls.
-     *
-     * @return false only if there are none
-     */
+    /** {@return false only if there are no nulls} */
     public boolean hasNulls() {
         return nulls != 0;
     }
 
     /**
-     * The number of nulls.
+     * {@return the number of nulls}
      *
      * @param rows of the batch
-     * @return the number
      */
     public int nullCount(int rows) {
         int count = (int) nulls;
@@ -90,100 +79,90 @@ public final class Column {
     }
 
     /**
-     * True if the value is null.
+     * {@return true if the value is null}
      *
      * @param row the row
-     * @return true for null
      */
     public boolean isNull(int row) {
         return nulls != 0 && !bit(validity, offset + row);
     }
 
     /**
-     * A boolean.
+     * {@return a boolean}
      *
      * @param row the row
-     * @return the value
      */
     public boolean getBoolean(int row) {
         return bit(values, offset + row);
     }
 
     /**
-     * An 8-bit integer.
+     * {@return an 8-bit integer}
      *
      * @param row the row
-     * @return the value
      */
     public byte getByte(int row) {
         return UNSAFE.getByte(values + offset + row);
     }
 
     /**
-     * A 16-bit integer.
+     * {@return a 16-bit integer}
      *
      * @param row the row
-     * @return the value
      */
     public short getShort(int row) {
         return UNSAFE.getShort(values + (offset + row) * 2);
     }
 
     /**
-     * A 32-bit integer, or the days of a date.
+     * {@return a 32-bit integer, or the days of a date}
      *
      * @param row the row
-     * @return the value
      */
     public int getInt(int row) {
         return UNSAFE.getInt(values + (offset + row) * 4);
     }
 
     /**
-     * A 64-bit integer, or the microseconds of a timestamp.
+     * {@return a 64-bit integer, or the microseconds of a timestamp}
      *
      * @param row the row
-     * @return the value
      */
     public long getLong(int row) {
         return UNSAFE.getLong(values + (offset + row) * 8);
     }
 
     /**
-     * A 32-bit float.
+     * {@return a 32-bit float}
      *
      * @param row the row
-     * @return the value
      */
     public float getFloat(int row) {
         return UNSAFE.getFloat(values + (offset + row) * 4);
     }
 
     /**
-     * A 64-bit float.
+     * {@return a 64-bit float}
      *
      * @param row the row
-     * @return the value
      */
     public double getDouble(int row) {
         return UNSAFE.getDouble(values + (offset + row) * 8);
     }
 
     /**
-     * The address of a string's or binary's bytes.
+     * {@return the address of a string's or binary's bytes, valid while the batch is open}
      *
      * @param row the row
-     * @return the address, valid while the batch is open
      */
     public long getAddress(int row) {
         return data + UNSAFE.getInt(values + (offset + row) * 4);
     }
 
     /**
-     * The number of bytes of a string or binary.
+     * {@return the number of bytes of a string or binary}
      *
      * @param row the row
-     * @return the length
      */
     public int getLength(int row) {
         long place = values + (offset + row) * 4;
@@ -191,30 +170,27 @@ public final class Column {
     }
 
     /**
-     * The bytes of a string or binary.
+     * {@return a copy of the bytes of a string or binary}
      *
      * @param row the row
-     * @return a copy
      */
     public byte[] getBytes(int row) {
         return Memory.bytes(getAddress(row), getLength(row));
     }
 
     /**
-     * A string.
+     * {@return a string}
      *
      * @param row the row
-     * @return the value
      */
     public String getString(int row) {
         return new String(getBytes(row), StandardCharsets.UTF_8);
     }
 
     /**
-     * True if a decimal fits 64 bits, so that {@link #getUnscaled} is exact.
+     * {@return true if a decimal fits 64 bits, so that {@link #getUnscaled} is exact}
      *
      * @param row the row
-     * @return true if it fits
      */
     public boolean isShort(int row) {
         long place = values + (offset + row) * 16;
@@ -222,20 +198,18 @@ public final class Column {
     }
 
     /**
-     * The lower 64 bits of a decimal's unscaled value.
+     * {@return the lower 64 bits of a decimal's unscaled value}
      *
      * @param row the row
-     * @return the bits
      */
     public long getUnscaled(int row) {
         return UNSAFE.getLong(values + (offset + row) * 16);
     }
 
     /**
-     * A decimal.
+     * {@return a decimal}
      *
      * @param row the row
-     * @return the value
      */
     public BigDecimal getDecimal(int row) {
         if (isShort(row)) {

@@ -3,7 +3,7 @@ package org.kubist;
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** A native object. If the program does not close it, Java's garbage collector does. */
+/** A native object, which Java's garbage collector closes if the program does not. */
 abstract class Handle implements AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();
 

@@ -6,10 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/**
- * JSON for the native library: maps, lists, strings, numbers, booleans and null. A JSON library could
- * conflict with Spark's version of it.
- */
+/** JSON for the native library; a JSON library could conflict with Spark's version. */
 public final class Json {
     private final String text;
     private int at;

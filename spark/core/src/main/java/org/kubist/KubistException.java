@@ -2,7 +2,7 @@ package org.kubist;
 
 import java.nio.charset.StandardCharsets;
 
-/** An error of the engine. Its kind tells what the caller can do; its message has details. */
+/** An error of the engine. Its kind says what the caller can do; its message has details. */
 public final class KubistException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -32,9 +32,7 @@ public final class KubistException extends RuntimeException {
         EXISTS,
         /** A bug in Kubist: report it. */
         INTERNAL,
-        /**
-         * Another table, or another history of this one from a backup, is at the location: open it again.
-         */
+        /** Another table, or another history of this one from a backup, is at the location: open it again. */
         REPLACED
     }
 
@@ -63,11 +61,7 @@ public final class KubistException extends RuntimeException {
         return new KubistException(known, new String(message, StandardCharsets.UTF_8));
     }
 
-    /**
-     * The kind of error.
-     *
-     * @return the kind
-     */
+    /** {@return the kind of error} */
     public Kind kind() {
         return kind;
     }

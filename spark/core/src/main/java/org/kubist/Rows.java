@@ -85,20 +85,12 @@ public final class Rows implements AutoCloseable {
         }
     }
 
-    /**
-     * The number of complete rows.
-     *
-     * @return the number
-     */
+    /** {@return the number of complete rows} */
     public int rows() {
         return rows;
     }
 
-    /**
-     * The approximate size of the rows.
-     *
-     * @return bytes
-     */
+    /** {@return the approximate size of the rows in bytes} */
     public long bytes() {
         long bytes = 0;
         for (Values column : columns) {

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A pinned state of a table: queries always return the same rows. They have the same parameters as in Python
- * and HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
+ * A pinned state of a table, so queries always return the same rows. Queries have the same parameters as in
+ * Python and HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
  */
 public final class Snapshot extends Handle {
     private final String token;
@@ -28,8 +28,8 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * Whether all records are equally likely in samples. If not, ask for the column of
-     * {@link Query#inclusion}.
+     * Whether all records are equally likely in samples. If not, {@link Query#inclusion} adds the
+     * probabilities.
      *
      * @return true without a weight or strata
      */
@@ -37,67 +37,45 @@ public final class Snapshot extends Handle {
         return uniform;
     }
 
-    /**
-     * The token of this snapshot; {@link Table#at} opens it in any process.
-     *
-     * @return the token
-     */
+    /** {@return the token of this snapshot, which {@link Table#at} opens in any process} */
     public String token() {
         return token;
     }
 
-    /**
-     * The columns.
-     *
-     * @return in order
-     */
+    /** {@return the columns, in order} */
     public List<Field> fields() {
         return fields;
     }
 
-    /**
-     * The number of all records.
-     *
-     * @return the number
-     */
+    /** {@return the number of all records} */
     public long rows() {
         return rows;
     }
 
-    /**
-     * Steps that every declared writer has committed or abandoned.
-     *
-     * @return ascending
-     */
+    /** {@return the steps that every declared writer has committed or abandoned, ascending} */
     public List<Long> steps() {
         return steps;
     }
 
-    /**
-     * A description of the table.
-     *
-     * @return by name
-     */
+    /** {@return a description of the table, by name} */
     @SuppressWarnings("unchecked")
     public Map<String, Object> description() {
         return (Map<String, Object>) Json.read(Native.text(Native.description(number())));
     }
 
     /**
-     * The matching records.
+     * {@return batches of the matching records}
      *
      * @param query which records
-     * @return their batches
      */
     public Answer query(Query query) {
         return new Answer(Native.query(number(), Native.bytes(query.toString())));
     }
 
     /**
-     * The exact number of matching records.
+     * {@return the exact number of matching records}
      *
      * @param query which records
-     * @return the number
      */
     public long count(Query query) {
         return Native.count(number(), Native.bytes(query.toString()));
@@ -146,8 +124,8 @@ public final class Snapshot extends Handle {
      *
      * @param aggregates such as {@code mean(x)}
      * @param query which records
-     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %. All records
-     * are read if no sample reaches it
+     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %. If no
+     * sample reaches it, all records are read
      * @return a figure for each aggregate
      */
     public List<Figure> estimate(List<String> aggregates, Query query, Double error) {

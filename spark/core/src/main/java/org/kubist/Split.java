@@ -4,8 +4,8 @@ import java.io.Serializable;
 import java.util.List;
 
 /**
- * One of the disjoint parts of a query from {@link Snapshot#splits}. Any process that can open the table can
- * read it.
+ * One of the disjoint parts of a query from {@link Snapshot#splits}, for any process that can open the
+ * table.
  *
  * @param text for {@link Table#read}
  * @param rows the approximate number of records

@@ -32,9 +32,9 @@ public final class Table extends Handle {
      * @param location as for {@link #open}
      * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions": {"x":
      * [0, 1], "y": null}, "identity": [...], "lookup": [...], "capacity": n, "seed": n, "accuracy": {"x":
-     * "1e-6", "u": "1e-4 rel"}}}; columns may have a {@code "unit"}; {@code "dimensions"} are the columns to
-     * index with their domains: a pair, null to learn it, or {@code "quantile"}; {@code "accuracy"} has the
-     * error bounds of stored values
+     * "1e-6", "u": "1e-4 rel"}}}. Columns may have a {@code "unit"}. {@code "dimensions"} are the columns
+     * to index with their domains: a pair, null to learn it, or {@code "quantile"}. {@code "accuracy"} has
+     * the error bounds of stored values
      * @return the table
      * @throws KubistException {@code EXISTS} if something exists there
      */
@@ -77,20 +77,12 @@ public final class Table extends Handle {
         return (Map<String, Object>) Json.read(Native.text(Native.held()));
     }
 
-    /**
-     * The location.
-     *
-     * @return as it was opened
-     */
+    /** {@return the location, as it was opened} */
     public String location() {
         return location;
     }
 
-    /**
-     * Pins the newest state.
-     *
-     * @return the snapshot
-     */
+    /** {@return the newest snapshot} */
     public Snapshot snapshot() {
         return moment(null, null);
     }
@@ -108,10 +100,9 @@ public final class Table extends Handle {
     }
 
     /**
-     * The newest state, up to a step.
+     * {@return the newest snapshot, up to a step}
      *
      * @param step a complete step
-     * @return the snapshot
      */
     public Snapshot atStep(long step) {
         return moment(null, step);
@@ -125,10 +116,9 @@ public final class Table extends Handle {
     }
 
     /**
-     * The records of a split.
+     * {@return batches of the records of a split}
      *
      * @param split of this table, possibly from another process
-     * @return their batches
      */
     public Answer read(Split split) {
         return new Answer(Native.readSplit(number(), Native.bytes(split.text())));

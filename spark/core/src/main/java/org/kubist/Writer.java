@@ -28,7 +28,7 @@ public final class Writer extends Handle {
     }
 
     /**
-     * Commits the appended rows: they are durable, and become visible together.
+     * Commits the appended rows, which are then durable and become visible together.
      *
      * @param step of a simulation, or null; increases with each commit
      * @param token identifies the commit within this writer, so that a second one does nothing; or null

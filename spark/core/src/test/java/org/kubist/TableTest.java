@@ -136,7 +136,7 @@ class TableTest {
         Map<Long, List<Object>> found = new HashMap<>();
         try (answer) {
             for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
-                // Every other block of 100 rows through a view that begins there.
+                // Every other block of 100 rows, through a view that begins there.
                 for (int row = 0; row < batch.rows(); row++) {
                     List<Object> values = new ArrayList<>();
                     for (int index = 0; index < answer.fields().size(); index++) {
@@ -352,7 +352,7 @@ class TableTest {
     private static void ask(Snapshot snapshot, int times) {
         for (int time = 0; time < times; time++) {
             Answer answer = snapshot.query(new Query().sample(0.5));
-            // Half of them are left before their end.
+            // Half are left before their end.
             Batch batch = answer.next();
             batch.close();
             if (time % 2 == 0) {
@@ -362,7 +362,7 @@ class TableTest {
         }
     }
 
-    /** Each result has 10 MB: a leak of a hundred would be visible. The Java heap holds little of it. */
+    /** Each result has 10 MB, little of it in the Java heap, so a leak of a hundred would be visible. */
     @Test
     void anHundredAnswersLeaveNoMemoryBehind() throws IOException {
         String columns =

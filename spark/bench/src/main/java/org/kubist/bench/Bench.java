@@ -19,17 +19,16 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
 /**
- * Compares Kubist with Parquet, Delta and Iceberg through Spark, on the cores of this machine: {@code make
- * bench-spark}.
+ * Compares Kubist with Parquet, Delta and Iceberg through Spark on this machine: {@code make bench-spark}.
  *
- * <p>The rows are written once as unordered Parquet files, from which each store is filled. Existing stores
- * in the folder are reused. Results are compared between stores. The queries run on all stores in turn; the
- * first round is not counted, and files are in the page cache. Long queries have fewer rounds.
+ * <p>The rows are written once as unordered Parquet files, from which each store is filled; existing stores
+ * in the folder are reused. The queries run on all stores in turn, with files in the page cache, and their
+ * results are compared. The first round is not counted, and long queries have fewer rounds.
  */
 public final class Bench {
     /** About 100 MB of Parquet. */
     private static final long ROWS_OF_A_FILE = 2_500_000;
-    /** Limit of the total time of a query over all stores, after three counted rounds. */
+    /** Limit of a query's total time over all stores, after three counted rounds. */
     private static final double PATIENCE_SECONDS = 60;
     private static final int LEAST_TURNS = 3;
     /** About 1 % of the rows. */
@@ -155,7 +154,7 @@ public final class Bench {
         }
     }
 
-    /** The parts of a result that do not depend on the row order: integers. */
+    /** The integers of a result, which do not depend on the row order. */
     private static String exact(Row answer) {
         Object[] values = new Object[Math.min(3, answer.size())];
         Arrays.setAll(values, answer::get);

@@ -6,7 +6,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
-/** The benchmark rows: particles in and around 16 clusters in a unit cube, the same in each run. */
+/** Particles in and around 16 clusters in a unit cube, the same in each run. */
 final class Particles {
     /** Bits of each coordinate in a Morton key. */
     private static final int BITS = 20;
@@ -43,7 +43,6 @@ final class Particles {
                 velocity("w", 62));
     }
 
-    /** A coordinate with two zeros after each bit. */
     private static Column spread(String name) {
         String bits = "CAST(" + name + " * " + (1 << BITS) + "D AS BIGINT)";
         long[][] steps = {

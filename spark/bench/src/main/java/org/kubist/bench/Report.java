@@ -43,7 +43,6 @@ final class Report {
         return String.format(Locale.ROOT, "%.3f; %.2f; %.2f; %.1f", cost.seconds(), cost.processor(), cost.tasks(), cost.bytes() / 1e6);
     }
 
-    /** A row for each query: its time, the total of its tasks, and the bytes read. */
     String text() {
         StringBuilder text = new StringBuilder();
         text.append(String.format(

@@ -18,7 +18,7 @@ interface Store {
     /** Writes all rows of a source, in the store's best layout. */
     void write(Dataset<Row> source);
 
-    /** Deletes leftovers of the write: the rows in their first order. */
+    /** Deletes the old files of a rewrite, with the rows in their first order. */
     default void tidy() {}
 
     Dataset<Row> open();

@@ -12,10 +12,7 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SparkSession;
 
-/**
- * Measures the tasks of a query. Spark counts only bytes of some Hadoop streams, so bytes are those that this
- * process requested from the system.
- */
+/** Measures the tasks of a query; bytes are those requested from the system, as Spark counts only some. */
 final class Watch extends SparkListener {
     private static final Path IO = Path.of("/proc/self/io");
 
@@ -35,9 +32,7 @@ final class Watch extends SparkListener {
         millis.addAndGet(task.taskMetrics().executorRunTime());
     }
 
-    /**
-     * CPU time of all threads of this process, including native ones. Other programs hardly influence it.
-     */
+    /** CPU time of all threads of this process, including native ones, which other programs hardly influence. */
     private static double processorSeconds() {
         return SYSTEM.getProcessCpuTime() / 1e9;
     }

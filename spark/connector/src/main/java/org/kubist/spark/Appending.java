@@ -14,9 +14,7 @@ import org.kubist.KubistException;
 import org.kubist.Table;
 import org.kubist.Writer;
 
-/**
- * The driver's part of a job: appends the files of finished tasks while others still run, and commits once.
- */
+/** The driver's part of a job: appends the files of finished tasks while others still run, and commits once. */
 final class Appending implements AutoCloseable {
     private final String location;
     private final String name;
@@ -36,7 +34,7 @@ final class Appending implements AutoCloseable {
         this.name = name;
     }
 
-    /** Accepts a task attempt. Its file is appended after the earlier ones. */
+    /** Accepts a task attempt, and appends its file after the earlier ones. */
     synchronized void begin(WriterCommitMessage message) {
         KubistWrite.Staged staged = (KubistWrite.Staged) message;
         if (paths.add(staged.path()) && staged.rows() > 0) {
@@ -59,7 +57,7 @@ final class Appending implements AutoCloseable {
         return writer;
     }
 
-    /** Commits the rows of the accepted attempts, and no others. */
+    /** Commits the rows of the accepted attempts only. */
     synchronized void commit(WriterCommitMessage[] messages, String token) {
         for (WriterCommitMessage message : messages) {
             begin(message);
@@ -86,7 +84,7 @@ final class Appending implements AutoCloseable {
         }
     }
 
-    /** Cancels the append; uncommitted rows are dropped. */
+    /** Cancels the append and drops uncommitted rows. */
     @Override
     public void close() {
         thread.shutdownNow();
@@ -94,7 +92,6 @@ final class Appending implements AutoCloseable {
             writer.close();
         }
         try {
-            // The running append was cancelled.
             thread.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();

@@ -20,9 +20,9 @@ import org.kubist.Field;
  * Translates Spark predicates to Kubist conditions with exactly the same meaning.
  *
  * <p>The systems differ for NaN: Spark treats it as equal to itself and greater than all numbers, while a
- * Kubist comparison with it is unknown. Therefore there are two translations: {@link #holds} is true for the
- * rows for which the predicate is true, {@link #fails} for those for which it is false. Neither uses NOT of a
- * comparison, and null makes neither true.
+ * Kubist comparison with it is unknown. So there are two translations: {@link #holds} is true for rows
+ * where the predicate is true, {@link #fails} for rows where it is false. Neither uses NOT of a comparison,
+ * and null makes neither true.
  */
 final class Conditions {
     private final Map<String, Field> fields;
@@ -32,7 +32,6 @@ final class Conditions {
         this.fields = fields;
     }
 
-    /** The predicate has no equivalent condition. */
     private static final class Beyond extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -166,7 +165,7 @@ final class Conditions {
             };
         }
         String plain = column + " " + comparison + " " + literal(field, literal.value());
-        // NaN is greater than any number, and equal to none.
+        // In Spark, NaN is greater than any number, and equal to none.
         boolean ofNan = comparison.startsWith(">") || comparison.equals("<>");
         return isFloat(field) && ofNan ? plain + " OR isnan(" + column + ")" : plain;
     }

@@ -78,7 +78,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         return name;
     }
 
-    /** A table named {@code run} is the folder {@code run}, or {@code run.kubist}. */
+    /** A table {@code run} is the folder {@code run}, or {@code run.kubist}. */
     private String location(Identifier table) {
         String plain = folder(table.namespace()) + "/" + plain(table.name());
         boolean ends = isFolder() && !Files.exists(Path.of(plain)) && Files.exists(Path.of(plain + ENDING));
@@ -198,7 +198,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         throw new UnsupportedOperationException("a namespace is a folder and has no properties");
     }
 
-    /** With {@code cascade} its tables are dropped too. If other files exist, they and the folder stay. */
+    /** With {@code cascade} its tables are dropped too; the folder stays if it has other files. */
     @Override
     public boolean dropNamespace(String[] namespace, boolean cascade)
             throws NoSuchNamespaceException, NonEmptyNamespaceException {
@@ -234,7 +234,7 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         }
         Map<String, String> options = new HashMap<>(shared);
         options.putAll(properties);
-        // It is a column of results only, not of written rows.
+        // Only results have this column, not written rows.
         options.keySet().removeIf("inclusion"::equalsIgnoreCase);
         options.put("path", location(identifier));
         Options creating = new Options(options);

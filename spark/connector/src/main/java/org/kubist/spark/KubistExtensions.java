@@ -5,8 +5,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: pushes samples below filters, and adds the
- * function kubist_estimate.
+ * {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: pushes samples below filters, and adds
+ * the function kubist_estimate.
  */
 public final class KubistExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     /** Spark creates it by name. */

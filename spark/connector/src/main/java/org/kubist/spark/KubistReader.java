@@ -57,10 +57,7 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
         }
     }
 
-    /**
-     * Rows per Spark batch, as in Spark's own readers. A cancelled task ends before the next batch, and Spark
-     * may process each row slowly.
-     */
+    /** Rows per batch, as in Spark's own readers. A cancelled task ends before the next batch. */
     private static final int MOST_ROWS = 4096;
 
     private final StructType columns;
@@ -70,7 +67,7 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
     /** First row of Spark's current batch. */
     private int first;
     private int rows;
-    /** Metrics as of the last batch. Spark asks often, and once more after the close. */
+    /** Metrics as of the last batch. Spark requests them often, and once more after the close. */
     private CustomTaskMetric[] spent = {};
 
     private KubistReader(Part part, StructType columns) {

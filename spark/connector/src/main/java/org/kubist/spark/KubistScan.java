@@ -20,13 +20,13 @@ import org.kubist.Split;
 /**
  * A query of a table, divided into tasks.
  *
- * <p>It does not report a single partition. Otherwise Spark 4.1 treats a union of such scans as one partition
- * too, but runs one task for each columnar scan, so that groups appear twice.
+ * <p>It does not report a single partition. Otherwise Spark 4.1 treats a union of such scans as one
+ * partition too, but runs one task for each columnar scan, so that groups appear twice.
  */
 final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /**
-     * Approximate limit of rows in a task, unless the program sets the number of tasks. Each task also reads
-     * the upper cubes and those at its boundaries, so a few large tasks do less work.
+     * Approximate limit of rows in a task, unless the program sets the number of tasks. A few large tasks
+     * do less work, because each also reads the upper cubes and those at its boundaries.
      */
     private static final long ROWS_OF_A_TASK = 4_000_000;
     /** Fewer rows are not worth a second task. */
@@ -75,10 +75,7 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         return rows;
     }
 
-    /**
-     * An exact count with a condition may read much. If the condition bounds a region, the index estimates
-     * the number.
-     */
+    /** The number from the index if the condition bounds a region, because an exact count may read much. */
     private long expected(Snapshot snapshot) {
         if (!question.where().isEmpty()) {
             return question.limit(-1).queries(null, null).stream().mapToLong(snapshot::expected).sum();
@@ -107,7 +104,6 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         return planned(table, table.moment().snapshot(), columns, question, rows());
     }
 
-    /** The parts of a query, one for each task. */
     static InputPartition[] planned(
             KubistTable table, Snapshot snapshot, StructType columns, Question question, long rows) {
         String location = table.options().location();

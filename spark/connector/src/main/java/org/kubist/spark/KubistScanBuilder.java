@@ -24,7 +24,7 @@ class KubistScanBuilder
                 SupportsPushDownAggregates,
                 SupportsPushDownLimit,
                 SupportsPushDownRequiredColumns {
-    /** Larger limits are left to Spark, whose tasks read in parallel. */
+    /** Spark applies larger limits, because its tasks read in parallel. */
     private static final int MOST_LIMITED = 100_000;
 
     private final KubistTable table;
@@ -105,10 +105,7 @@ class KubistScanBuilder
         return left.toArray(Predicate[]::new);
     }
 
-    /**
-     * The number of leading conditions that the engine accepts in combination. Each may be short enough, but
-     * all of them too long.
-     */
+    /** The number of leading conditions that the engine accepts together; all of them may be too long. */
     private int together(List<String> where) {
         int fits = 0;
         int tooMany = where.size() + 1;
@@ -123,7 +120,7 @@ class KubistScanBuilder
         return fits;
     }
 
-    /** Conditions that the engine refuses, such as too long ones, are left to Spark. */
+    /** Spark applies conditions that the engine refuses, such as too long ones. */
     private boolean isUnderstood(String condition) {
         try {
             table.moment().snapshot().check(condition);

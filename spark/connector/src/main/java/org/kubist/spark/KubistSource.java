@@ -10,7 +10,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** {@code spark.read.format("kubist").load(location)} and {@code df.write.format("kubist")}. */
 public final class KubistSource implements TableProvider, DataSourceRegister {
-    /** The table whose columns Spark has requested. Spark requests the table next, with the same options. */
+    /** The table whose columns Spark has requested; Spark requests it next, with the same options. */
     private KubistTable described;
 
     /** Spark creates it by name. */

@@ -13,7 +13,7 @@ import org.kubist.Json;
 import org.kubist.KubistException;
 import org.kubist.Snapshot;
 
-/** Follows the steps of a table. Each batch has the rows of the steps completed since the last batch. */
+/** Follows the steps of a table; each batch has the rows of the steps completed since the last batch. */
 final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     /**
      * The last step that a stream has read, and the token of a snapshot with it. The token identifies the
@@ -98,8 +98,8 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
     /**
      * Refuses a checkpoint of another table, or of another history of this one, whose steps may have other
-     * rows. If the files of its snapshot were cleaned, the history cannot be compared and is accepted,
-     * because the table is the same.
+     * rows. If the files of its snapshot were cleaned, the history of the table cannot be compared and is
+     * accepted.
      */
     private void checkHistory(Step step) {
         if (step.token == null) {
@@ -123,7 +123,6 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
         if (((Step) start).step >= ((Step) end).step) {
-            // No step is complete yet.
             return new InputPartition[0];
         }
         try (Snapshot now = table.moment().table().snapshot()) {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.kubist.Column;
 
-/** A column of a batch. Spark reads it from the engine's buffers, without Arrow's Java library. */
+/** A column of a batch, which Spark reads from the engine's buffers without Arrow's Java library. */
 final class KubistVector extends ColumnVector {
     private final Column column;
     private final int rows;

@@ -26,20 +26,18 @@ import org.kubist.Table;
  * Writes the rows of a job in one commit, or none of them.
  *
  * <p>Each task attempt writes its own file next to the table. The driver appends the files of committed
- * attempts, for a batch while other tasks still run. It commits once, with a token. For a stream the token
- * contains the epoch, so a repeated batch counts once. Files of other attempts are never read.
+ * attempts, for a batch while other tasks still run, and never reads the others. It commits once, with a
+ * token. A stream's token contains the epoch, so a repeated batch counts once.
  */
 final class KubistWrite {
     private static final int MOST_ATTEMPTS = 10;
 
     private KubistWrite() {}
 
-    /** The message of a task attempt to the driver. */
     record Staged(String path, long rows) implements WriterCommitMessage {
         private static final long serialVersionUID = 1;
     }
 
-    /** The folder of a job's files, and the columns of its rows. */
     record Factory(String location, String folder, StructType columns) implements DataWriterFactory, StreamingDataWriterFactory {
         private static final long serialVersionUID = 1;
 
@@ -53,9 +51,7 @@ final class KubistWrite {
             return createWriter(partition, task);
         }
 
-        /**
-         * The driver created the folder. A task that starts after the job was aborted finds none, and fails.
-         */
+        /** The driver created the folder. A task that starts after the job was aborted finds none, and fails. */
         private Path file(int partition, long task) {
             return Path.of(folder(), "part-" + partition + "-" + task + "-" + UUID.randomUUID() + ".arrows");
         }
@@ -164,9 +160,7 @@ final class KubistWrite {
         }
     }
 
-    /**
-     * Removes a job's files, and the common folder if it is empty. Files that cannot be removed do no harm.
-     */
+    /** Removes a job's files, and the common folder if it is empty. Files that remain do no harm. */
     private static void remove(String folder) {
         Path job = Path.of(folder);
         for (int attempt = 1; Files.exists(job); attempt++) {
@@ -207,7 +201,7 @@ final class KubistWrite {
                 .log(System.Logger.Level.WARNING, "cannot delete the files of a finished job in " + folder, error);
     }
 
-    /** Opens the table in a task, with a Spark-specific message if it is not found. */
+    /** Opens the table in a task, with a Spark-specific message if there is none. */
     static Table openThere(String location) {
         try {
             return Table.open(location);

@@ -83,7 +83,7 @@ final class KubistWriteBuilder implements SupportsTruncate {
     }
 
     private void make(String location, Map<String, Object> creation) {
-        // Checked before the table is created: without a folder no row can be written.
+        // Before the table is created, because without a folder no row can be written.
         KubistWrite.folder(location, table.options(), info.queryId());
         try (Table made = Table.create(location, Json.write(creation))) {
             assert made.location().equals(location);

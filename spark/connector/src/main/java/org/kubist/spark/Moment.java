@@ -3,10 +3,7 @@ package org.kubist.spark;
 import org.kubist.Snapshot;
 import org.kubist.Table;
 
-/**
- * An open table and a snapshot of it. Spark does not report the end of a plan, so Java's garbage collector
- * closes it.
- */
+/** An open table and a snapshot. The garbage collector closes it, as Spark does not report the end of a plan. */
 record Moment(Table table, Snapshot snapshot) {
     /** @param version a token, the number of a step, or null for the newest state */
     static Moment of(String location, String version) {

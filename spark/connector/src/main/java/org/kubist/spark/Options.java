@@ -10,7 +10,7 @@ import java.util.TreeSet;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.kubist.KubistException;
 
-/** Options set with {@code option(...)}. Their names are declared only here; docs/spark.md lists them. */
+/** Options set with {@code option(...)}, declared only here and listed in docs/spark.md. */
 final class Options {
     /** The meaning of a sample's seed. */
     enum Seed {
@@ -65,7 +65,6 @@ final class Options {
         return new KubistException(KubistException.Kind.INVALID_INPUT, message);
     }
 
-    /** The error for timestamps of snapshots. */
     static KubistException timeless() {
         return new KubistException(
                 KubistException.Kind.UNSUPPORTED,
@@ -188,7 +187,6 @@ final class Options {
                 return List.of(Double.valueOf(ends[0].trim()), Double.valueOf(ends[1].trim()));
             }
         } catch (NumberFormatException error) {
-            // Reported below.
         }
         throw invalid("option dimensions: \"" + dimension + "\" must have the form x, x=0:1 or x=quantile");
     }

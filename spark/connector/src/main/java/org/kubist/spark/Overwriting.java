@@ -20,8 +20,8 @@ import org.kubist.Table;
 import org.kubist.Writer;
 
 /**
- * Replaces all rows of a table: fills a new table next to it, then exchanges both folders in one step. Until
- * then the old table is unchanged, so a failed job changes nothing.
+ * Replaces all rows of a table: fills a new table next to it, then exchanges both folders in one step.
+ * Until then the old table is unchanged, so a failed job changes nothing.
  */
 final class Overwriting {
     private final String location;
@@ -63,10 +63,7 @@ final class Overwriting {
         }
     }
 
-    /**
-     * Options of the old table, except its domains, which are learned again; the program's options take
-     * precedence.
-     */
+    /** The program's options, then those of the old table except its domains, which are learned again. */
     private static Map<String, Object> likeThis(Options options, Snapshot snapshot, Map<String, Object> info) {
         Map<String, Object> creation = new LinkedHashMap<>();
         for (String kept : List.of("identity", "lookup", "capacity", "seed", "metadata")) {

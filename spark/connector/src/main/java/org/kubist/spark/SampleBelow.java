@@ -14,8 +14,8 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Pushes a sample below filters, projections and sorts of a Kubist table, where Spark can push it down to the
- * table.
+ * Pushes a sample below filters, projections and sorts of a Kubist table, where Spark can push it down to
+ * the table.
  *
  * <p>A record is in a sample by its priority alone, so samples and filters commute. This does not hold for
  * Spark's own samples, which stay in place.
@@ -46,10 +46,7 @@ final class SampleBelow extends Rule<LogicalPlan> {
                 && !names(sample.child(), table.options().inclusion());
     }
 
-    /**
-     * True if a node uses the column. The inclusion column depends on the sample, so a sample must not pass
-     * it.
-     */
+    /** True if a node uses the column. A sample must not pass the inclusion column, which depends on it. */
     private static boolean names(LogicalPlan node, String column) {
         for (Expression expression : CollectionConverters.asJava(node.expressions())) {
             for (Attribute used : CollectionConverters.asJava(expression.references().toSeq())) {
@@ -61,7 +58,6 @@ final class SampleBelow extends Rule<LogicalPlan> {
         return false;
     }
 
-    /** The child, with the sample below it. */
     private static LogicalPlan moved(Sample sample) {
         LogicalPlan child = sample.child();
         LogicalPlan below = child.children().head();

@@ -125,7 +125,6 @@ class CatalogTest {
         }
         Figure mean = wanted.get(0);
         assertTrue(mean.low() <= mean.value() && mean.value() <= mean.high() && !mean.exact(), mean.toString());
-        // Figures can be joined and used in expressions.
         assertEquals(
                 List.of("true|"),
                 ask("SELECT low <= truth AND truth <= high FROM kubist_estimate('k.airway', 'mean(x)', NULL, 0.2)"

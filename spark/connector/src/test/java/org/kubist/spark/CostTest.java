@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The cost of a query is in the metrics of its plan. */
+/** The metrics of a plan have the cost of its query. */
 class CostTest {
     private static final long ROWS = 200_000;
 

@@ -27,10 +27,7 @@ import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
 
-/**
- * A stream between two tables whose driver or executor is killed at random times: after the last restart each
- * row was copied exactly once.
- */
+/** A stream whose driver or executor is killed at random times still copies each row exactly once. */
 class KilledStreamTest {
     private static final int ROWS_OF_A_STEP = 5000;
     private static final String TABLE =
@@ -109,7 +106,6 @@ class KilledStreamTest {
         while (program.isAlive() && written() == before) {
             program.waitFor(20, TimeUnit.MILLISECONDS);
         }
-        // The program is now between two batches, or within one.
         for (int turn = random.nextInt(40); turn > 0 && program.isAlive(); turn--) {
             if (random.nextInt(3) == 0) {
                 commitStep();

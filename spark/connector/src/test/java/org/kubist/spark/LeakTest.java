@@ -28,8 +28,8 @@ class LeakTest {
     /** Handles that a Spark thread keeps of its last query: a table and a snapshot. */
     private static final long OF_THE_LAST = 2;
     /**
-     * Files that Spark and Java open on demand. Each event loop of Spark has three descriptors (an epoll, an
-     * event and a timer), and a jar is opened with its first class.
+     * Files that Spark and Java open on demand. Each event loop of Spark has three descriptors (an epoll,
+     * an event and a timer), and a jar is opened with its first class.
      */
     private static final long OTHER_FILES = 12;
 
@@ -88,7 +88,6 @@ class LeakTest {
             });
             Thread asking = new Thread(() -> {
                 spark.sparkContext().setJobGroup("slow", "to be cancelled", true);
-                // Each row of the result takes long.
                 var rows = spark.read().format("kubist").option("partitions", "2").load(location);
                 rows.filter("length(repeat(cast(id AS STRING), 200000)) > 0").foreach((ForeachFunction<Row>) row -> {});
             });
@@ -111,17 +110,13 @@ class LeakTest {
             var rows = spark.read().format("kubist").option("partitions", "2").load(location);
             switch (time % 3) {
                 case 0 -> rows.filter("x > 0.5D").collectAsList();
-                // A task that is left before its end.
                 case 1 -> rows.filter("x + y > 1").limit(1).collectAsList();
                 default -> rows.sample(0.1).count();
             }
         }
     }
 
-    /**
-     * Handles of plans are closed by garbage collection. Undelivered events keep plans alive: on a busy
-     * machine, those of many queries.
-     */
+    /** Garbage collection closes the handles of plans, but undelivered events keep some plans alive. */
     private static long handlesAfterCollection(SparkSession spark, long enough) throws Exception {
         spark.sparkContext().listenerBus().waitUntilEmpty();
         ReferenceQueue<Object> collected = new ReferenceQueue<>();
@@ -137,10 +132,7 @@ class LeakTest {
         return ((Number) Table.held().get("handles")).longValue();
     }
 
-    /**
-     * The number of threads by name without digits, including native ones. Spark fills some pools up to a
-     * limit.
-     */
+    /** Threads by name without digits, including native ones. Spark fills some pools up to a limit. */
     private static Map<String, Long> threads() throws IOException {
         Map<String, Long> threads = new TreeMap<>();
         try (var tasks = Files.list(Path.of("/proc/self/task"))) {

@@ -106,7 +106,6 @@ class QuestionsTest {
                     ? pick("startswith(c, ", "endswith(c, ", "contains(c, ", "NOT contains(c, ") + value("c") + ")"
                     : column + " BETWEEN " + value(column) + " AND " + value(column);
             case 3 -> column + " <=> " + pick("NULL", value(column));
-            // Not pushed down; Spark evaluates it.
             case 4 -> pick("x + y > 1", "length(c) = 2", "i % 2 = 0", "f < d", "isnan(d)", "c LIKE 'a_b'");
             default -> column + pick(" < ", " <= ", " > ", " >= ", " = ", " <> ") + value(column);
         };
@@ -122,7 +121,7 @@ class QuestionsTest {
         return "SELECT " + select + " FROM " + table + " WHERE " + where;
     }
 
-    /** Many conditions in one query; Spark evaluates each of them on the Parquet rows. */
+    /** Many conditions in one query; Spark evaluates each on the Parquet rows. */
     @Test
     void conditionsHoldOfTheSameRows() {
         int questions = Integer.getInteger("questions", 200);
@@ -187,7 +186,7 @@ class QuestionsTest {
         }
     }
 
-    /** Any rows of the result are correct, if their number is. */
+    /** Checks that the number of rows is correct, and that each is a row of the result. */
     private void limited(String where, String select) {
         int limit = 1 + random.nextInt(300);
         List<String> all = Session.sorted(spark.sql(from("id, " + select, "parquet_rows", where)));

@@ -130,7 +130,7 @@ class SamplesTest {
         return ids;
     }
 
-    /** Random fractions and seeds, with filters, columns and limits, for both meanings of a seed. */
+    /** For both meanings of a seed. */
     @Test
     void samplesAtRandomAreTheEngines() {
         Random random = new Random(Long.getLong("seed", 8));

@@ -24,8 +24,8 @@ import org.kubist.Json;
 import org.kubist.Table;
 
 /**
- * Columns of types that Spark does not have (unsigned integers, half floats, nanoseconds, dictionaries) are
- * converted: random queries of them, compared with the same rows in Parquet.
+ * Types that Spark does not have (unsigned integers, half floats, nanoseconds, dictionaries) are converted.
+ * Random queries of such columns are compared with the same rows in Parquet.
  */
 class StoredTypesTest {
     private static final int ROWS = 3000;

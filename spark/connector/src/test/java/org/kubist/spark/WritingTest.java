@@ -159,7 +159,6 @@ class WritingTest {
         rows.write().format("kubist").option("dimensions", "x").option("identity", "id").option("accuracy", "x=0.01")
                 .mode("append").save(at("rounded"));
         isRounded("rounded");
-        // The replacing table has the same error bounds.
         rows.write().format("kubist").mode("overwrite").save(at("rounded"));
         isRounded("rounded");
         spark.sql("CREATE TABLE k.bounded (id BIGINT NOT NULL, x DOUBLE NOT NULL)"
@@ -188,7 +187,7 @@ class WritingTest {
                     .write().mode("append").parquet(source.toString());
             stream(source, checkpoint, "id", "x");
             holds("streamed", 1 + round * 1000L);
-            // Simulates a driver that died between the commit and its checkpoint: the batch is repeated.
+            // Simulates a driver that died between the commit and its checkpoint, so the batch is repeated.
             Path note = folder.resolve("checkpoint/commits/" + (round - 1));
             Files.delete(note);
             Files.deleteIfExists(note.resolveSibling("." + note.getFileName() + ".crc"));
@@ -252,7 +251,6 @@ class WritingTest {
         copy(backup, path);
         commit("replaced", "w", 300, 2L, null);
         fails("new checkpointLocation", () -> followed("replaced"));
-        // Another table.
         Table.drop(path.toString());
         write(numbers(0), "replaced");
         commit("replaced", "w", 400, 1L, null);

@@ -20,8 +20,8 @@ import org.scalatest.events.TestSucceeded;
 import scala.Option;
 
 /**
- * Spark's own suites for data sources and catalogs pass, except for tests of features that Kubist lacks.
- * Those are recognized by their error.
+ * Spark's own suites for data sources and catalogs pass, except for tests of features that Kubist lacks,
+ * which their error identifies.
  */
 class SparksOwnSuitesTest {
     /** The errors of tests that are expected to fail. */
@@ -35,7 +35,7 @@ class SparksOwnSuitesTest {
             "a namespace is a folder of the catalog's, and keeps no ",
             // The suites' own catalog lists a missing namespace as empty; an error is allowed.
             "[SCHEMA_NOT_FOUND] The schema `dummy` cannot be found",
-            // All lines of Spark print the namespace without its catalog in this error.
+            // Spark prints the namespace without its catalog in this error.
             "Map(\"schemaName\" -> \"`nonexist`\") did not equal");
     /** The smallest number of passed tests, because a suite that does not run passes none. */
     private static final int LEAST_PASSED = 40;
