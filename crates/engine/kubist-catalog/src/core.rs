@@ -1,8 +1,7 @@
 //! `Core`: the state that all handles of a table share.
 //!
-//! A view is an immutable snapshot of the table, arranged for reading. One thread at a time refreshes: it
-//! takes the `Tail`, follows the logs (`follow`) and builds the next view. No lock is held during I/O, so
-//! callers that can use the last view do not wait.
+//! One thread at a time refreshes: it takes the `Tail`, follows the logs (`follow`) and builds the next view, an
+//! immutable snapshot of the table. No lock is held during I/O, so callers that can use the last view do not wait.
 
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -56,11 +55,10 @@ impl Deref for Core {
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
-    /// The number of refreshes that have started; they are numbered from 1.
+    /// The number of refreshes that have started.
     begun: u64,
     /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
-    /// The entries that the newest known checkpoint covers.
     checkpointed: Joined,
 }
 
@@ -77,7 +75,7 @@ impl Refresh<'_> {
         let (files, tail) = (&self.core.files, &mut self.tail);
         let had_begun = tail.begun;
         let followed = follow::once_seen(files, cancel, || follow::to_now(files, tail, cancel));
-        // The change may come from another table, created at the same location.
+        // The change may come from another table at the same location.
         match followed {
             Err(error @ (Error::Cancelled | Error::Replaced { .. })) => return Err(error),
             Err(error) => {
@@ -107,8 +105,8 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
 
 /// Returns true if every reader finds these bytes damaged.
 ///
-/// A handle that follows another history starts in the middle of an entry, which looks like damage. Reading
-/// from the newest checkpoint would not decide it, because a checkpoint can cover real damage.
+/// A handle that follows another history starts in the middle of an entry, which looks like damage. The newest
+/// checkpoint cannot decide this, because a checkpoint can cover real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
     let store = &files.store;
     let damaged = |error| is_damage(&store_error(error));
@@ -139,7 +137,7 @@ impl Drop for Refresh<'_> {
 }
 
 impl Core {
-    /// Opens the table in a store and follows its logs.
+    /// Opens a table and follows its logs.
     ///
     /// # Errors
     ///
@@ -152,8 +150,6 @@ impl Core {
         Core::open_seen(store, look, cancel)
     }
 
-    /// Opens the table at a location.
-    ///
     /// # Errors
     ///
     /// `Missing` or `NotATable` if there is no table; the errors of [`Core::open`].
@@ -239,8 +235,8 @@ impl Core {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
 
-    /// Explains damage that a snapshot of `seen` found. If the run or index with these bytes is no longer
-    /// live, cleaning may have freed them, and the error is `SnapshotExpired`.
+    /// Explains damage that a snapshot of `seen` found: `SnapshotExpired` if the run or index with these bytes is no
+    /// longer live, because cleaning may have freed them.
     pub fn explained(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool, damage: Error) -> Error {
         match self.is_replaced(seen, lives) {
             Ok(false) => damage,
@@ -248,13 +244,13 @@ impl Core {
                 let (location, why) = (self.store.location().into(), format!("it was cleaned away ({damage})"));
                 Error::SnapshotExpired { location, why: format!("{why}; take a fresh snapshot") }
             }
-            // The table cannot be read now, so this error is returned instead.
+            // The table cannot be read now.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => error,
             Err(_) => damage,
         }
     }
 
-    /// True if no run selected by `lives` is left, in a store that frees ranges of live segments.
+    /// True if the store frees ranges of live segments, and no run selected by `lives` is left.
     fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
         let cancel = Cancel::default();
         // Only a rewrite removes runs.
@@ -281,19 +277,19 @@ impl Core {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the current view. It contains everything that was committed before the call.
+    /// Returns a view that contains everything committed before the call.
     ///
-    /// Refreshes are numbered, and a refresh takes its number before its first request to the store. The call
-    /// notes `next`, a number that no refresh has taken, and returns the view of a refresh with that number
-    /// or a higher one, from any thread. Such a refresh reads each log after the call began. An earlier
-    /// refresh may have read a log too soon, so the call waits for it but does not use its view.
+    /// A refresh takes its number before its first request to the store. The call notes `next`, a number that no
+    /// refresh has taken, and returns the view of a refresh with that number or a higher one, run by any thread. Such a
+    /// refresh reads each log after the call began. An earlier refresh may have read a log too soon, so the call waits
+    /// for it but does not use its view.
     ///
-    /// An error of a refresh goes to the call that ran it. A waiting call then runs the next refresh.
+    /// An error of a refresh goes to the call that ran it; a waiting call then runs the next refresh.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, also while it waits for another thread; `Damaged` if a log or a rewrite cannot be read;
-    /// `NotATable` if the table was dropped; `Replaced` if it has another history; `Forked`; a storage error.
+    /// `Cancelled`, also while it waits for another thread; `Damaged` if a log or a rewrite cannot be read; `NotATable`
+    /// if the table was dropped; `Replaced` if it has another history; `Forked`; a storage error.
     pub fn view(&self, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         let mut followed = self.followed();
@@ -320,8 +316,8 @@ impl Core {
         self.followed().last.as_ref().map(|(_, view)| view.clone())
     }
 
-    /// Returns the current view and the result of `load` on it. Retries up to 8 times if pages of the view
-    /// were cleaned during the load.
+    /// Returns the current view and the result of `load` on it. Retries up to 8 times if pages are cleaned during the
+    /// load.
     ///
     /// # Errors
     ///
@@ -337,7 +333,7 @@ impl Core {
         }
     }
 
-    /// Waits until everything that a token names is visible here, on stores with delayed visibility.
+    /// On stores with delayed visibility, waits until everything that a token names is visible here.
     ///
     /// # Errors
     ///
@@ -346,12 +342,10 @@ impl Core {
         stoppable(cancel, || follow::see_all_of(self, token))
     }
 
-    /// Returns the view at a token.
-    ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if files that lead to the snapshot were cleaned; `Forked`; `Damaged`; `Cancelled`; a
-    /// storage error.
+    /// `SnapshotExpired` if files that lead to the snapshot were cleaned; `Forked`; `Damaged`; `Cancelled`; a storage
+    /// error.
     pub fn view_at(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         stoppable(cancel, || follow::to_token(self, token, cancel))
@@ -365,7 +359,6 @@ impl Core {
         (since(joined.entries, held.entries), since(joined.runs, held.runs), view.runs.about())
     }
 
-    /// Records that a checkpoint of this view was written.
     pub fn checkpointed(&self, view: &View) {
         let mut followed = self.followed();
         followed.checkpointed = followed.checkpointed.max(view.joined);
@@ -376,16 +369,16 @@ impl Core {
         priority::name_hash(writer)
     }
 
-    /// Declares the writers of every step. Queries and snapshots of steps return a step once all declared
-    /// writers have committed or abandoned it.
+    /// Declares the writers of every step. A step becomes complete once all declared writers have committed or
+    /// abandoned it.
     ///
-    /// Writers can be declared once; repeating the same declaration succeeds. [`Core::declare_writers_after`]
-    /// changes them.
+    /// Writers can be declared once; repeating the same declaration succeeds. [`Core::declare_writers_after`] changes
+    /// them.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`]; a
-    /// storage error.
+    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`]; a storage
+    /// error.
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
         let bytes = serde_json::to_vec(declared).map_err(Error::internal)?;
@@ -401,8 +394,8 @@ impl Core {
         }
     }
 
-    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`. Returns the new view, or
-    /// `None` after that time. It looks at the interval `every`, but at most every 2 ms.
+    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`, and returns the new view or `None`. It
+    /// checks at the interval `every`, but at most every 2 ms.
     ///
     /// # Errors
     ///
@@ -420,7 +413,7 @@ impl Core {
             if begin.elapsed() >= patience {
                 return Ok(None);
             }
-            // Many logs make a look slower; this spends at most a tenth of a core on it.
+            // Many logs make a check slower; at most a tenth of a core is spent on it.
             let pause = (look.elapsed() * 10).max(Duration::from_millis(2)).max(every.saturating_sub(look.elapsed()));
             let (end, pausing) = (pause.min(patience.saturating_sub(begin.elapsed())), Instant::now());
             while pausing.elapsed() < end {

@@ -1,10 +1,10 @@
 //! Cache of decoded column pages.
 //!
-//! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded
-//! form, and later queries copy it and skip I/O, checksum and decompression.
+//! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded form, and
+//! later queries copy it and skip I/O, checksum and decompression.
 //!
-//! Eviction is CLOCK over runs, within `bound` bytes. When recent evictions outweigh recent hits, the working
-//! set is larger than the cache. It then admits only a fraction of the pages until hits recover.
+//! Eviction is CLOCK over runs. While recent evictions outweigh recent hits, the working set is larger than the cache,
+//! and only a fraction of the pages is admitted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -14,14 +14,13 @@ use kubist_format::decoded::DecodedPage;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::RunId;
 
-/// The capacity of the cache of an open table.
 pub const DECODED_BYTES: usize = 512 << 20;
-/// Approximate bytes of an entry, in addition to 4 bytes per page.
+/// Approximate bytes, in addition to 4 bytes per page.
 const ENTRY_BYTES: usize = 160;
-/// Approximate bytes of a cached column page in addition to its values.
+/// Approximate bytes in addition to the values.
 const ALLOCATED_BYTES: usize = 96;
-/// The admitted fraction under pressure is 1 in `FEW`. For queries of at most 1/`SMALL` of the capacity it is
-/// 1 in `FEW_OF_SMALL`, because their pages take little space.
+/// Under pressure, 1 page in `FEW` is admitted, or 1 in `FEW_OF_SMALL` for queries of at most 1/`SMALL` of the
+/// capacity, because their pages take little space.
 const FEW: u32 = 16;
 const FEW_OF_SMALL: u32 = 4;
 const SMALL: usize = 32;
@@ -32,7 +31,7 @@ pub struct DecodedPages {
     /// Bytes of all entries, including evicted ones that are still in use.
     held: Arc<AtomicUsize>,
     questions: AtomicU32,
-    /// Bytes that were stored, copied and evicted since `keeps_few` was last decided.
+    /// Bytes stored, copied and evicted since `keeps_few` was last decided.
     kept: AtomicUsize,
     copied: AtomicUsize,
     left: AtomicUsize,
@@ -61,15 +60,14 @@ pub struct DecodedRun {
     is_used: AtomicBool,
     /// Varies the admission between runs: many runs have a single page.
     salt: u32,
-    /// For each page, the last query that read it; the lowest bit is set if another query read it before. 0
-    /// means unread.
+    /// For each page, the last query that read it, or 0. The lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
 impl DecodedPages {
-    /// Returns a cache of `bound` bytes. Concurrent threads may exceed it by the entries of a task's runs,
-    /// and a page with its slots each.
+    /// Returns a cache of `bound` bytes. Each concurrent thread may exceed it by the entries of a task's runs and a
+    /// page.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
@@ -87,7 +85,7 @@ impl DecodedPages {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// Returns the entries of the given runs, created with their numbers of pages if missing.
+    /// Returns the entries of runs, created with their numbers of pages if missing.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -108,7 +106,7 @@ impl DecodedPages {
         found
     }
 
-    /// Evicts about 1/16 of the capacity once the cache is full; returns the evicted entries.
+    /// If the cache is full, evicts about 1/16 of the capacity and returns the evicted entries.
     fn make_room(&self, runs: &mut Runs) -> Vec<Arc<DecodedRun>> {
         let (held, mut freed, mut left) = (self.held.load(Relaxed), 0, Vec::new());
         if held < self.bound {
@@ -213,7 +211,6 @@ mod tests {
         DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
     }
 
-    /// Reads a run of one page as a query would; returns whether it was cached.
     fn read(pages: &DecodedPages, run: u128) -> bool {
         let question = pages.question();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);

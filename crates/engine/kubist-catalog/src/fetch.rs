@@ -13,10 +13,10 @@ use crate::error::{is_unread, store_error};
 use crate::files::{GONE, TableFiles};
 use crate::trace;
 
-/// Ranges with smaller gaps, in bytes, are read together: the threshold alpha * beta / B of the block-index
-/// paper for data in memory, where a read costs one system call.
+/// Ranges with smaller gaps, in bytes, are read together: the threshold alpha * beta / B of the block-index paper for
+/// data in memory, where a read costs one system call.
 const MERGE_GAP: u64 = 4 << 10;
-/// Merged ranges grow up to this many bytes, so that buffers stay small.
+/// Largest size of a merged range, in bytes.
 const MERGE_LIMIT: u64 = 4 << 20;
 
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Adds a piece. Pieces are added in order of their offsets.
+    /// Pieces must come in the order of their offsets.
     fn push(&mut self, index: usize, piece: &Piece) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {
@@ -58,8 +58,8 @@ enum Unread {
 
 /// Reads byte ranges of segments.
 ///
-/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it.
-/// On a store with delayed visibility, both are checked again before damage is reported.
+/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it. On a store
+/// with delayed visibility, both are checked again before damage is reported.
 ///
 /// # Errors
 ///

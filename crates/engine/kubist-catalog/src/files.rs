@@ -1,7 +1,6 @@
 //! The files of a table: its store, its header, and caches of immutable content.
 //!
-//! This lowest layer of a handle reads named objects and byte ranges of segments, and has no state of logs or
-//! snapshots.
+//! This lowest layer of a handle has no state of logs or snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,25 +32,25 @@ use kubist_format::error::EntryError;
 pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 
-/// The table of an open handle is no longer there. The store cannot distinguish a drop from a move.
+/// The store cannot distinguish a dropped table from a moved one.
 pub const GONE: &str = "it was dropped or moved after it was opened: open it at its new location, or create it again";
 
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
-/// Default for the largest directory, in runs, that is held in memory: about 80 MB, plus 2 to 8 MB for each
-/// column that is no dimension.
+/// Default for the largest directory in memory, in runs: about 80 MB, plus 2 to 8 MB for each column that is no
+/// dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
-/// The number of attempts to read the newest checkpoint, if each was replaced between listing and reading.
+/// The number of attempts to read the newest checkpoint, which can be replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// The columns of the creation. A view has the columns of its snapshot.
+    /// The columns at the creation. A view has the columns of its snapshot.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
-    /// Guides of secondary indexes, by segment and offset of the postings.
+    /// By segment and offset of the postings.
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
@@ -61,19 +60,17 @@ pub struct TableFiles {
     /// True while a copy has not written its header, which comes last.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
-    /// The number of alterations that are surely durable.
+    /// The number of alterations that are known to be durable.
     settled: AtomicU64,
 }
 
-/// The known grids of the table. A grid never changes.
+/// A grid never changes.
 struct Grids {
     forest: Forest,
     frames: BTreeMap<u32, Arc<Frame>>,
 }
 
 impl TableFiles {
-    /// Returns the files of a table with this header and schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` without dimensions, or with more than 8.
@@ -116,7 +113,6 @@ impl TableFiles {
         self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
-    /// Sets the largest number of runs of a directory in memory.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
@@ -125,7 +121,7 @@ impl TableFiles {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// Returns the page segments that existing checkpoints name. The newest checkpoint is always included;
+    /// Returns the page segments that existing checkpoints name. The newest checkpoint is always included, because
     /// later checkpoints may reuse its pages.
     ///
     /// # Errors
@@ -148,7 +144,7 @@ impl TableFiles {
             if has_newest {
                 return Ok(segments);
             }
-            // Newer checkpoints replaced it between the two calls, and a stale listing lacks them.
+            // It was replaced between the two calls, or the listing is stale.
             if attempt == 0 {
                 self.store.learn();
             }
@@ -195,7 +191,7 @@ impl TableFiles {
         self.check_header(here)
     }
 
-    /// Checks that a header that was just read is the header of this table.
+    /// Checks a header that was just read.
     ///
     /// # Errors
     ///
@@ -213,7 +209,6 @@ impl TableFiles {
         }
     }
 
-    /// True if a directory of `runs` runs is held in memory.
     pub fn fits_in_memory(&self, runs: u64) -> bool {
         runs <= self.runs_in_memory()
     }
@@ -228,7 +223,7 @@ impl TableFiles {
         self.grids().forest.clone()
     }
 
-    /// Decodes an entry that may name grids, and remembers these.
+    /// Decodes an entry that may name grids, and remembers them.
     ///
     /// # Errors
     ///
@@ -246,8 +241,7 @@ impl TableFiles {
     fn learn(&self, forest: &Forest) {
         let mut grids = self.grids();
         for tree in forest.trees() {
-            // The first entry that names a grid fixes its number of dimensions; an entry that disagrees is
-            // ignored.
+            // The first entry that names a grid fixes its number of dimensions; an entry that disagrees is ignored.
             let _ = grids.forest.learn(tree);
         }
     }
@@ -282,7 +276,7 @@ impl TableFiles {
         Ok(Some(grids.frames.entry(grid).or_insert_with(|| Arc::new(frame)).clone()))
     }
 
-    /// Returns the grid that places new rows, or `None` if none is published.
+    /// Returns the grid of new rows, or `None` if none is published.
     ///
     /// # Errors
     ///

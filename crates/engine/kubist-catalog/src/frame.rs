@@ -31,12 +31,11 @@ pub struct Frame {
 pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
-    /// The number of rows outside the domain of any dimension.
     pub outside: u64,
 }
 
 impl Frame {
-    /// Returns the frame of a grid. `dimensions` are stored columns; `prioritised` decide the priority.
+    /// `dimensions` are stored columns; `prioritised` decide the priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
@@ -52,7 +51,7 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), prioritised, seed }
     }
 
-    /// Returns the order keys of the identity columns of stored rows; 0 for null.
+    /// Returns the order keys of the identity columns; 0 for null.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);
@@ -65,7 +64,6 @@ impl Frame {
         self.prioritised.identity.iter().filter_map(keys_of).collect()
     }
 
-    /// The coordinates of a stored column that is dimension `d`.
     pub fn coordinates(&self, d: usize, array: &dyn Array) -> Vec<u32> {
         let (scale, bits) = (&self.scales[d], self.geometry.bits());
         let data_type = array.data_type();
@@ -114,12 +112,11 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// Counts the rows outside the domain of any dimension. Null and NaN do not count, because no domain
-    /// contains them.
+    /// Counts the rows outside the domain of any dimension, except null and NaN, which no domain contains.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
         let is_out = |value: u32, (low, high): (u32, u32)| (value < low) | ((value > high) & (value != nowhere));
-        // Without an early exit, so that the loop vectorizes.
+        // No early exit, so that the loop vectorizes.
         let leaves = |(column, ends): (&Vec<u32>, &(u32, u32))| {
             column.iter().fold(false, |out, value| out | is_out(*value, *ends))
         };
@@ -131,8 +128,8 @@ impl Frame {
         (0..rows).filter(row_is_out).count() as u64
     }
 
-    /// Estimates how many of `rows` rows are outside the domain, from their lowest and highest coordinates.
-    /// It assumes a uniform distribution.
+    /// Estimates how many of `rows` rows are outside the domain. It assumes a uniform distribution between their lowest
+    /// and highest coordinates.
     pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
         let inside = |d: usize| {
             let (first, last) = self.domains[d];
@@ -153,7 +150,7 @@ impl Frame {
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
     }
 
-    /// Returns the lowest and highest coordinates of the given rows of a stored batch; `map` is their zone map.
+    /// Returns the lowest and highest coordinates of rows of a stored batch; `map` is their zone map.
     pub fn extent(
         &self,
         batch: &RecordBatch,
@@ -195,7 +192,7 @@ where
     scale.coordinates(&numbers.collect::<Vec<f64>>(), bits)
 }
 
-/// The values of a dimension as floating point numbers, to learn a scale; NaN for null.
+/// The values of a dimension as floating point numbers; NaN for null.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
     let number = |(row, key): (usize, &u64)| match array.is_valid(row) {

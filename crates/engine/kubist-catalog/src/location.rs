@@ -1,7 +1,7 @@
 //! Locations of tables.
 //!
-//! The scheme of a location finds the store ([`kubist_store::locate`]). This module decides whether that
-//! store holds a table, by the same rules and messages for every scheme.
+//! The scheme of a location finds the store ([`kubist_store::locate`]). This module decides whether that store holds a
+//! table, with the same rules and messages for every scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// A location that names a table, or a store that the caller already holds.
+/// The location of a table, or a store that the caller already holds.
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
     Held(Arc<dyn Store>),
 }
 
 impl fmt::Display for TableLocation {
-    /// Passwords are removed, because a mistyped location of another scheme may contain one.
+    /// Removes passwords, because a mistyped location of another scheme may contain one.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = match self {
             TableLocation::Named(named) => named.to_string(),
@@ -43,8 +43,7 @@ impl TableLocation {
         locate(location).map(TableLocation::Named).map_err(Error::Invalid)
     }
 
-    /// Returns the store of the table here, also of a table that is partly copied or dropped. A held store is
-    /// returned unread.
+    /// Returns the store of the table, which may be partly copied or dropped. A held store is returned unread.
     ///
     /// # Errors
     ///
@@ -67,7 +66,6 @@ impl TableLocation {
                 let names: Vec<String> = others.iter().map(|other| name(other)).collect();
                 let near = nearest(&name(&location), names.iter().map(String::as_str));
                 let places = near.into_iter().filter_map(|near| names.iter().position(|name| name == near));
-                // Suggest only tables that can be opened.
                 let is_table =
                     |other: &&String| TableLocation::of(other).is_ok_and(|it| it.has_table().unwrap_or(false));
                 let meant = places.filter_map(|place| others.get(place)).find(is_table);
@@ -78,8 +76,8 @@ impl TableLocation {
         Err(Error::NotATable { location: self.to_string(), why })
     }
 
-    /// Returns the store of the table here. On a remote store the first requests of opening run in parallel,
-    /// and their results are returned too if they found a table.
+    /// Returns the store of the table. On a remote store the first requests of opening run in parallel, and their
+    /// results are returned if they found a table.
     ///
     /// # Errors
     ///
@@ -89,14 +87,12 @@ impl TableLocation {
         let Some(ahead) = named.ahead() else { return Ok((self.store()?, None)) };
         let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
-            // The requests ahead were to a directory of objects. The location may be a sealed file.
+            // The requests went to a directory of objects, but the location may be a sealed file.
             Found::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),
             found => Ok((self.store_of(named.as_ref(), found)?, None)),
         }
     }
 
-    /// True if a table is here.
-    ///
     /// # Errors
     ///
     /// A storage error.
@@ -131,7 +127,7 @@ impl TableLocation {
         }
     }
 
-    /// Returns the store here, created if missing. The caller checks its content.
+    /// Returns the store, created if missing. The caller checks its content.
     ///
     /// # Errors
     ///
@@ -143,8 +139,8 @@ impl TableLocation {
         }
     }
 
-    /// Returns the location of a separate store next to this one, with `suffix` added to its name. If the
-    /// store limits its parallel requests, the new one may run `requests` in parallel.
+    /// Returns the location of a store next to this one, with `suffix` added to its name. If the store limits its
+    /// parallel requests, the new one may run `requests` in parallel.
     ///
     /// # Errors
     ///
@@ -157,8 +153,7 @@ impl TableLocation {
     }
 }
 
-/// The reason why no table can be created in this store. `None` if it is empty, or holds only the first files
-/// of a copy.
+/// The reason why no table can be created in this store; `None` if it is empty or holds only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
     if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);

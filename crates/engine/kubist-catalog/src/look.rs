@@ -14,21 +14,18 @@ pub fn is_far(store: &dyn Store) -> bool {
     store.capabilities().latency == Latency::Network
 }
 
-/// The requests that opening a table starts with, made in parallel. They do not depend on each other, and all
-/// come before any log is read, as following requires.
+/// The first requests when a table is opened, made in parallel. They all come before any log is read, as following
+/// requires.
 pub struct FirstLook {
     pub dropped: Option<Bytes>,
     pub table: Option<Bytes>,
     pub checkpoints: Vec<String>,
     pub rewrites: Vec<String>,
     pub segments: Vec<String>,
-    /// The first grid, if it exists.
     pub grid: Option<Bytes>,
 }
 
 impl FirstLook {
-    /// Makes all requests.
-    ///
     /// # Errors
     ///
     /// The first error of [`Store::get`], [`Store::list`] or [`Store::segments`].
@@ -70,7 +67,7 @@ pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, sec
     }
 }
 
-/// Returns several objects, in the order of `names`.
+/// Returns objects in the order of `names`.
 ///
 /// # Errors
 ///

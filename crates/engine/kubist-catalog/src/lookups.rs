@@ -1,5 +1,4 @@
-//! The secondary indexes of a view's primary runs, with which a query for values of a column need not examine
-//! every run.
+//! The secondary indexes of a view's primary runs, which save a query for values of a column from examining every run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +34,6 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub enum At {
     Memory(Arc<Run<Location>>),
-    /// A page of the base.
     Page(u32),
 }
 
@@ -50,7 +48,7 @@ pub struct Covered {
 
 #[derive(Debug)]
 enum Found {
-    /// The index and location of every run that was live when this was built, in ascending order.
+    /// The index and location of every run that was live when the list was built, in ascending order.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
     Table(Table),
@@ -81,7 +79,6 @@ impl Gathering {
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
     }
 
-    /// Adds a run without a secondary index.
     pub fn add_other(&mut self, run: RunId, at: At) {
         self.others.push(Place { run, at });
     }
@@ -110,7 +107,7 @@ impl Live {
         })
     }
 
-    /// Returns the indexes after some changes of the runs in memory, in order.
+    /// Returns the indexes after changes of the runs in memory, in order.
     pub fn with(&self, changes: &[Arc<Changes<Location>>]) -> Live {
         let mut coverings = self.coverings.clone();
         if let Some(in_memory) = coverings.first_mut() {
@@ -121,7 +118,6 @@ impl Live {
 }
 
 impl Covering {
-    /// Returns the indexes of runs in memory.
     pub fn of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> Covering {
         let mut gathering = Gathering::default();
         runs.filter(|run| !run.is_replica()).for_each(|run| gathering.add(run, At::Memory(run.clone())));
@@ -141,7 +137,7 @@ impl Covering {
         covering
     }
 
-    /// Drops indexes whose runs are all removed. The other indexes still list removed runs.
+    /// Drops indexes whose runs are all removed; the others still list removed runs.
     fn leave_out(&mut self, removed: &SpreadSet<RunId>) {
         if removed.is_empty() {
             return;
@@ -158,7 +154,6 @@ impl Covering {
 }
 
 impl Covered {
-    /// Returns an index whose run locations are in a digest.
     pub fn of_table(table: Table) -> Covered {
         let entry = entry_of(table.run(0));
         Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
@@ -181,8 +176,7 @@ impl Covered {
         RunId(self.entry | self.lookup.first.wrapping_add(index) as u128)
     }
 
-    /// Appends the known locations of its runs, all or at some indices. If a digest has them, returns it
-    /// instead.
+    /// Appends the locations of its runs, all or at some indices, or returns the digest's table that has them.
     pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
         let runs = match &*self.runs {
             Found::Known(runs) => runs,

@@ -2,11 +2,10 @@
 //!
 //! A schema is one version of the columns; each alteration makes the next version.
 //!
-//! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns
-//! of the creation, the hidden step column, the hidden identity columns (writer name and row counter, only in
-//! tables without identity), then the added columns. Columns are only appended, so the index of a stored
-//! column never changes. A run from before a column was added lacks that column, and its rows have the
-//! column's default.
+//! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns of the
+//! creation, the hidden step column, the hidden identity columns (writer name and row counter, only in tables without
+//! identity), then the added columns. Columns are only appended, so the index of a stored column never changes. A run
+//! that is older than a column lacks it, and its rows have the column's default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,54 +38,51 @@ use kubist_types::{Compression, Strata};
 pub const STEP: &str = "_kubist_step";
 /// The step of rows that were committed without a step.
 pub const NO_STEP: i64 = i64::MIN;
-/// The name of the column that stores the priority threshold of subsampled steps.
+/// The column with the priority threshold of subsampled steps.
 pub const KEPT_BELOW: &str = "kept_below";
 const WRITER: &str = "_kubist_writer";
 const ROW: &str = "_kubist_row";
 
 #[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// The columns that users see: those of the creation, then the added ones.
+    /// The columns of the creation, then the added ones.
     pub user: SchemaRef,
-    /// The stored columns: those of the creation, the hidden ones, then the added ones.
+    /// The columns of the creation, the hidden ones, then the added ones.
     pub stored: SchemaRef,
-    /// The columns that predicates are bound to, in their stored types: the user's columns in order, then the
-    /// hidden ones. `stored_index` maps each to its stored column.
+    /// The columns that predicates are bound to, in their stored types: the user's, then the hidden ones.
+    /// `stored_index` maps each to its stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
-    /// Stored columns that are dimensions of the newest grid, in grid order.
+    /// Stored columns, in the order of the newest grid.
     pub dimensions: Vec<usize>,
     /// The grids after the first, numbered from 1.
     pub grids: Vec<Grid>,
-    /// Stored columns that are hashed into the priority, in order.
+    /// Stored columns, in the order in which they are hashed into the priority.
     pub identity: Vec<usize>,
-    /// How likely each row is in a sample.
     pub sampling: Sampling,
-    /// The stored column of weights, unless samples are uniform.
+    /// A stored column, unless samples are uniform.
     pub weight: Option<usize>,
-    /// By which weights are divided, once there is a commit.
+    /// The divisor of weights, once there is a commit.
     pub weight_scale: Option<f64>,
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
-    /// Metadata of every column by name, including its unit.
+    /// Metadata by column name, including units.
     pub about: BTreeMap<String, Metadata>,
-    /// The error bound of every stored column that has one.
+    /// By stored column.
     pub accuracy: BTreeMap<usize, Accuracy>,
-    /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete
-    /// steps, and 1 in rows that are always kept.
+    /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete steps, and 1
+    /// in rows that are always kept.
     pub kept_below: Option<usize>,
-    /// The encodings that writers of runs choose from.
     pub compression: Compression,
-    /// Where the strata of new runs end.
+    /// The ends of strata in new runs.
     pub strata: Strata,
-    /// The number of alterations since the creation.
+    /// The number of alterations.
     pub version: u64,
     created: usize,
     hidden: bool,
     added: Vec<Added>,
 }
 
-/// A grid after the table's first.
 #[derive(Clone, Debug)]
 pub struct Grid {
     pub dimensions: Vec<usize>,
@@ -127,8 +123,6 @@ impl TableSchema {
         TableSchema::from_names(schema, &names, &options.identity, &options.lookup)?.sampled(&options.sampling)
     }
 
-    /// Returns the schema with the given dimensions, identity and secondary indexes.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column that is missing, appears twice, or has an unsuitable type.
@@ -267,8 +261,6 @@ impl TableSchema {
         Ok(next)
     }
 
-    /// Returns the schema with error bounds.
-    ///
     /// # Errors
     ///
     /// `Invalid` names a column that is missing or cannot have an error bound.
@@ -300,14 +292,14 @@ impl TableSchema {
         Ok(())
     }
 
-    /// The encoding of new runs: the compression, the strata and the rounding steps of columns.
+    /// The compression, the strata and the rounding steps of new runs.
     pub fn run_encoding(&self) -> RunEncoding {
         let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
         RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
     }
 
-    /// Returns a user's batch with the values that the table would store: rounded to the error bounds and
-    /// converted to the table's units. The columns it changes have their stored types.
+    /// Returns a user's batch with its values as the table would store them: rounded to the error bounds and converted
+    /// to the table's units. Changed columns have their stored types.
     ///
     /// # Errors
     ///
@@ -337,7 +329,7 @@ impl TableSchema {
         self.grids.len() as u32
     }
 
-    /// Stored columns that are the dimensions of a grid; `None` for grid 0.
+    /// Stored columns; `None` for grid 0.
     pub fn columns_of(&self, grid: u32) -> Option<&Vec<usize>> {
         let place = (grid as usize).checked_sub(1)?;
         self.grids.get(place).map(|grid| &grid.dimensions)
@@ -433,8 +425,7 @@ impl TableSchema {
             .collect()
     }
 
-    /// True if `other` has the same created columns, and its added columns are among the added ones here.
-    /// Metadata may differ.
+    /// True if `other` has the same created columns, and all its added columns are here. Metadata may differ.
     pub fn agrees(&self, other: &TableSchema) -> bool {
         let same = |(one, other): (&Arc<Field>, &Arc<Field>)| {
             one.name() == other.name()
@@ -447,7 +438,7 @@ impl TableSchema {
         })
     }
 
-    /// The periods of columns, in the user's order.
+    /// In the user's order.
     pub fn periods(&self) -> Vec<(String, Period)> {
         let fields = self.user.fields().iter();
         fields.filter_map(|field| Some((field.name().clone(), Period::of(&self.measured(field))?))).collect()
@@ -462,7 +453,7 @@ impl TableSchema {
         self.visible().iter().try_for_each(|column| check_inside(&self.with_unit(*column), rows.column(*column), 0))
     }
 
-    /// True if each column of `other` has the same error bound here. `other` must agree with this schema.
+    /// True if each column of `other`, which must agree with this schema, has the same error bound here.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
             let index = schema.user.index_of(name).ok()?;
@@ -501,9 +492,8 @@ impl TableSchema {
 
     /// Returns a user's batch in stored form.
     ///
-    /// Columns are matched by name in any order, and added columns may be missing. `first_row` is the number
-    /// of rows that the writer wrote before. `offset` is the position of this batch in the user's batch, for
-    /// error messages.
+    /// Columns are matched by name, and added columns may be missing. `first_row` is the number of rows that the writer
+    /// wrote before. `offset` is the position of this batch in the user's batch, for error messages.
     ///
     /// # Errors
     ///
@@ -569,7 +559,6 @@ impl TableSchema {
         }
     }
 
-    /// The index of the hidden step column.
     pub fn step(&self) -> usize {
         self.created
     }
@@ -591,11 +580,9 @@ impl TableSchema {
         &self.user.fields()[index]
     }
 
-    /// Converts values of a stored column to the user's type.
-    ///
     /// # Errors
     ///
-    /// `Internal` or `Invalid` if Arrow cannot cast the values.
+    /// `Internal` or `Invalid` if Arrow cannot cast the values to the user's type.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
         let wanted = self.user_field(column).data_type();
         if array.data_type() == wanted {
@@ -617,19 +604,17 @@ impl TableSchema {
         !self.hidden
     }
 
-    /// The stored columns that users see, in the user's order.
+    /// In the user's order.
     pub fn visible(&self) -> &[usize] {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The columns that conditions and expressions are bound to: the visible columns in their stored types,
-    /// with their units.
+    /// The visible columns in their stored types and with their units, for conditions and expressions.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
     }
 
-    /// The user's field of a stored column, with its unit.
     pub fn with_unit(&self, column: usize) -> Field {
         self.measured(self.user_field(column))
     }
@@ -650,8 +635,6 @@ impl TableSchema {
         Ok(self.stored_index[column_index(&self.user, name)?])
     }
 
-    /// Returns the name as the table spells it.
-    ///
     /// # Errors
     ///
     /// The errors of [`TableSchema::column`].
@@ -659,7 +642,7 @@ impl TableSchema {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
-    /// Returns the stored column with exactly this name; stored metadata uses exact names.
+    /// Stored metadata uses exact names.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {

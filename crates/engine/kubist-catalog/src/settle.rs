@@ -1,4 +1,4 @@
-//! Waiting until log entries are durable that others depend on.
+//! Waits until log entries are durable that others depend on.
 
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,12 @@ pub fn is_owned(files: &TableFiles, writer: &str) -> Result<bool> {
     }
 }
 
-/// Waits until the log of `writer` is durable up to `position`. A rewrite must not outlive a commit that it
+/// Waits until the log of `writer` is durable up to `position`, because a rewrite must not outlive a commit that it
 /// replaces.
 ///
 /// # Errors
 ///
-/// `Busy` if it is not durable after `patience`, or has lost an entry; `Damaged`; `Cancelled`; a storage
-/// error.
+/// `Busy` if it is not durable after `patience`, or has lost an entry; `Damaged`; `Cancelled`; a storage error.
 pub fn settle(files: &TableFiles, writer: &str, position: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     loop {

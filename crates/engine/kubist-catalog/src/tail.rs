@@ -1,7 +1,7 @@
 //! `Tail`: the logs, as far as they were read, joined to one state.
 //!
-//! Joining does no I/O. It takes entries that `follow` has read, in the order of their log. After an error,
-//! all entries before the bad one are joined and nothing of the bad one, so joining can continue there.
+//! Joining does no I/O; it takes entries that `follow` has read, in the order of their log. After an error, all entries
+//! before the bad one are joined, so joining can continue there.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::vouched::{self, Vouched};
 pub struct Tail {
     /// True once following started, from a checkpoint or from the beginning of all logs.
     pub begun: bool,
-    /// The name of the checkpoint that following started from.
+    /// The checkpoint that following started from.
     pub checkpoint: Option<String>,
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
@@ -41,7 +41,7 @@ pub struct Tail {
     pub needs_rewrites: u64,
     /// The least number of columns that joined runs have.
     needs_columns: usize,
-    /// The runs of the base that the state removes, for views.
+    /// Removed runs of the base, for views.
     removed: Arc<SpreadSet<RunId>>,
     /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
@@ -50,12 +50,12 @@ pub struct Tail {
     stale: bool,
     /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
-    /// The entries joined so far, and how many a checkpoint already covers.
+    /// The joined entries, and how many a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
     /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// The log positions that other files prove, and whether segments were examined for this.
+    /// The proven log positions, and whether segments were examined for them.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
     /// True if the table was seen after everything joined was read.
@@ -64,15 +64,15 @@ pub struct Tail {
     pub first_look: Option<FirstLook>,
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    /// The stamps of joined objects and logs when they were last seen.
+    /// The last seen stamps of joined objects and logs.
     pub seen: Seen,
-    /// True if the last error was an entry that does not follow the joined ones, perhaps of another history.
+    /// True if the last error was an entry that does not follow the joined ones, perhaps from another history.
     pub is_misfit: bool,
-    /// The newest checkpoint before the last listing of rewrites, if any. All listed rewrites were joined.
+    /// The newest checkpoint before the last listing of rewrites. All listed rewrites were joined.
     pub listed_at: Option<Option<String>>,
 }
 
-/// The least number of columns that these runs have, from their column ranges.
+/// The least number of columns that these runs have.
 fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
     let last = runs.filter_map(|run| run.payload.ranges.as_ref()?.of().last_column());
     last.max().map_or(0, |last| last + 1)
@@ -101,7 +101,6 @@ impl Tail {
         self.joined
     }
 
-    /// True if the state changed after the view was built.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
@@ -169,8 +168,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the next rewrite.
-    ///
     /// # Errors
     ///
     /// `Damaged` or `Newer`.
@@ -206,8 +203,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the next alteration.
-    ///
     /// # Errors
     ///
     /// `Damaged` or `Newer`.
@@ -230,7 +225,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the declaration of the writers that every step waits for.
     pub fn join_declared(&mut self, declared: Declared) {
         self.history.declared = Some(declared);
         self.stale = true;
@@ -243,8 +237,7 @@ impl Tail {
         }
     }
 
-    /// Adds the changes of a joined entry. A run that was there before, or appears twice in the entry, is no
-    /// change.
+    /// Adds the changes of a joined entry, without runs that were there before or appear twice in it.
     fn changed(&mut self, gained: Changes) {
         let Some(changes) = &mut self.changes else { return };
         let is_new = |run: &Arc<Run<Location>>| self.state.run(run.id).is_some_and(|known| Arc::ptr_eq(known, run));
@@ -281,8 +274,7 @@ impl Tail {
         view
     }
 
-    /// Reduces the changes since a view: drops runs that were added and removed again, and collects removed
-    /// runs of the base.
+    /// Drops runs from the changes that were added and removed again, and collects removed runs of the base.
     fn settled(&mut self, mut changes: Changes) -> Changes {
         let lives = |run: &Run<Location>| {
             self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))

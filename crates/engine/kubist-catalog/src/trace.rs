@@ -1,8 +1,6 @@
-//! Trace of a query's time by request: the four stages of the scalability paper (section V B), as a client
-//! sees them.
+//! Trace of a query's time by request: the four stages of the scalability paper (section V B), as a client sees them.
 //!
-//! A traced query sets a thread-local variable while a thread reads. Without a trace each read only checks
-//! that variable.
+//! A traced query sets a thread-local variable while a thread reads; other reads only check that variable.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,7 +14,7 @@ pub struct Trace(Arc<Mutex<Traced>>);
 
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// Each request, with the time when its rows were decoded.
+    /// Each request with the time when its rows were decoded.
     pub requests: Vec<(Request, Instant)>,
     /// The time of the first read of rows.
     pub planned: Option<Instant>,
@@ -74,7 +72,7 @@ pub struct Read {
     pub asked: bool,
 }
 
-/// Reads byte ranges of segments and records the requests for the query that runs on this thread.
+/// Reads byte ranges of segments, and records the requests in the trace of this thread's query.
 ///
 /// # Errors
 ///

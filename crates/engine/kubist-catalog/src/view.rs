@@ -12,7 +12,7 @@ use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
 
-/// The entries of logs and rewrites that a handle has joined since it started, and the runs in its commits.
+/// The entries of logs and rewrites joined since a handle started, and the runs in its commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Joined {
     pub entries: u64,
@@ -26,9 +26,9 @@ pub struct View {
     /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
-    /// The entries joined when it was built; 0 for a view that no handle follows.
+    /// 0 for a view that no handle follows.
     pub joined: Joined,
-    /// Secondary indexes located on pages, and in memory once all runs are there.
+    /// Located on pages, and in memory once all runs are there.
     lookups: [Lookups; 2],
 }
 
@@ -48,7 +48,7 @@ impl Lookups {
     }
 }
 
-/// The indexes of an earlier view that no query has needed since, and the changes since, in order.
+/// The indexes of an earlier view, and the changes since then, in order.
 struct Earlier {
     live: Live,
     changes: Vec<Arc<Changes>>,
@@ -73,7 +73,7 @@ impl View {
 
     /// Reuses the indexes of an earlier view, updated by changes when first needed.
     pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
-        // Indexes located in memory need all runs in memory; indexes located on pages do not.
+        // Indexes located in memory need all runs in memory.
         let kind = usize::from(self.runs.are_in_memory());
         self.lookups[kind] = earlier.lookups[kind].followed(changes);
         self

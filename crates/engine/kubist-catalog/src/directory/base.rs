@@ -1,4 +1,4 @@
-//! The pages of a checkpoint, read on demand, checked, and cached within a bound.
+//! The pages of a checkpoint, which are read on demand, checked and cached.
 
 mod digests;
 
@@ -29,10 +29,10 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Up to this many pages are decoded only for the wanted runs. More pages are decoded whole and cached.
+/// Up to this many pages, only the wanted runs are decoded. More pages are decoded whole and cached.
 const DECODED_IN_PART: usize = 4;
 
-/// Whether pages are stored in the cache. `Pass` reads many pages once without evicting others.
+/// Whether to cache pages. `Pass` reads many pages once without evicting others.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Caching {
     Keep,
@@ -40,7 +40,7 @@ pub(super) enum Caching {
 }
 
 pub struct Base {
-    /// The pages of all levels, oldest level first.
+    /// Oldest level first.
     pub pages: Vec<Leaf>,
     /// Runs on these pages that were removed before the checkpoint.
     pub removed: SpreadSet<RunId>,
@@ -122,8 +122,7 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns the wanted runs of the given pages. A few uncached pages of a local store are decoded only for
-    /// these runs.
+    /// Returns the wanted runs of the given pages. A few uncached pages of a local store are decoded only in part.
     pub(super) fn runs_on(
         &self,
         files: &TableFiles,
@@ -153,7 +152,7 @@ impl Base {
             let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
             runs.map_err(|error| self.bad_page(files, *page, error))
         };
-        // Decoded on this thread, because waking another one takes as long as a page.
+        // Waking another thread takes as long as decoding a page.
         let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
         found.extend(decoded.into_iter().flatten());
         Ok(found)
@@ -193,7 +192,6 @@ impl Base {
         self.each_of(files, all, Caching::Keep, stats, cancel, |_, page| work(page))
     }
 
-    /// Calls `work` with the number and content of the given pages.
     pub(super) fn each_of(
         &self,
         files: &TableFiles,

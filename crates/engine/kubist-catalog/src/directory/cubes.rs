@@ -1,8 +1,6 @@
-//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of the given
-//! cubes.
+//! Reads of runs for the optimizer and writers: all runs in cube order, or the entries of given cubes.
 //!
-//! If the directory fits in memory, they get all. Otherwise only the needed entries, or some pages at a
-//! time, are in memory.
+//! A directory that fits in memory is returned whole; otherwise only the needed entries or some pages are loaded.
 
 use std::sync::Arc;
 
@@ -38,7 +36,7 @@ impl Runs {
         let directory = layers.joined();
         let mut entries: Vec<Entry> = directory.all().cloned().map(Entry::Run).collect();
         entries.extend(directory.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
-        // The list is a few sorted parts, which a stable sort merges quickly.
+        // The list consists of a few sorted parts, which a stable sort merges quickly.
         entries.sort_by_key(Entry::cube);
         cancel.check()?;
         entries.into_iter().try_for_each(&mut work)
@@ -53,8 +51,8 @@ impl Runs {
         self.inside(files, cube, usize::MAX, cancel)
     }
 
-    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded part of the entries
-    /// inside it. For an unknown cube a writer may assume a cutoff of 1 and no rows.
+    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded number of the entries inside it.
+    /// For an unknown cube a writer may assume a cutoff of 1 and no rows.
     ///
     /// # Errors
     ///
@@ -114,8 +112,8 @@ impl Runs {
         self.part(files, choose, |cube| cubes.binary_search(&cube).is_ok(), cancel)
     }
 
-    /// Returns all entries if they fit in memory; otherwise the entries of wanted cubes on some pages and in
-    /// the runs after the base.
+    /// Returns all entries if they fit in memory; otherwise those of wanted cubes on some pages and in the runs after
+    /// the base.
     fn part(
         &self,
         files: &TableFiles,

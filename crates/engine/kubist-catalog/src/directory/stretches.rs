@@ -1,7 +1,7 @@
 //! Stretches: reading a directory that does not fit in memory, some pages at a time.
 //!
-//! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help
-//! only small regions, because they replace the surrounding cubes.
+//! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help only small
+//! regions, because they replace the surrounding cubes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,20 +18,19 @@ use super::{AT_ONCE, Base, Runs};
 use crate::cache::KnownPage;
 use crate::files::TableFiles;
 
-/// Pages of the first stretch; few, so that first results come early.
+/// Few, so that first results come early.
 const FIRST_PAGES: usize = 4;
 
-/// The pages that a query still has to read.
 pub struct Stretches {
     pages: VecDeque<usize>,
     at_once: usize,
-    /// True before the runs after the base were returned, which come first.
+    /// True until the runs after the base were returned, which come first.
     recent_is_left: bool,
 }
 
 pub struct Abridged {
-    /// Stand-in runs, one for the primary runs of every page, with their common ranges and bounds. Removed
-    /// runs may be included.
+    /// One stand-in run for the primary runs of every page, with their common ranges and bounds. Removed runs may be
+    /// included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
     read: usize,
@@ -60,8 +59,8 @@ impl Stretches {
 }
 
 impl Runs {
-    /// Returns the stretches of a query, if the directory does not fit in memory and more of its pages meet
-    /// the region and priority range than one request reads.
+    /// Returns the stretches of a query. `None` if the directory fits in memory, or if one request reads all pages that
+    /// meet the region and the priority range.
     pub fn stretches(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Option<Stretches> {
         let base = self.unheld_base(files)?;
         let mut pages: VecDeque<usize> = base.meeting(files, region, range).into();
@@ -69,7 +68,7 @@ impl Runs {
         (pages.len() > AT_ONCE).then_some(Stretches { pages, at_once: FIRST_PAGES, recent_is_left: true })
     }
 
-    /// Returns the primary runs of the next stretch that meet the region and range; `None` at the end.
+    /// Returns the next primary runs that meet the region and range; `None` at the end.
     ///
     /// # Errors
     ///
@@ -95,7 +94,6 @@ impl Runs {
         Ok(Some(self.primaries_of(files, base, &known, region, range)))
     }
 
-    /// The primary runs after the base that meet a region and a range.
     pub fn recent_primaries(
         &self,
         files: &TableFiles,
@@ -126,8 +124,8 @@ impl Runs {
         found
     }
 
-    /// Returns stand-in runs for the pages that meet a region, so that a query reads only a few pages. `None`
-    /// if all runs are or will soon be in memory, or if a page has no stand-in.
+    /// Returns stand-in runs for the pages that meet a region, so that a query reads only a few pages. `None` if all
+    /// runs are or will soon be in memory, or if a page has no stand-in.
     ///
     /// # Errors
     ///

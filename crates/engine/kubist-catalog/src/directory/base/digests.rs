@@ -1,7 +1,7 @@
 //! The digests of a base (`kubist_format::digest`), read level by level when first needed.
 //!
-//! Digests only save reads. A level without a digest, or with a damaged one, is read page by page. `verify`
-//! reports the damage, and `optimize` rewrites the level.
+//! Digests only save reads. A level with a missing or damaged digest is read page by page; `verify` reports the damage,
+//! and `optimize` rewrites the level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::lookups::{At, Covered, Covering, Gathering, Place};
 use crate::places::Table;
 use crate::stop::stoppable;
 
-/// A stand-in run for the primary runs of every page, in page order.
+/// One stand-in run for the primary runs of every page, in page order.
 pub type Abstracts = Arc<[Arc<Run<Location>>]>;
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub struct Digests {
 struct Level {
     pages: Range<usize>,
     segment: Arc<str>,
-    /// The offsets of the start of the digest and of the end of the segment.
+    /// The start of the digest and the end of the segment.
     begin: u64,
     end: u64,
     head: Option<Head>,
@@ -125,14 +125,13 @@ impl Level {
         Ok(unless_damaged(read())?.unwrap_or(false))
     }
 
-    /// Compares the digest with `expected`, which was built from the pages.
     fn check(&self, files: &TableFiles, mut expected: Digest) -> Result<()> {
         let stats = &mut Stats::default();
         let head = self.read_head(files, stats)?;
         let wrong = |what: &str| {
             self.bad(files, 0, EntryError::Bad(format!("a digest says other things of {what} than they are")))
         };
-        // Encoded and decoded once, as the stored one was.
+        // Encoded and decoded like the stored one.
         let made = expected.encode_abstracts(&files.forest());
         let made = files.decoded(|forest| decode_abstracts(&made, self.pages.len(), forest));
         if self.abstracts(files, stats)? != Some(made.map_err(|error| self.bad(files, 0, error))?) {
@@ -164,8 +163,7 @@ impl Digests {
 }
 
 impl Base {
-    /// Returns the stand-in run of every page, which covers removed runs too; `None` if a level has no intact
-    /// digest.
+    /// Returns the stand-in run of every page, which also covers removed runs. `None` if a level has no intact digest.
     ///
     /// # Errors
     ///
@@ -188,7 +186,7 @@ impl Base {
         Ok(known.get().and_then(Option::as_ref))
     }
 
-    /// Returns how many of the first levels have intact digests; examines at most `most` levels.
+    /// Returns how many of the first `most` levels have intact digests, up to the first without one.
     ///
     /// # Errors
     ///
@@ -211,8 +209,6 @@ impl Base {
         levels.is_ok_and(|levels| levels.iter().all(has_places))
     }
 
-    /// Returns the secondary indexes of its primary runs.
-    ///
     /// # Errors
     ///
     /// The errors of [`Base::each`].
@@ -253,7 +249,7 @@ impl Base {
 
     /// Drops indexes whose runs were all removed, because cleaning may free their bytes.
     fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
-        // For the first run that an index covers: the end of its runs, and the number of live ones.
+        // By the first run that an index covers: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
         for covered in &*lookups {
             let (_, runs) = left.entry(covered.run(0)).or_insert((covered.run(covered.lookup.runs), 0));
@@ -267,8 +263,7 @@ impl Base {
         lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
-    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending
-    /// indices.
+    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending indices.
     ///
     /// # Errors
     ///
@@ -305,7 +300,7 @@ impl Base {
         Ok(found)
     }
 
-    /// Searches pages for the runs of indexes whose locations are damaged, and stores the result.
+    /// Searches the pages for the runs of indexes whose locations are damaged, and stores the result.
     fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
         tables.sort_unstable_by_key(|table| (table.pages.start, table.run(0)));
         for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
