@@ -11,10 +11,10 @@ pub struct Capabilities {
     pub latency: Latency,
     /// How the store limits a log to one owner.
     pub fencing: Fencing,
-    /// How long writes of others may stay invisible. Visible things are always complete and correct.
+    /// How long writes of others may stay invisible. Visible data is always complete and correct.
     pub staleness: Duration,
-    /// Whether [`StoreExt::punch`](crate::StoreExt::punch) can free ranges of a segment, if the file system
-    /// supports it.
+    /// Whether [`StoreExt::punch`](crate::StoreExt::punch) can free ranges of a segment, if the file system supports
+    /// it.
     pub punches: bool,
 }
 
@@ -23,13 +23,13 @@ pub struct Capabilities {
 pub enum Locality {
     /// Equally near to all processes.
     Here,
-    /// On hosts of the store. [`StoreExt::hosts`](crate::StoreExt::hosts) names them, and
-    /// [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) says which hosts store which
-    /// bytes. Work can be sent there, and the hosts limit the number of requests.
+    /// On hosts of the store, named by [`StoreExt::hosts`](crate::StoreExt::hosts), to which work can be sent and which
+    /// limit the number of requests. [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) returns the
+    /// hosts that store given bytes.
     Hosts,
 }
 
-/// What a read waits for, which decides how many reads start before the first has ended.
+/// What a read waits for. This decides how many reads start before the first has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
     /// Nothing.
@@ -40,12 +40,12 @@ pub enum Latency {
     Network,
 }
 
-/// The mechanism that limits a log to one owner: see [`Store::own_log`](crate::Store::own_log).
+/// The mechanism that limits a log to one owner ([`Store::own_log`](crate::Store::own_log)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fencing {
-    /// A lock, which ends at once with its owner's process.
+    /// A lock, which ends immediately with its owner's process.
     Lock,
-    /// A claim. That of a dead owner stays for up to `lapse`, and the log is busy until then.
+    /// A claim. After its owner died, the log stays busy for up to `lapse`.
     Claim {
         /// The lifetime of a claim that is not renewed.
         lapse: Duration,

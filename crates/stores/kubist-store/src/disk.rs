@@ -1,15 +1,15 @@
 //! The system calls of the local engine.
 //!
-//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed.
-//! The guarantees are POSIX's and no more:
+//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed. The
+//! guarantees are only those of POSIX:
 //!
 //! - written bytes survive a crash once `sync_data` returned; before that, any subset of them may survive;
 //! - a name in a directory survives once `sync_directory` of it returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
-//! Below a store's directory no path leads through a symbolic link, and only regular files are opened. A
-//! directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or
-//! device must not block a read for ever. Such a path gives an error that names it ([`Irregular`]).
+//! A directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or device must
+//! not block a read for ever. So no path below a store's directory leads through a symbolic link, and only regular
+//! files are opened. Other paths give an error that names them ([`Irregular`]).
 
 mod os;
 
@@ -67,18 +67,18 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Metadata of a path. Below the store's directory, a link is described itself, not its target.
+/// Metadata of a path. Below the store's directory, it describes a link itself, not its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The type of the file.
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// The bytes on disk, fewer than the length if the file has holes.
+    /// The bytes on disk; fewer than the length if the file has holes.
     pub taken: u64,
     /// The inode, which differs for a replaced file.
     pub node: u64,
-    /// The time of the last change, as a number that changes with it.
+    /// A number that changes with the time of the last change.
     pub changed: u64,
 }
 
@@ -91,9 +91,8 @@ pub struct Listed {
     pub sort: Sort,
 }
 
-/// The error for a path with the wrong type of file. It is the source of an [`io::Error`] of kind
-/// `IsADirectory` for a directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput`
-/// for types that no store creates.
+/// The error for a path with the wrong type of file. It is the source of an [`io::Error`] of kind `IsADirectory` for a
+/// directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput` for types that no store creates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {sort}, not {wanted}", path.display())]
 pub struct Irregular {
@@ -105,7 +104,7 @@ pub struct Irregular {
     pub wanted: Sort,
 }
 
-/// The error for a path with type `sort` instead of `wanted`.
+/// Returns the error for a path with type `sort` instead of `wanted`.
 pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
     let kind = match sort {
         Sort::Directory => io::ErrorKind::IsADirectory,
@@ -132,7 +131,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Errors of the operating system, except `NotFound`.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// Lists a directory without names that are not UTF-8, because the engine never creates any.
+    /// Lists a directory, except names that are not UTF-8, which the engine never creates.
     ///
     /// # Errors
     ///
@@ -160,7 +159,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `AlreadyExists` if the name is taken; otherwise errors of the operating system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file's name. The file exists as long as it is open.
+    /// Removes a file's name. An open file exists until it is closed.
     ///
     /// # Errors
     ///
@@ -177,7 +176,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The number of this process; different in a forked child.
     fn process(&self) -> u32;
 
-    /// A number that is very probably unique, here and on other machines.
+    /// A number that is very probably unique, also among machines.
     fn unique(&self) -> u64;
 
     /// Returns whether only this machine uses the file system, so that a file lock excludes all others.
@@ -187,14 +186,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Errors of the operating system.
     fn is_of_this_machine(&self, path: &Path) -> io::Result<bool>;
 
-    /// Returns the current number of names of the file at `path`, from the file server if there is one.
+    /// Returns the number of names of the file at `path`, from the file server if there is one.
     ///
     /// # Errors
     ///
     /// Errors of the operating system.
     fn names_of(&self, path: &Path) -> io::Result<u64>;
 
-    /// The time since a fixed start, by a clock that never goes back.
+    /// The time since a fixed start; never goes back.
     fn clock(&self) -> Duration {
         os::clock()
     }
@@ -222,8 +221,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file. Dropping it closes it and releases its lock.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    /// Closes the file and reports errors, because on a network file system writes may reach the server only
-    /// now.
+    /// Closes the file and reports errors, because a network file system may write to the server only now.
     ///
     /// # Errors
     ///
@@ -271,8 +269,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the operating system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Punches a hole of whole blocks, which reads as zeros and occupies no space. A crash soon afterwards
-    /// may undo it.
+    /// Punches a hole of whole blocks, which reads as zeros and occupies no space. A crash soon afterwards may undo it.
     ///
     /// # Errors
     ///
@@ -281,8 +278,8 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes the file's bytes and length durable. After an error the state on disk is unknown, and a second
-    /// call proves nothing.
+    /// Makes the file's bytes and length durable. After an error the state on disk is unknown, even if a second call
+    /// succeeds.
     ///
     /// # Errors
     ///
@@ -292,13 +289,13 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks the system to start writing the range; never fails.
     fn start_writeback(&self, range: Range<u64>);
 
-    /// Returns whether reading this byte needs no wait for the device; `false` if unknown.
+    /// Returns whether this byte is in memory; `false` if unknown.
     fn is_in_memory(&self, _offset: u64) -> bool {
         false
     }
 
-    /// Fills the buffer without waiting for the device. Returns `false` if not all bytes are in memory, or if
-    /// that is unknown.
+    /// Fills the buffer without waiting for the device. Returns `false` if some bytes are not in memory, or if that is
+    /// unknown.
     fn read_present(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -314,7 +311,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Reads until the buffer is full or the file ends. Returns the number of bytes.
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {

@@ -1,7 +1,7 @@
 //! Rules for the names of writers, segments and objects.
 //!
-//! Every engine has the rules of the strictest file system, so a name that works in a test works everywhere,
-//! and no name can leave the store's directory.
+//! Every engine has the rules of the strictest file system, so a name that works in a test works everywhere, and no
+//! name can leave the store's directory.
 
 use crate::{Error, Result};
 
@@ -44,7 +44,7 @@ pub fn check_object(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The error for an object whose name is, or would be, a folder of other objects' names.
+/// The error for an object whose name is, or would be, a folder of other objects.
 pub fn object_and_folder(name: &str) -> Error {
     invalid(name, "an object's name cannot be a folder of another object's name")
 }

@@ -1,9 +1,8 @@
 //! Cancellation of calls that wait.
 //!
 //! A call on a store of several machines can wait for more than a minute
-//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller installs its
-//! switch once, around all calls of its thread on the store. Worker threads take the switches along
-//! ([`switches`]).
+//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller installs its switch
+//! once, around all calls of its thread on the store. Worker threads inherit the switches ([`switches`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,8 +23,8 @@ impl Drop for Ends {
     }
 }
 
-/// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second.
-/// Once that is true, the store's call returns [`Error::Stopped`]. Switches of nested calls all count.
+/// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second. Once that
+/// is true, the store's call returns [`Error::Stopped`]. Switches of nested calls all count.
 pub fn stoppable<T>(is_stopped: impl Fn() -> bool + Send + Sync + 'static, call: impl FnOnce() -> T) -> T {
     SWITCHES.with_borrow_mut(|switches| switches.push(Arc::new(is_stopped)));
     let _ends = Ends;
@@ -59,7 +58,7 @@ impl Switches {
 ///
 /// `Stopped` if so.
 pub fn check_stopped(location: &str) -> Result<()> {
-    // The switches are cloned first, because a switch may itself call a store.
+    // Cloned first, because a switch may itself call a store.
     match switches().are_set() {
         true => Err(Error::Stopped { location: location.into() }),
         false => Ok(()),

@@ -1,12 +1,12 @@
 //! The `Store` trait: everything that Kubist requires of a storage engine.
 //!
-//! The trait is small, so that a directory, a database or an object store can implement it. Optional
-//! operations are traits of their own ([`Abilities`]). A store is not a file system: nothing is overwritten
-//! or renamed, and no two writers append to the same thing.
+//! The trait is small, so that a directory, a database or an object store can implement it. Optional operations are
+//! separate traits ([`Abilities`]). A store is not a file system: nothing is overwritten or renamed, and no two writers
+//! append to the same segment or log.
 //!
-//! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position
-//! from [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between
-//! offsets within one sync. An engine may put a header before a segment and may skip offsets after a sync.
+//! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position from
+//! [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between offsets within
+//! one sync. An engine may put a header before a segment and may skip offsets after a sync.
 
 mod abilities;
 pub(crate) mod scratch;
@@ -31,32 +31,31 @@ pub const BLOCK_BYTES: u64 = 4096;
 
 /// A store of objects, segments and logs, with the guarantees at the head of the crate.
 ///
-/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot.
-/// Object names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`,
-/// and no object's name may be a folder of another object's name. Other names give
-/// [`Error::InvalidName`](crate::Error).
+/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot. Object
+/// names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`, and no object's
+/// name may be a folder of another object's name. Other names give [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store's location, as the user wrote it, for messages.
+    /// The store's location as the user wrote it, for messages.
     fn location(&self) -> &str;
 
-    /// Properties of the store that planners use. They never change for a handle, except by
+    /// Properties of the store for planners. They never change for a handle, except by
     /// [`StoreExt::share`](crate::StoreExt::share).
     fn capabilities(&self) -> Capabilities;
 
-    /// The optional operations of this store. The default is none.
+    /// The optional operations of this store; none by default.
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default()
     }
 
     /// Writes an object. Returns `false` if the name is taken.
     ///
-    /// In both cases the object of that name is complete and survives a crash. After an error it may or may
-    /// not exist; try again.
+    /// In both cases the object of that name is complete and survives a crash. After an error it may or may not exist;
+    /// try again.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or
-    /// `Unreachable` if the engine fails.
+    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or `Unreachable` if
+    /// the engine fails.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
     /// Returns the object's value, if it exists. A power failure may still remove the object until some
@@ -122,39 +121,38 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete_segment(&self, segment: &str) -> Result<()>;
 
-    /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries
-    /// durable. Dropping the owner releases the log.
+    /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries durable.
+    /// Dropping the owner releases the log.
     ///
-    /// Cuts off an entry that the last owner did not finish. If an acknowledged entry is missing or wrong, it
-    /// cuts nothing and returns `Damaged`.
+    /// Cuts off an entry that the last owner did not finish. If an acknowledged entry is missing or wrong, it cuts
+    /// nothing and returns `Damaged`.
     ///
     /// # The contract
     ///
     /// Kubist has no other lock. It relies on four guarantees:
     ///
-    /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's
-    ///    entry gets into the log. Taking the log of a dead writer therefore ends that writer's work for
-    ///    good, and no late commit can name a segment that the new owner deletes or rewrites.
-    /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees
-    ///    the entry at the same position, before any newer entry.
-    /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was
-    ///    refused is in the log for ever or never. No reader that starts later sees it appear or vanish.
-    ///    [`LogOwner::position`] is after it.
-    /// 4. *Durable entries stay.* An entry that [`Store::read_log`] returned at or before
-    ///    [`LogTail::durable`] never disappears.
+    /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's entry gets
+    ///    into the log. Taking the log of a dead writer therefore ends that writer's work for good, and no late commit
+    ///    can name a segment that the new owner deletes or rewrites.
+    /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees the entry at
+    ///    the same position, before any newer entry.
+    /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was refused is in
+    ///    the log for ever or never. No reader that starts later sees it appear or vanish. [`LogOwner::position`] is
+    ///    after it.
+    /// 4. *Durable entries stay.* An entry that [`Store::read_log`] returned at or before [`LogTail::durable`] never
+    ///    disappears.
     ///
-    /// [`Fencing`] says how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while
-    /// its owner lives. A [`Fencing::Claim`] lapses while its owner may be alive but slow. The claim only
-    /// keeps two owners from disturbing each other; each taking starts an **epoch** that fences all earlier
-    /// ones. An object store needs only a put that fails if the key exists: entries are keys that end in
-    /// their position, and a new owner puts a fence at the first free position. The earlier owner then finds
-    /// its next key taken and is refused for ever. If its entry came first, the new owner finds it and puts
-    /// the fence after it. `docs/stores.md` shows this in full.
+    /// [`Fencing`] describes how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while its
+    /// owner lives. A [`Fencing::Claim`] may lapse while its owner is alive but slow. The claim only keeps two owners
+    /// from disturbing each other; each new owner starts an **epoch** that fences all earlier ones. An object store
+    /// needs only a put that fails if the key exists: entries are keys that end in their position, and a new owner puts
+    /// a fence at the first free position. The earlier owner then finds its next key taken and is refused for ever. If
+    /// its entry came first, the new owner finds it and puts the fence after it. `docs/stores.md` shows this in full.
     ///
     /// # Errors
     ///
-    /// `Busy` while another process or handle owns the log; `Damaged`; `Newer`; `InvalidName`; `NoSpace`;
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Busy` while another process or handle owns the log; `Damaged`; `Newer`; `InvalidName`; `NoSpace`; `Io` or
+    /// `Unreachable` if the engine fails.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
     /// Returns the names of all writers that have a log, sorted.
@@ -164,29 +162,28 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable` if the engine fails.
     fn logs(&self) -> Result<Vec<String>>;
 
-    /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a
-    /// position from the owner. Never waits for the owner. If a log has lost its end, [`LogTail::next`] may
-    /// be before `from`.
+    /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a position
+    /// from the owner. Never waits for the owner. If a log has lost its end, [`LogTail::next`] may be before `from`.
     ///
     /// # Errors
     ///
     /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine fails.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
-    /// Returns the name and size of everything in the store, including the engine's own overhead, in no
-    /// order. A log may be listed in several parts.
+    /// Returns the name and size of everything in the store, including the engine's own overhead, in no order. A log
+    /// may be listed in several parts.
     ///
     /// # Errors
     ///
     /// `Io` or `Unreachable` if the engine fails.
     fn sizes(&self) -> Result<Vec<Size>>;
 
-    /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then
-    /// the store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
+    /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then the
+    /// store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
     ///
-    /// The call skips missing things, so it can be repeated after a failure. If a power failure brings
-    /// anything back, it also brings back the last object. No log may have an owner during the call, and the
-    /// handle cannot be used afterwards.
+    /// Missing things are skipped, so the call can be repeated after a failure. If a power failure brings anything
+    /// back, it also brings back the last object. No log may have an owner during the call, and the handle cannot be
+    /// used afterwards.
     ///
     /// # Errors
     ///
@@ -197,11 +194,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 /// The bytes of ranges of several segments, one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// A version mark of stored bytes. While it stays the same, the bytes are unchanged. It may change without
-/// the bytes.
+/// A version mark of stored bytes. Equal marks prove equal bytes; the mark may change without the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// The engine has no marks. Compare the bytes instead.
+    /// The engine has no marks, so compare the bytes.
     Unknown,
     /// Nothing is stored.
     Absent,
@@ -212,7 +208,7 @@ pub enum Stamp {
 /// The hosts of a cluster that store some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaLocation {
-    /// The position on the ring, which never changes, even if hosts do.
+    /// The position on the ring, which never changes.
     pub token: i64,
     /// The hosts that store the bytes now, in ring order.
     pub hosts: Arc<[String]>,
@@ -263,29 +259,27 @@ pub trait Segment: Send {
     /// bytes may or may not be durable then.
     fn sync(&mut self) -> Result<()>;
 
-    /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine
-    /// skips offsets after a sync. It is not 0 at the beginning if the engine writes a header.
+    /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine skips offsets
+    /// after a sync. It does not begin at 0 if the engine writes a header.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.
     fn name(&self) -> &str;
 }
 
-/// The right to append to a writer's log, released on drop. After an error it returns
-/// [`Error::Refused`](crate::Error). The entry may or may not be in the log, until the log's next owner
-/// settles it.
+/// The right to append to a writer's log, released on drop. After an error it returns [`Error::Refused`](crate::Error),
+/// and the log's next owner settles whether the entry is in the log.
 pub trait LogOwner: Send {
-    /// Appends one entry and returns the position after it. The entry is durable on return.
+    /// Appends one entry durably and returns the position after it.
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or
-    /// `Unreachable` if the engine fails. After an error the entry may or may not be there, and no other can
-    /// be appended.
+    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or `Unreachable` if
+    /// the engine fails. After an error the entry may or may not be there, and no other can be appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
-    /// Appends an entry that names bytes of a segment of this store. No reader sees the entry and no crash
-    /// keeps it before those bytes are durable. An engine may make both durable in one step.
+    /// Appends an entry that names bytes of a segment of this store. No reader sees the entry and no crash keeps it
+    /// before those bytes are durable. An engine may make both durable in one step.
     ///
     /// # Errors
     ///
@@ -305,15 +299,15 @@ pub trait LogOwner: Send {
 /// Result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries in the order of their appends. Each ends where the next begins, and the last ends at
-    /// `next`, the position that [`LogOwner::append`] returned.
+    /// The entries in order. Each ends where the next begins, and the last ends at `next`, the position that
+    /// [`LogOwner::append`] returned.
     pub entries: Vec<LogEntry>,
     /// The position after the last entry, where reading continues.
     pub next: u64,
-    /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because
-    /// its owner is still making it durable or died before it acknowledged the entry ([`Store::own_log`]
-    /// settles that). A power failure may remove such an entry, so a follower that survives one continues
-    /// from the smaller of `next` and `durable`.
+    /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because its owner
+    /// is still making it durable or died before it acknowledged the entry ([`Store::own_log`] settles that). A power
+    /// failure may remove such an entry, so a follower that survives one continues from the smaller of `next` and
+    /// `durable`.
     pub durable: u64,
 }
 
@@ -329,13 +323,13 @@ pub struct LogEntry {
 /// Result of [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log).
 #[derive(Debug)]
 pub struct SoundLog {
-    /// The intact entries, in the order of their appends.
+    /// The intact entries, in order.
     pub entries: Vec<LogEntry>,
     /// The damaged entries.
     pub broken: Vec<BrokenEntry>,
     /// The position after the last intact entry.
     pub next: u64,
-    /// The damage of the log, if there is any.
+    /// The damage of the log, if any.
     pub damage: Option<Error>,
 }
 

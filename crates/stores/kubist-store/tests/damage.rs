@@ -1,5 +1,5 @@
-//! Damage at every bit and every length is distinguished from an unfinished append, reported with file and
-//! offset, and never repaired by cutting.
+//! Damage at every bit and every length is distinguished from an unfinished append, reported with file and offset, and
+//! never repaired by cutting.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -88,13 +88,12 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
         assert_damaged(log.store.own_log("w"), at, &case);
         assert_eq!(log.store.check_log("w").unwrap().len(), 1, "{case}");
         assert_eq!(log.machine.contents(&log_file()).unwrap(), bad, "{case} was changed");
-        // Entries after the damage are readable.
         let after = log.store.read_log("w", log.positions[entry + 1]).unwrap();
         assert_eq!(payloads(&after), ENTRIES[entry + 1..], "{case}");
     }
 }
 
-/// The result for a piece of a log does not depend on the bytes after it.
+/// The result for a part of a log does not depend on the bytes after it.
 #[test]
 fn pieces_before_damage_are_given() {
     let log = log();
@@ -116,7 +115,7 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     for length in log.positions[0]..log.bytes.len() as u64 {
         log.set(&log.bytes[..length as usize]);
         let case = format!("cut to {length}");
-        // The log ends too early, wherever its last complete entry ends.
+        // The log ends too early.
         assert_damaged(log.store.read_log("w", 0), length, &case);
         assert_damaged(log.store.read_log("w", *log.positions.last().unwrap()), length, &case);
         assert_damaged(log.store.own_log("w"), length, &case);

@@ -1,5 +1,5 @@
-//! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's
-//! files. No call touches anything outside the directory or blocks for ever, and the error names the path.
+//! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's files. No
+//! call touches anything outside the directory or blocks for ever, and the error names the path.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -18,7 +18,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 const HANGS: Duration = Duration::from_secs(10);
 
-/// A store with objects at two depths, a log and a segment, next to a folder of foreign files.
+/// A store with objects at two depths, a log and a segment, next to a folder with other files.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -153,7 +153,6 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     for folder in ["tmp", "logs", "segments", "rewrites"] {
         let workdir = Workdir::new();
         let store = workdir.open();
-        // Opening has checked every folder.
         store.put_if_absent("rewrites/3", b"3").unwrap();
         drop(store.own_log("w").unwrap());
         store.read_log("w", 0).unwrap();
@@ -165,7 +164,7 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     }
 }
 
-/// Without a child process, which would hold the locks of other tests' logs until its exec.
+/// A child process would hold the locks of other tests' logs until its exec.
 fn make_pipe(at: &Path) {
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, at, FileType::Fifo, mode, 0).unwrap();
@@ -203,7 +202,6 @@ fn what_is_no_regular_file_is_refused_at_once() {
             for question in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
                 assert!(refused.contains(question), "{question} with {what}: {refused:?}");
             }
-            // An unreadable log is still listed.
             assert!(workdir.open().logs().unwrap().contains(&"w".to_string()), "{what}");
             assert_eq!(contents(&workdir.foreign()), before, "{what}");
         }
@@ -260,7 +258,7 @@ fn only_temporary_files_are_cleared_away() {
     assert_eq!(contents(&workdir.foreign()), before);
 }
 
-/// An acknowledgement's path is a second name of a foreign file.
+/// An acknowledgement's path is a second name of another file.
 #[test]
 fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     let workdir = Workdir::new();

@@ -140,7 +140,7 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
             assert!(
                 there[count..].is_empty() || there[count..] == did.in_flight.clone().into_iter().collect::<Vec<_>>()
             );
-            // A reader saw a prefix of the present log: complete and in order.
+            // A reader saw a prefix of the present log.
             assert!(did.read == tail.entries[..did.read.len()], "a reader saw something else");
         }
     });

@@ -1,8 +1,8 @@
-//! The claim on a log of a shared store: numbered files, the last of which counts.
+//! The claim on a log of a shared store: numbered files, of which the last one counts.
 //!
-//! A holder writes a file with its name, and renews the claim by a file with the next number. A process that
-//! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the
-//! next number itself. One of the two finds the number taken, even if listings and names are stale.
+//! A holder writes a file with its name, and renews the claim by a file with the next number. A process that wants the
+//! log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the next number itself.
+//! One of the two finds the number taken, even if listings and names are stale.
 //!
 //! A claim is advisory (see [`claims`](crate::claims)); the fence in the log decides.
 
@@ -35,7 +35,7 @@ struct State {
     lost: bool,
 }
 
-/// When another holder's number was first seen and last checked, and whether the holder renewed it since.
+/// When another holder's number was first seen and last checked, and whether it was renewed since.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -53,8 +53,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims a writer's log. `waits` allows waiting to see whether a holder on another machine renews its
-    /// claim.
+    /// Claims a writer's log. `waits` allows waiting to see whether a holder on another machine renews its claim.
     pub fn hold(&self, directory: &Arc<StoreDirectory>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&directory.disk.holder());
         let number = self.next(directory, writer, &me, waits).inspect_err(|_| me.end())?;
@@ -110,7 +109,7 @@ impl Claims {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let before = others.remove(writer);
-        // An old observation does not prove that the holder is alive now.
+        // An old observation does not prove that the holder is alive.
         let before = before.filter(|seen| seen.holder == holder && now.saturating_sub(seen.looked) < LAPSE);
         let seen = match before {
             Some(seen) if seen.number == number => Seen { looked: now, ..seen },
@@ -125,8 +124,8 @@ impl Claims {
     }
 }
 
-/// Returns the newest number and its holder, searched from the listing. If the last listed number is gone,
-/// the listing is too old, and the result is `Busy` unless `waits`.
+/// Returns the newest number and its holder, searched from the listing. If the listing is too old, because its last
+/// number is gone, the result is `Busy` unless `waits`.
 fn newest(
     directory: &StoreDirectory,
     writer: &str,
@@ -160,9 +159,9 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Renews the claim if that is due, and returns an error if it was lost.
+    /// Renews the claim if that is due; returns an error if the claim was lost.
     pub fn check(&self) -> Result<()> {
-        // The fence decides, so a failure is no error, and the next call tries again.
+        // A failure is no error, because the fence decides and the next call tries again.
         let _ = self.renew();
         match self.state().lost {
             false => Ok(()),
@@ -182,7 +181,7 @@ impl Claim {
         let folder = numbered::folder(&self.writer, CLAIMS);
         let won = numbered::put(&self.directory, &folder, number + 1, RecordType::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
-        // Another thread of this process may have won.
+        // Another thread of this process may have written the number.
         let own = won || holds(&self.directory, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
@@ -261,7 +260,7 @@ fn renew_all(kept: &Kept) {
     loop {
         let claims: Vec<Arc<Claim>> = {
             let state = kept.lock();
-            // More often than renewals, because each claim has its own due time.
+            // Each claim has its own due time.
             let (mut state, _) = kept.ended.wait_timeout(state, RENEWAL / 4).unwrap_or_else(PoisonError::into_inner);
             if state.over {
                 return;

@@ -1,16 +1,15 @@
 //! Logs of one machine: one file per writer, appended by the handle that holds its lock.
 //!
-//! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This
-//! small write is not synced: it must be correct, but need not survive. It distinguishes damage from a torn
-//! tail. A broken entry before the acknowledged length is damage. Bytes after it may be an append that is in
-//! progress or never finished.
+//! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This write is
+//! not synced: it must be correct, but need not survive. It distinguishes damage from a torn tail: a broken entry
+//! before the acknowledged length is damage, while bytes after it may be an append that is in progress or never
+//! finished.
 //!
-//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one
-//! disk sector, so no crash makes it unreadable. So if it is missing, a log whose end is broken is damaged,
-//! not torn.
+//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one disk
+//! sector, so no crash makes it unreadable. If it is missing, a log whose end is broken is therefore damaged, not torn.
 //!
-//! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared
-//! after an append, or another file at the log's path, is refused, because readers may not see the entry.
+//! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared after an
+//! append, or another file at the log's path, is refused, because readers may not see the entry.
 
 use std::io;
 use std::ops::Range;
@@ -32,7 +31,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// The part of a log in memory when entries are not kept, unless an entry is longer.
+/// Bytes of a log in memory when entries are not kept, unless an entry is longer.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -74,7 +73,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
-    // The process that created the two files may have died before they, or their names, were durable.
+    // The creator of the two files may have died before they, or their names, were durable.
     acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
@@ -97,9 +96,8 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
     if let Some(Rest::Torn { .. }) = found.rest {
         file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
-    // The last entry may be readable but not on disk, even if it was synced: after a failed sync the system
-    // may have marked its pages clean. So it is written again. Earlier entries were durable before it was
-    // started.
+    // The last entry may be readable but not on disk, even if it was synced: after a failed sync the system may have
+    // marked its pages clean. So it is written again. Earlier entries were durable before it was started.
     if let Some(last) = last.filter(|_| durable < found.end) {
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(file, &frame, last.position).map_err(at("write"))?;
@@ -107,7 +105,7 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
     file.sync_data().map_err(at("sync"))
 }
 
-/// A log gets its name together with its header, so there is never half a log.
+/// A log gets its name together with its header.
 fn open_or_create(store: &LocalStore, path: &Path) -> Result<Box<dyn DiskFile>> {
     loop {
         match store.disk.open(path, Open::ReadWrite) {
@@ -133,8 +131,7 @@ impl LogOwner for LocalLog {
             .and_then(|()| self.check_name(self.position + frame.len() as u64));
         self.health.note(result)?;
         self.position += frame.len() as u64;
-        // The entry is durable with or without its acknowledgement, so the next append reports a failure
-        // here.
+        // The entry is durable even if its acknowledgement fails, so the next append reports that failure.
         let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
         let _ = self.health.note(acknowledged);
         Ok(self.position)
@@ -150,8 +147,8 @@ impl LogOwner for LocalLog {
 }
 
 impl LocalLog {
-    /// Returns an error unless the log's path still leads to the written file, which now ends at `end`, and
-    /// the store is not shared.
+    /// Returns an error unless the log's path still leads to the written file, which now ends at `end`, and the store
+    /// is not shared.
     fn check_name(&self, end: u64) -> Result<()> {
         let mark = self.disk.find(&self.mark).map_err(|error| Error::io("examine", &self.mark, error))?;
         if mark.is_some() {
@@ -187,8 +184,8 @@ pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
     store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
-/// Reads a log that is sealed at `end` from a position on, until the entries have `most` bytes. Also returns
-/// the position after them.
+/// Reads a log that is sealed at `end` from a position on, up to `most` bytes, and returns the position after these
+/// entries.
 pub(super) fn read_sealed(
     store: &LocalStore,
     writer: &str,
@@ -225,14 +222,14 @@ pub(super) fn read_sealed(
     })
 }
 
-/// Reads all entries of a log that is about to be sealed, and makes them durable, because the owner may have
-/// died before it synced the last one.
+/// Reads all entries of a log that is about to be sealed, and makes them durable, because the owner may have died
+/// before it synced the last one.
 pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
     let tail = read(store, writer, 0, u64::MAX)?;
     let path = path_of(store, writer, SUFFIX);
     let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
     if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
-        // Written again, as its next owner would do.
+        // As its next owner would do.
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(&*file, &frame, last.position).map_err(|error| Error::io("write", &path, error))?;
     }
@@ -265,7 +262,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
         })?;
         match damage(&found, durable, &path) {
             None => {
-                // Reports a log that ends before `from`.
+                // The log may end before `from`.
                 let next = found.end.min(found.length);
                 return Ok(LogTail { entries, next, durable: durable.length() });
             }
@@ -352,8 +349,8 @@ struct Walked {
     rest: Option<Rest>,
 }
 
-/// Checks a log's header and parses the log from `from` on, about `buffer` bytes at a time. It ends at the
-/// log's end, at damage, or when `each` returns `false`.
+/// Checks a log's header and parses the log from `from` on, about `buffer` bytes at a time. It ends at the log's end,
+/// at damage, or when `each` returns `false`.
 fn walk(
     file: &dyn DiskFile,
     path: &Path,
@@ -392,8 +389,8 @@ fn behind(entry: &LogEntry) -> u64 {
     entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
 }
 
-/// Returns the current length of a log. A live owner may append during a read, and an incomplete frame must
-/// be the last one, so bytes after this length are not read.
+/// Returns the current length of a log. Bytes that a live owner appends during a read are ignored, because an
+/// incomplete frame must be the last one.
 fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
     file.bytes().map_err(|error| Error::io("measure", path, error))
 }
@@ -462,8 +459,7 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
     Ok(Some(bytes))
 }
 
-/// Replaces a file that is not a valid acknowledgement instead of overwriting it, because it may be a second
-/// name of a foreign file.
+/// Replaces a file that is not a valid acknowledgement. Overwriting could change another file with a second name here.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

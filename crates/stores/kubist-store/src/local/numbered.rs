@@ -7,9 +7,8 @@
 //! logs/<writer>.seal              the end of the log of one machine, if there was one
 //! ```
 //!
-//! Each file gets its name once, complete and durable, and one of several files with the same number wins. So
-//! nothing depends on a lock, a length, a listing or a clock. Listings only shorten the search for the newest
-//! number.
+//! Each file gets its name once, complete and durable, and one of several files with the same number wins. So nothing
+//! depends on a lock, a length, a listing or a clock; listings only shorten the search for the newest number.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +25,7 @@ pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
 pub(super) const CLAIMS: &str = ".claims";
 pub(super) const SEAL: &str = ".seal";
-/// The name of the mark in the folder of the logs, and the writer's name that is reserved for it.
+/// The name of the mark in the folder of the logs, and the writer's name reserved for it.
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
@@ -99,7 +98,7 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
-/// Writes a file that has a fixed name; `false` if it exists.
+/// Writes a file with a fixed name; `false` if it exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -110,7 +109,7 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
-/// Returns the number in a file that has a fixed name; `None` if there is no such file.
+/// Returns the number in a file with a fixed name, if it exists.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {
@@ -127,7 +126,7 @@ fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// Returns the numbers in a listing of a folder, in order. The listing may be old.
+/// Returns the sorted numbers in a listing of a folder. The listing may be old.
 pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
     let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);

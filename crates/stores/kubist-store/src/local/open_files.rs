@@ -1,4 +1,4 @@
-//! Cache of open files for reading, limited because the system limits the open files of a process.
+//! Cache of open files for reading, because the system limits the open files of a process.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,14 +15,14 @@ use crate::{Error, Result};
 
 /// A lookup of a value reads every segment of a table; a table of a billion rows has a few hundred.
 const MAX_FILES: usize = 2048;
-/// The cache uses at most this fraction (1 / 4) of the process's open files.
+/// At most this fraction (1 / 4) of the process's open files.
 const KEPT_SHARE: u64 = 4;
 
-/// Number of ranges that are probed to decide whether all are in memory.
+/// Number of probed ranges that decide whether all are in memory.
 const PROBED_RANGES: usize = 4;
-/// Up to this many bytes are read without a probe, in the expectation that they are in memory.
+/// Up to this many bytes are read without a probe, because they are probably in memory.
 const DIRECT_READ_BYTES: u64 = 16 << 10;
-/// Ranges closer than this are requested from the device as one.
+/// Ranges closer than this are requested as one.
 const ASKED_GAP: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Closes a quarter at once, so that few calls pay for the sorting.
+    /// Closes a quarter of the files, so that few calls pay for the sorting.
     fn close_oldest(&mut self) {
         let mut uses: Vec<u64> = self.files.values().map(|(_, last_use)| *last_use).collect();
         let (_, newest, _) = uses.select_nth_unstable(self.files.len() / 4);
@@ -52,7 +52,7 @@ impl Kept {
 pub(super) struct OpenFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The last known length. Files only grow.
+    /// The last known length; files only grow.
     length: AtomicU64,
 }
 
@@ -119,7 +119,7 @@ impl OpenFile {
         ranges.iter().zip(lengths()).map(read).collect()
     }
 
-    /// Starts reading ranges that are not in memory, all at once, and returns whether there are any.
+    /// Starts reading all ranges that are not in memory, and returns whether there are any.
     pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
         let mut probed = ranges.iter().step_by(ranges.len().div_ceil(PROBED_RANGES).max(1));
         let waits = !probed.all(|range| self.file.is_in_memory(range.start));
@@ -129,8 +129,8 @@ impl OpenFile {
         waits
     }
 
-    /// Returns the bytes per range, and whether the read waited. Absent ranges are requested together
-    /// before the first wait.
+    /// Returns the bytes per range, and whether the read waited. Absent ranges are requested together before the first
+    /// wait.
     pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
         if let Some(found) = self.read_present(ranges) {
             return Ok((found, false));
@@ -158,7 +158,7 @@ impl OpenFile {
 
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         if range.end > self.length.load(Ordering::Relaxed) || range.start > range.end {
-            // Checked before memory is allocated: the range may come from damaged data.
+            // Checked before memory is allocated, because the range may come from damaged data.
             check_range(range, self.length()?, &self.path)?;
         }
         let length = (range.end - range.start) as usize;

@@ -1,10 +1,10 @@
 //! Segments: large files that one owner writes from front to back and all processes read.
 //!
-//! Small appends are buffered. Every few megabytes the system is asked to start writing to the device, so the
-//! sync of a commit waits only for the last megabytes.
+//! Small appends are buffered. Every few megabytes the system starts to write to the device, so the sync of a commit
+//! waits only for the last megabytes.
 //!
-//! In a shared store a sync also closes the file, because errors may appear only then. Readers reopen a file
-//! that seems too short or that another machine has deleted.
+//! In a shared store a sync also closes the file, because errors may appear only then. Readers reopen a file that seems
+//! too short or that another machine has deleted.
 //!
 //! Ranges that are no longer needed are freed as holes in the file.
 
@@ -30,10 +30,10 @@ const SUFFIX: &str = ".seg";
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Parts of this size are written without a copy.
+/// Larger parts are written without a copy.
 const BIG_PART_BYTES: usize = 256 << 10;
 
-/// Number of written bytes after which write-back starts.
+/// Written bytes after which write-back starts.
 const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct LocalSegment {
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
     health: HandleHealth,
-    /// Bytes written to the file. The buffer comes after them.
+    /// Bytes written to the file, without the buffer.
     written: u64,
     buffer: Vec<u8>,
     writeback_begun: u64,
@@ -103,12 +103,11 @@ impl Segment for LocalSegment {
     }
 }
 
-/// No entry names a segment that was never synced. It is removed, because its owner often gave up on a full
-/// disk.
+/// A segment that was never synced is removed, because no entry names it and its owner often failed on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
         if self.synced == 0 && self.health.is_own(&*self.directory.disk) {
-            // Best effort: a process that dies leaves it behind too.
+            // A process that dies leaves it behind too.
             let _ = self.directory.disk.unlink(&self.path);
         }
     }
@@ -181,7 +180,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
             let file = path.display().to_string();
             return Err(Error::Missing { file });
         };
-        // A file that was opened before others wrote may not show their bytes.
+        // A file opened before others wrote may not show their bytes.
         file.read_all(ranges).inspect_err(|_| store.open_files.forget(&path))
     };
     let (found, waited) = store.retry_while_stale(read)?;
@@ -189,12 +188,12 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
-/// Returns small ranges of several segments if they are in memory. Starts reading the others, all at once,
-/// and returns whether there are any.
+/// Returns small ranges of several segments if they are in memory. Otherwise starts reading them all, and returns
+/// whether there are any.
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
     let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
     for (name, ranges) in wanted {
-        // Errors of a segment are reported by the later read.
+        // The later read reports errors of a segment.
         let is_name = names::check_part(name).is_ok();
         let open = || store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
         let file = is_name.then(open).flatten();
@@ -209,8 +208,8 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     if store.is_shared() {
-        // A lookup of the name may return an old length; opening gets the current one. The file may be
-        // deleted in between.
+        // A lookup of the name may return an old length; opening gets the current one. The file may be deleted in
+        // between.
         return store.retry_while_stale(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

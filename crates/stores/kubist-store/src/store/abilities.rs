@@ -1,8 +1,8 @@
 //! Optional operations of stores.
 //!
-//! Each ability is a trait, and [`Store::abilities`] lists those of a store. [`StoreExt`], which every store
-//! has, uses an ability if it exists and otherwise the required calls. So callers never ask for an ability,
-//! and a new store needs none.
+//! Each ability is a trait, and [`Store::abilities`] lists those of a store. [`StoreExt`], which every store has, uses
+//! an ability if it exists and otherwise the required calls. So callers never check for an ability, and a new store
+//! needs none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -212,8 +212,8 @@ pub trait Spill {
 
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
-    /// A number that is unique to this store, if the engine has one. A store that is created again at the
-    /// same location gets another number. Bytes of a segment of this identity stay valid for ever.
+    /// A number that is unique to this store, if the engine has one. A store created again at the same location gets
+    /// another number. Bytes of a segment of this identity stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
@@ -223,13 +223,12 @@ pub trait StoreExt: Store {
         self.abilities().service?.traffic()
     }
 
-    /// The underlying store, if this handle keeps copies, to see the store's true content.
+    /// The underlying store if this handle keeps copies, to see its true content.
     fn uncached(&self) -> Option<Arc<dyn Store>> {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that never changes. It may return a copy of an object that was deleted
-    /// since.
+    /// [`Store::get`] of an object that never changes. It may return a copy of an object that was deleted since.
     ///
     /// # Errors
     ///
@@ -250,8 +249,8 @@ pub trait StoreExt: Store {
         self.abilities().stamps.map_or(Ok(Stamp::Unknown), |stamps| stamps.stamp(name))
     }
 
-    /// Returns the version marks of log entries, given by writer and the position after the entry. The mark
-    /// may cover the whole log up to there. Network engines send all requests at once.
+    /// Returns the version marks of log entries, given by writer and the position after the entry. The mark may cover
+    /// the whole log up to there. Network engines send all requests together.
     ///
     /// # Errors
     ///
@@ -263,8 +262,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Turns a store on one machine into a shared store, for good. Current owners of logs are refused at
-    /// their next entry and can take their logs again.
+    /// Makes a store on one machine permanently shared. Current owners of logs are refused at their next entry and can
+    /// take their logs again.
     ///
     /// # Errors
     ///
@@ -273,17 +272,15 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
 
-    /// Records that another process reported something in the store that may not be visible here yet, such as
-    /// a snapshot's token.
+    /// Records that another process reported something, such as a snapshot's token, that may not be visible here yet.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
         }
     }
 
-    /// Decides whether a missing thing may only be invisible so far, because this machine's view is late. If
-    /// so, it waits, longer with each attempt, and returns `true`. `attempt` counts the failures in a row,
-    /// from 0.
+    /// Decides whether something is missing only because this machine's view is late. If so, it waits, longer with each
+    /// attempt, and returns `true`. `attempt` counts the failures in a row, from 0.
     ///
     /// # Errors
     ///
@@ -292,8 +289,8 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(false), |sharing| sharing.look_again(attempt))
     }
 
-    /// Calls `look` until it sees something that others reported. Returns `false` once it would be visible if
-    /// it had existed at the time of this call. Other calls do not wait, unlike after [`StoreExt::learn`].
+    /// Calls `look` until it sees something that others reported. Returns `false` once it would be visible if it had
+    /// existed at the time of this call. Unlike after [`StoreExt::learn`], other calls do not wait.
     ///
     /// # Errors
     ///
@@ -314,8 +311,7 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of the names that sort after `after`. An engine with sorted names skips the others
-    /// without reading them.
+    /// [`Store::list`] of the names that sort after `after`. An engine with sorted names does not read the others.
     ///
     /// # Errors
     ///
@@ -346,8 +342,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_watched`] of several segments, one result each. Network engines send all requests at
-    /// once.
+    /// [`StoreExt::read_watched`] of several segments, one result each. Network engines send all requests together.
     ///
     /// # Errors
     ///
@@ -359,9 +354,9 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_segments`] for callers that cache whole blocks. A range may extend past the bytes of
-    /// a sync. An engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can
-    /// follow them; others may return an error.
+    /// [`StoreExt::read_segments`] for callers that cache whole blocks, so a range may extend past the bytes of a sync.
+    /// An engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can follow them;
+    /// others may return an error.
     ///
     /// # Errors
     ///
@@ -373,13 +368,13 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns whether the last read waited for a device, because its bytes were not in memory.
+    /// Returns whether the last read waited for a device.
     fn waited(&self) -> bool {
         self.abilities().reads.is_some_and(Reads::waited)
     }
 
-    /// Returns the bytes that a segment occupies, if it exists. They are fewer than [`Store::segment_len`] if
-    /// offsets were skipped or ranges were freed.
+    /// Returns the bytes that a segment occupies, if it exists; fewer than [`Store::segment_len`] if offsets were
+    /// skipped or ranges were freed.
     ///
     /// # Errors
     ///
@@ -391,24 +386,22 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Frees ranges of a segment that are no longer needed, in whole blocks of
-    /// [`BLOCK_BYTES`](crate::BLOCK_BYTES), if [`Capabilities::punches`](crate::Capabilities::punches) is
-    /// set.
+    /// Frees ranges of a segment, in whole blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES), if
+    /// [`Capabilities::punches`](crate::Capabilities::punches) is set.
     ///
-    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash.
-    /// All other bytes, the offsets and the length do not change. The segment may be appended to during the
-    /// call.
+    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash. All other
+    /// bytes, the offsets and the length do not change. The segment may be appended to during the call.
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then
-    /// be freed already.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then be freed
+    /// already.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
         self.abilities().space.map_or(Ok(()), |space| space.punch(segment, ranges))
     }
 
-    /// [`Store::own_log`] that never waits to see whether the holder of a claim is alive. It returns `Busy`
-    /// unless the holder is certainly dead.
+    /// [`Store::own_log`] that never waits to see whether the holder of a claim is alive. It returns `Busy` unless the
+    /// holder is certainly dead.
     ///
     /// # Errors
     ///
@@ -420,8 +413,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`Store::read_log`] of several logs, given by writer and start. Network engines send all requests at
-    /// once.
+    /// [`Store::read_log`] of several logs, given by writer and start. Network engines send all requests together.
     ///
     /// # Errors
     ///
@@ -433,8 +425,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one if there is
-    /// any. Continue at [`LogTail::next`] to read a long log in parts. An engine may return more.
+    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one if there is any.
+    /// Continue at [`LogTail::next`] to read a long log in parts. An engine may return more.
     ///
     /// # Errors
     ///
@@ -446,8 +438,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the intact entries of a damaged log from `from` on, also those after the damage if the engine
-    /// can find them.
+    /// Returns the intact entries of a damaged log from `from` on, also after the damage if the engine can find them.
     ///
     /// # Errors
     ///
