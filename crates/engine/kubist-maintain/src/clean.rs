@@ -1,23 +1,22 @@
 //! Cleaning: deletes files that no current snapshot needs, after a retention time.
 //!
-//! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call
-//! deletes it once the note has reached the retention time, so readers of older snapshots have that long to
-//! finish. Logs stay, and so do segments that a running writer may still append to.
+//! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call deletes it
+//! once the note has reached the retention time, so readers of older snapshots have that long to finish. Logs stay, and
+//! so do segments that a running writer may still append to.
 //!
-//! A segment of a rewrite or checkpoint gets no note in its first ten minutes, because it may still be
-//! published, unless a rewrite names it or a checkpoint has taken its number or a later one. On stores where
-//! changes become visible late, the time is one hour without exceptions. A rewriter that publishes after the
-//! note either finds it and gives up, or the cleaner finds its rewrite (`publish`).
+//! A segment of a rewrite or checkpoint may still be published, so it gets no note in its first ten minutes, unless a
+//! rewrite names it or a checkpoint has taken its number or a later one. On stores where changes become visible late,
+//! the time is one hour without exceptions. If a rewriter publishes after the note, it finds the note and gives up, or
+//! the cleaner finds its rewrite (`publish`).
 //!
-//! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
-//! (`Capabilities::punches`), one object notes all dead ranges, and a call after the retention time gives
-//! them back. Dead bytes stay dead (I6), because only a live run can pass its bytes on under a new name. So a
-//! note is valid if the rewrites that it relies on are durable: the fence comes first. The later call gives a
-//! range back only if no run uses it then either. In a segment that a running writer may append to, only
-//! ranges before the last live run count.
+//! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes (`Capabilities::punches`),
+//! one object notes all dead ranges, and a call after the retention time frees the ranges that are still unused. Dead
+//! bytes stay dead (I6), because only a live run can pass its bytes on under a new name. So a note is valid if the
+//! rewrites that it relies on are durable: the fence comes first. In a segment that a running writer may append to,
+//! only ranges before the last live run count.
 //!
-//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since
-//! the hold began stay.
+//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since the
+//! hold began stay.
 //!
 //! A call frees space before it writes anything, because users clean when the disk is full.
 
@@ -42,12 +41,11 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// Time between the segment of a rewrite or checkpoint and its entry. A later note makes its writer give it
-/// up.
+/// Time between the segment of a rewrite or checkpoint and its entry. A later note makes its writer give it up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 const HELD_LOGS: usize = 64;
 const PUNCHED_AT_ONCE: usize = 1024;
-/// Bytes after the last live run that make it worth taking a writer's log.
+/// Bytes after the last live run for which it is worth taking a writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -55,13 +53,13 @@ pub struct Cleaning {
     pub segments_deleted: u64,
     pub bytes_deleted: u64,
     pub segments_waiting: u64,
-    /// Bytes of holes that this call gave back, in segments that stay.
+    /// Bytes of holes that this call freed, in segments that stay.
     pub bytes_released: u64,
     /// Bytes of holes that wait for a later call.
     pub bytes_waiting: u64,
 }
 
-/// Deletes and gives back garbage that is older than `retention`, and notes new garbage.
+/// Frees garbage that is older than `retention`, and notes new garbage.
 ///
 /// Older snapshots may then fail with `SnapshotExpired`. If the call is interrupted, the next one continues.
 ///
@@ -82,7 +80,7 @@ pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Can
     core.check_still_there()?;
     let mut round = Round { core, retention, now, cancel, report: Cleaning::default(), live: None };
     stoppable(cancel, || -> Result<()> {
-        // Work without a fence comes first; it may make space for the fence.
+        // This may make space for the fence.
         round.free(false)?;
         round.release_noted()?;
         round.release()?;
@@ -100,7 +98,7 @@ struct Round<'a> {
     now: u64,
     cancel: &'a Cancel,
     report: Cleaning,
-    /// Ranges of live runs in the last view, from the whole manifest.
+    /// Ranges of live runs in the last view.
     live: Option<(Arc<View>, Arc<LiveParts>)>,
 }
 
@@ -123,7 +121,7 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
-    /// The newest view, and the ranges of its live runs; cached until the table changes.
+    /// Returns the newest view and the ranges of its live runs, cached until the table changes.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -139,15 +137,15 @@ impl Round<'_> {
         Ok(self.live.insert((view, Arc::new(live))).clone())
     }
 
-    /// Returns the segments that may be noted or deleted, all segments, and the number of unneeded segments
-    /// that may still be published.
+    /// Returns the segments that may be noted or deleted, all segments, and the number of unneeded segments that may
+    /// still be published.
     fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
         let needed = self.needed()?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
             self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
-            // Checked now, because the note of a segment that is newer than the list may be valid.
+            // The note of a segment that is newer than the list may be valid.
             let is_gone = match self.core.store.segment_len(segment) {
                 Err(kubist_store::Error::InvalidName { .. }) => true,
                 length => length.map_err(store_error)?.is_none(),
@@ -184,8 +182,8 @@ impl Round<'_> {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
 
-    /// The segments that rewrites name, from the first rewrite that may concern the given segments. Empty if
-    /// rewrites may become visible late.
+    /// The segments that rewrites name, from the first rewrite that may concern the given segments. Empty if rewrites
+    /// may become visible late.
     fn published<'a>(&self, segments: impl Iterator<Item = &'a String>) -> Result<HashSet<Arc<str>>> {
         let mut published = HashSet::new();
         let Some(first) = segments.filter_map(|segment| rewrite_of(segment)).min().filter(|_| !self.is_late()) else {
@@ -209,11 +207,11 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Deletes garbage that is older than the retention time, and returns the number of segments that wait. A
-    /// segment without a note has age zero.
+    /// Deletes garbage that is older than the retention time, and returns the number of segments that wait. A segment
+    /// without a note has age zero.
     ///
-    /// Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must find
-    /// the note first. Without a fence, this writes nothing.
+    /// Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must find the note
+    /// first. Without a fence, nothing is written.
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;
         let (garbage, segments, mut waiting) = self.garbage()?;
@@ -231,18 +229,18 @@ impl Round<'_> {
                 false => due.push(segment),
             }
         }
-        // Deletes the rewrites that the checkpoint includes, except for the last ones. A late reader then
-        // detects the gap and starts from the checkpoint.
+        // Deletes the rewrites that the checkpoint includes, except for the last ones, so that a late reader detects
+        // the gap and starts from the checkpoint.
         let covered = checkpoint::load(core, self.cancel)?.map_or(0, |found| found.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
-        // Rewrites that show which young segments were published stay too.
+        // Rewrites that show which young segments were published stay.
         let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
         let young = young.filter_map(|segment| rewrite_of(segment));
         let covered = covered.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
         rewrites.retain(|name| held.is_none() && number_of(name) < covered);
         if !due.is_empty() || !rewrites.is_empty() {
-            // Since the list was made, another machine may have committed into a due segment and started its
-            // next one. All readers must also see the checkpoint before a rewrite is deleted.
+            // Since the list was made, another machine may have committed into a due segment and started its next one.
+            // All readers must also see the checkpoint before a rewrite is deleted.
             core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -260,8 +258,8 @@ impl Round<'_> {
         Ok(waiting)
     }
 
-    /// Deletes segments and their notes, and returns the number that stay, because they are needed by now or
-    /// may still be named.
+    /// Deletes segments and their notes, and returns the number of segments that stay because they are or may be
+    /// needed.
     fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
         let core = self.core;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
@@ -291,8 +289,8 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Checked again while no commit is possible. A later checkpoint gets a higher number than the
-            // deleted pages.
+            // Checked again while no commit is possible. A later checkpoint gets a higher number than the deleted
+            // pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
@@ -312,7 +310,7 @@ impl Round<'_> {
         Ok(due.len() as u64 - deleted)
     }
 
-    /// Gives back the holes whose notes are older than the retention time. Deletes unreadable notes.
+    /// Frees the holes whose notes are older than the retention time, and deletes unreadable notes.
     fn release_noted(&mut self) -> Result<()> {
         let core = self.core;
         let held = hold::oldest(core, self.now)?;
@@ -325,14 +323,14 @@ impl Round<'_> {
             if age.is_some_and(|age| age < self.retention) {
                 continue;
             }
-            // A note from the future was written before a clock was set back; its content is ignored.
+            // A note from the future was written before a clock was set back, so its content is ignored.
             let noted = match age {
                 Some(_) => read_note(core, &name)?,
                 None => Vec::new(),
             };
             let (_, live) = self.live()?;
             let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
-            // A segment without live runs is deleted as a whole, or a writer may still commit into it.
+            // A segment without live runs is deleted whole, or a writer may still commit into it.
             let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
             self.punch(noted.map(still))?;
             core.store.delete(&name).map_err(store_error)?;
@@ -340,7 +338,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Gives back the holes of segments, or notes them for a later call.
+    /// Frees the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
         // Without a retention time nothing is noted, and a held snapshot may need any hole.
@@ -357,7 +355,7 @@ impl Round<'_> {
             return self.punch(holes.into_iter());
         }
         self.report.bytes_waiting = bytes;
-        // One note lists all holes, so a few notes for each retention time are enough.
+        // One note lists all holes, so each retention time needs only a few notes.
         let notes = core.store.list(HOLES).map_err(store_error)?;
         let is_young = |name: &String| {
             let age = self.now.checked_sub(number_of(name)).map(Duration::from_millis);
@@ -371,17 +369,16 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the holes of segments where no run can be committed, and their size in bytes, without those
-    /// that were given back before.
+    /// Returns the holes of segments where no run can be committed, and their size in bytes, without those that were
+    /// already freed.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
-        // Listed before the view is read: a writer with a newer segment has committed all of the older one.
+        // Listed before the view is read, so that the writer of a newer segment has committed all of the older one.
         let segments = core.store.segments().map_err(store_error)?;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
         let newest = newest(&segments, &logs);
         let idle = self.idle_logs(&newest)?;
-        // Read while the logs of idle writers are owned, so that no commit into their newest segments is
-        // possible.
+        // Read while the logs of idle writers are owned, so that no commit into their newest segments is possible.
         let (_, live) = self.live()?;
         let (mut holes, mut bytes) = (Vec::new(), 0);
         for segment in segments.into_iter().filter(|segment| live.contains(segment)) {
@@ -441,7 +438,7 @@ impl Round<'_> {
     }
 }
 
-/// Returns the holes of a note; none if it is damaged.
+/// Returns no holes if the note is damaged.
 fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     match core.store.get(name).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(Vec::new()),
@@ -449,7 +446,6 @@ fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     }
 }
 
-/// Whether the checkpoint of a segment may still be published.
 fn may_get_a_checkpoint(segment: &str, newest: Option<u64>) -> bool {
     checkpoint_of(segment).is_some_and(|own| newest.is_none_or(|newest| newest < own))
 }

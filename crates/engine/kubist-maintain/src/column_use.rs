@@ -14,13 +14,13 @@ use kubist_index::state::Run;
 use kubist_read::runs;
 use kubist_types::{Cancel, Result};
 
-/// Largest number of examined runs. Of more runs, every n-th is examined.
+/// Largest number of examined runs.
 const LOOKED_INTO: usize = 512;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
-    /// Error bound of the stored values, as in `ColumnInfo`.
+    /// As in `ColumnInfo`.
     pub accuracy: Option<String>,
     pub bytes_per_row: f64,
     pub encodings: BTreeMap<String, f64>,

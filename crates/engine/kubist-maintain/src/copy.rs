@@ -1,12 +1,12 @@
 //! Copies a snapshot into a new table, with the same grids or another grid.
 //!
-//! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has
-//! all rows or none. An error removes the copy. A crash leaves an unfinished location that is no table;
-//! repeating the copy removes it (`unfinished`).
+//! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has all rows or
+//! none. An error removes the copy. A crash leaves an unfinished location that is no table; repeating the copy removes
+//! it (`unfinished`).
 //!
-//! The rows keep their hidden columns, so their steps, and in a table without identity their priorities.
-//! Tokens, histories of writers and declared writers are not copied. A step that waits for a writer in the
-//! table is therefore complete in the copy, with the rows that it had.
+//! The rows keep their hidden columns, so they keep their steps, and in a table without identity their priorities.
+//! Tokens, histories of writers and declared writers are not copied. So a step that waits for a writer in the table is
+//! complete in the copy, with the rows that it had.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ use kubist_write::unfinished::Unfinished;
 
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned
-    /// from a sample of all rows. `None`: the grids of the table.
+    /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned from a
+    /// sample of all rows. `None`: the grids of the table.
     pub dimensions: Option<Vec<Dimension>>,
     /// `None`: the same, or 65,536 if `strata` turns them into windows.
     pub capacity: Option<u32>,
@@ -54,7 +54,7 @@ pub struct CopyOptions {
     /// Periods of columns, as in [`TableOptions`]; null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
-    /// Names and values of objects that the copy has from its first moment.
+    /// Names and values of objects that the copy has from its beginning.
     pub objects: Vec<(String, Vec<u8>)>,
     pub cancel: Cancel,
 }
@@ -66,13 +66,12 @@ pub struct Copied {
     pub seconds: f64,
 }
 
-/// Copies all rows into a new table at an empty location, and calls `progress(copied rows, all rows)` after
-/// each batch.
+/// Copies all rows into a new table at an empty location, and calls `progress(copied rows, all rows)` after each batch.
 ///
 /// # Errors
 ///
-/// `Exists` if the location is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source
-/// cannot be read; `Cancelled`; a storage error of either store. After an error the location holds no table.
+/// `Exists` if the location is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source cannot be
+/// read; `Cancelled`; a storage error of either store. After an error the location holds no table.
 pub fn copy_to(
     snapshot: &Snapshot,
     location: &TableLocation,
@@ -139,7 +138,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     let planned = plan.header.dimensions.iter();
     let mut scales =
         planned.map(|dimension| dimension.domain.map(given).transpose()).collect::<Result<Vec<Option<Scale>>>>()?;
-    // Learned from a sample here, because the writer gets the rows in spatial order.
+    // Learned from a sample, because the writer gets the rows in spatial order.
     let open: Vec<usize> = (0..scales.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| dimensions[*d].column.clone()).collect();
@@ -172,7 +171,6 @@ fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
 }
 
-/// The rows of a cube of the copy.
 fn capacity(snapshot: &Snapshot, options: &CopyOptions) -> u32 {
     let (own, schema) = (snapshot.core.header.capacity, &snapshot.view.schema);
     let others = options.strata.filter(|strata| *strata != schema.strata && own == default_capacity(schema.strata));

@@ -11,16 +11,15 @@ use kubist_format::names::REWRITES;
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
-/// Bytes of a table's store by purpose. They add up to all of its files.
+/// Bytes of a table's store by purpose, which add up to all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DiskUse {
-    /// Data of live primary runs: each row once.
+    /// Data of live primary runs, which have each row once.
     pub primary: u64,
     pub replicas: u64,
     pub zone_maps: u64,
     pub lookups: u64,
-    /// The rest of the segments: replaced runs that wait for cleaning, failed or unfinished commits, and file
-    /// headers.
+    /// The rest of the segments: replaced runs that wait for cleaning, failed or unfinished commits, and file headers.
     pub dead: u64,
     pub logs: u64,
     pub rewrites: u64,

@@ -17,8 +17,7 @@ pub fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<R
     found.collect()
 }
 
-/// The ancestors of the cubes, each once. Their cutoffs determined the placement of the runs in the cubes
-/// (I5).
+/// The ancestors of the cubes, each once. Their cutoffs determined the placement of the runs in the cubes (I5).
 pub fn above(forest: &Forest, cubes: impl Iterator<Item = CubeId>) -> Vec<CubeId> {
     let mut above: Vec<CubeId> = cubes.flat_map(|cube| forest.tree_of(cube).ancestors(cube)).collect();
     above.sort_unstable();

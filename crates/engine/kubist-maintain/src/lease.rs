@@ -1,7 +1,7 @@
 //! Leases of subtrees, so that two optimizers do not do the same work.
 //!
-//! A lease is only a hint: rewrites are safe without it, because each checks its inputs when it is published.
-//! A lease expires, so a killed process blocks others only until then.
+//! A lease is only a hint: rewrites are safe without it, because each checks its inputs when it is published. A killed
+//! process blocks others only until its lease expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Lease {
         let now = unix_ms();
         for name in core.store.list(LEASES).map_err(store_error)? {
             let Some((other, end)) = parse(core, &name) else { continue };
-            // No lease lasts longer than LENGTH, so an end beyond that came from a wrong clock.
+            // A longer lease came from a wrong clock.
             if end < now || end > now + LENGTH.as_millis() as u64 {
                 core.store.delete(&name).map_err(store_error)?;
             } else if overlap(core, other, cube) {

@@ -1,9 +1,8 @@
 //! The optimizer: improves the layout of a table while writers and readers continue.
 //!
-//! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a
-//! subtree that the planner chose, moves their rows to the right cubes, and publishes the result as one
-//! rewrite. Rows of older grids move to the newest grid in the same way. Then it merges secondary indexes,
-//! and makes the replicas of the table's policy.
+//! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a subtree
+//! that the planner chose, moves their rows to the right cubes of the newest grid, and publishes the result as one
+//! rewrite. Then it merges secondary indexes, and makes the replicas of the table's policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +35,6 @@ const NICE: i32 = 10;
 /// A background round stops small rewrites after this time, does its large rewrite, and ends.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Result of `Table::optimize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct OptimizeReport {
     pub rewrites: u64,
@@ -47,7 +45,7 @@ pub struct OptimizeReport {
     pub rows_copied: u64,
     pub lookups_merged: u64,
     pub bytes_written: u64,
-    /// A new grid was added, because the data did not fit the previous one.
+    /// A new grid was added.
     pub new_grid: bool,
     /// Rewrites that failed because another one replaced their inputs first.
     pub conflicts: u64,
@@ -70,17 +68,17 @@ pub struct Pace<'a> {
     pub core_share: &'a dyn Fn() -> f64,
     /// Called after each plan.
     pub planned: &'a dyn Fn(&Debt),
-    /// Called after each rewrite with the rows rewritten so far and the debt that this rewrite removed.
+    /// Called after each rewrite with the rows rewritten so far and the debt that it removed.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Improves the layout until the debt of every subtree is below `debt_share`. Calls `progress(rewritten rows,
-/// remaining debt)` after each rewrite.
+/// Improves the layout until the debt of every subtree is below `debt_share`. Calls `progress(rewritten rows, remaining
+/// debt)` after each rewrite.
 ///
 /// # Errors
 ///
-/// `Invalid` options; `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error. Rewrites that
-/// were published before the error stay.
+/// `Invalid` options; `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error. Rewrites that were
+/// published before the error stay.
 pub fn optimize(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -147,8 +145,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, Some(one.top), &hands, options, &mut report, &mut work)?;
-            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are
-            // exempt: their rows are gone, and the next move may start in the same cube.
+            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are exempt, because
+            // their rows are gone and the next move may start in the same cube.
             if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
                 tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
             }
@@ -178,8 +176,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        // The runs are all over the tree. A lease would block all other work, while a conflict costs only
-        // seconds.
+        // The runs are in the whole tree, so a lease would block all other work. A conflict costs only seconds.
         let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
@@ -205,7 +202,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        // Otherwise other optimizers have the leases of the remaining parts.
+        // Otherwise other optimizers have leased the remaining parts.
         if are_all || options.one_round || report.rewrites == before {
             return conclude(core, options, report);
         }
@@ -225,8 +222,8 @@ fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Writes a checkpoint after many new runs if the manifest is too long for memory, because the runs since the
-/// last checkpoint are in memory. `unlisted` counts the new runs of this call.
+/// The runs since the last checkpoint are in memory, so this writes one after many new runs if the manifest does not
+/// fit in memory. `unlisted` counts the new runs of this call.
 fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &OptimizeOptions) -> Result<()> {
     *unlisted += written.runs;
     let is_long = core.last_view().is_some_and(|view| !core.fits_in_memory(view.runs.about()));
@@ -236,8 +233,8 @@ fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &Optim
     Ok(())
 }
 
-/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. Without
-/// `top`, it takes no lease.
+/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. Without `top`, it
+/// takes no lease.
 fn turn(
     core: &Arc<Core>,
     top: Option<CubeId>,
@@ -263,7 +260,7 @@ fn turn(
     Ok(Turn { leased: true, written, spent })
 }
 
-/// After a checkpoint, other processes need not read these rewrites.
+/// Writes a checkpoint, so that other processes need not read these rewrites.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
@@ -280,7 +277,7 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
 
 /// Moves the rows of the runs to new cubes; `None` if another rewrite has replaced a run first.
 fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
-    // Rows that move may go to any cube of the newest tree, like rows of a commit.
+    // Moved rows may go to any cube of the newest tree.
     let (view, (known, inputs)) = core.view_with(cancel, |view| {
         let runs = &view.runs;
         if one.kind == Kind::Move {
@@ -319,13 +316,13 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     };
     let rows = sorted.all().collect();
     let mut placed = sorted.place(&geometry, &capacity, &seen, top, above, rows);
-    // The placement below `top` used the cutoffs above it as well (I5).
+    // The placement below `top` also used the cutoffs above it (I5).
     placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, seen.cutoff(cube))));
     let replacement = Replacement { inputs, cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }
 
-/// The threads that work: all cores, or one thread with a low priority.
+/// The working threads: all cores, or one thread with a low priority.
 struct Hands(Option<rayon::ThreadPool>);
 
 impl Hands {
@@ -333,8 +330,7 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries that need the core get most of its time. Without niceness, the thread still
-        // keeps to its fraction.
+        // Commits and queries get most of the core's time. Without niceness, the thread still keeps to its fraction.
         let polite = |_| {
             // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]
@@ -357,7 +353,7 @@ impl Hands {
             }),
         };
         match done {
-            // Another optimizer replaced these runs and a cleaning deleted them.
+            // Another optimizer replaced these runs, and they were cleaned.
             Err(Error::SnapshotExpired { .. }) => Ok((None, spent)),
             done => Ok((done?, spent)),
         }

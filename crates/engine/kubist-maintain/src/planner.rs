@@ -1,17 +1,17 @@
 //! The compaction planner: measures the debt of a layout, and chooses the runs to replace.
 //!
-//! Debt counts rows that a new build would place in another cube, or that are in surplus runs of their cube.
-//! All rows in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring
-//! runs that fit in memory.
+//! Debt counts rows that a new build would place in another cube, or that are in surplus runs of their cube. All rows
+//! in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring runs that fit in
+//! memory.
 //!
-//! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each
-//! time the data around it doubles. It is also rewritten when queries have examined as many of its rows
-//! without returning them as the rewrite costs. Until then, cubes with many runs merge runs of similar size,
-//! so their number grows only with the logarithm of the commits.
+//! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each time the
+//! data around it doubles. It is also rewritten when queries have examined as many of its rows without returning them
+//! as the rewrite costs. Until then, cubes with many runs merge runs of similar size, so their number grows only with
+//! the logarithm of the commits.
 //!
-//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the names of
-//! runs that are or may be rewritten. A cube ends after all cubes below it, so a rewrite of a cube replaces
-//! the rewrites below. The number of names is bounded; the next plan finds the others.
+//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the names of runs that
+//! are or may be rewritten. A cube ends after all cubes below it, so its rewrite replaces the rewrites below. The
+//! number of names is bounded; the next plan finds the others.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITE_SEGMENT;
 
-/// Largest number of runs in one rewrite, and in all rewrites of a plan, unless it has only one.
+/// Largest number of runs in a rewrite, and in a plan with several rewrites.
 const RUNS_AT_ONCE: usize = 1 << 18;
 /// A cube with more runs than this merges those of similar size.
 const MANY_RUNS: u64 = 16;
@@ -38,22 +38,21 @@ const MANY_RUNS: u64 = 16;
 /// The debt of a table, and the rewrites to reduce it.
 pub struct Plan {
     pub debt: Debt,
-    /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where
-    /// queries wasted most, then from the root downwards.
+    /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where queries
+    /// wasted most, then from the root downwards.
     ///
-    /// For one round: compactions, first of the cubes with most runs, then at most one large rewrite. This is
-    /// a move if there is one, else the most useful subtree.
+    /// For one round: compactions, first of the cubes with most runs, then at most one large rewrite. This is a move if
+    /// there is one, else the most useful subtree.
     pub rewrites: Vec<Rewrite>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree, which makes commits wait when it is too large. Commits do not add to older
-    /// trees.
+    /// Debt in the newest tree, which makes commits wait when it is too large. Commits do not add to older trees.
     pub pressing: u64,
     pub rows_to_move: u64,
-    /// Runs of the cube that has most.
+    /// The number of runs in the cube with most runs.
     pub most_runs: u64,
 }
 
@@ -73,7 +72,6 @@ pub struct Rewrite {
     wasted: u64,
 }
 
-/// The inputs of a rewrite, and the destination of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Some runs of a cube, which are merged or pushed down.
@@ -87,7 +85,7 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
-    /// Cubes of earlier rewrites, each with the largest debt at which it is tried again.
+    /// Cubes of earlier rewrites, with the largest debt at which each is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
@@ -111,7 +109,7 @@ struct Brief {
     rows: u64,
     bytes: u64,
     priorities: (u64, u64),
-    /// An optimizer wrote it, not a commit.
+    /// Written by an optimizer, not a commit.
     is_placed: bool,
 }
 
@@ -138,7 +136,7 @@ struct Node {
     /// A new build leaves at most this number of rows here.
     usual: u64,
     tree: Sum,
-    /// The runs of the subtree, while it may be rewritten as a whole.
+    /// The runs of the subtree, while it may be rewritten whole.
     whole: Vec<(CubeId, RunId)>,
     before: usize,
 }
@@ -174,7 +172,7 @@ pub struct CompactionPlanner<'a> {
     /// The last cube of the newest tree that had runs, and its ancestors that have runs.
     open: Vec<Node>,
     compactions: Found,
-    /// For one round: the most useful subtree among those that may be rewritten as a whole.
+    /// For one round: the most useful subtree among those that may be rewritten whole.
     best: Option<Rewrite>,
     moves: Found,
     /// The unfinished move, and its bytes.
@@ -183,8 +181,7 @@ pub struct CompactionPlanner<'a> {
 
 type Movable = dyn Fn(&Arc<Run<Location>>) -> bool;
 
-/// Returns a predicate for runs that may be rewritten. Rows of incomplete steps stay, because they may be
-/// retracted.
+/// Returns a predicate for runs that may be rewritten. Rows of incomplete steps stay, because they may be retracted.
 pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     let incomplete = view.history.incomplete();
     move |run| {
@@ -194,8 +191,7 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// `capacity` is the capacity by which rewrites place rows. Without `wanted`, the planner only counts
-    /// debt.
+    /// `capacity` is the capacity by which rewrites place rows. Without `wanted`, the planner only counts debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -329,8 +325,8 @@ impl<'a> CompactionPlanner<'a> {
         }
         let own = node.rewrite_of_own(wanted);
         if let Some(own) = own.filter(|own| !wanted.is_helpless(own.top, own.debt)) {
-            // Below a cube whose own runs are rewritten, this pass rewrites nothing else, because rows are
-            // about to arrive there.
+            // Below a cube whose own runs are rewritten, this pass rewrites nothing else, because rows are about to
+            // arrive there.
             let kept = if one_round { self.compactions.rewrites.len() } else { node.before };
             self.compactions.put(kept, own);
         }
@@ -406,8 +402,7 @@ impl Node {
             false if self.runs > MANY_RUNS => self.to_merge(wanted),
             false => return None,
         };
-        // An optimizer's run would only be written again. A single run is useful only if a commit left it too
-        // large.
+        // An optimizer's run would be written unchanged. A single run is useful only if a commit left it too large.
         let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !run.is_placed);
         let rows = runs.iter().map(|run| run.rows).sum();
         let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
@@ -415,8 +410,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube that are worth rewriting while the runs below stay. It excludes the largest run
-    /// if that is nearly as it should be, so that its replicas stay valid. The rows fit in memory.
+    /// The runs of the cube that are worth rewriting while the runs below stay, and whose rows fit in memory. It
+    /// excludes the largest run if that is nearly right, so that its replicas stay valid.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
@@ -436,8 +431,8 @@ impl Node {
         few(runs, wanted)
     }
 
-    /// The smallest runs, up to the first that is larger than all smaller ones together. Each row is then
-    /// merged about once each time its run doubles.
+    /// The smallest runs, up to the first that is larger than all smaller ones together. Each row is then merged about
+    /// once each time its run doubles.
     fn to_merge(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let mut runs = self.own.clone();
         runs.sort_by_key(|run| run.rows);

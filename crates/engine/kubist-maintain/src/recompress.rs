@@ -1,7 +1,7 @@
 //! Rewrites runs with another compression or other strata, in the same cubes and with the same rows.
 //!
-//! Writers use the table's current settings, and older runs keep theirs until this module rewrites them.
-//! The optimizer then makes new replicas of the rewritten runs.
+//! Writers use the table's current settings, and older runs keep theirs until they are rewritten here. The optimizer
+//! then makes new replicas of the rewritten runs.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ type Primaries = Vec<Arc<Run<Location>>>;
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error; the errors of `done`. Groups that
-/// were published before the error stay.
+/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error; the errors of `done`. Groups that were
+/// published before the error stay.
 pub fn recompress(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -60,7 +60,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Runs of the same grid that fit in memory together.
+                // Runs of one grid that fit in memory together.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;
@@ -78,8 +78,7 @@ pub fn recompress(
     Ok(())
 }
 
-/// Primary runs of cubes from `first` on that may be rewritten, and the next cube if there are more than
-/// [`HELD`].
+/// Primary runs that may be rewritten, of cubes from `first` on, and the next cube if there are more than [`HELD`].
 fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Primaries, Option<CubeId>)> {
     let movable = movable(view);
     let (mut runs, mut next) = (Primaries::new(), None);
@@ -98,7 +97,7 @@ fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Pri
     Ok((runs, next))
 }
 
-/// Rewrites runs that are in the same grid; `None` if another rewrite has replaced a run first.
+/// Rewrites runs of one grid; `None` if another rewrite has replaced a run first.
 fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =

@@ -1,10 +1,10 @@
 //! Adds a new grid to a table that has rows: other dimensions, domains or scales.
 //!
-//! The optimizer and writers add a grid when the data no longer fits the newest one and the table has twice
-//! the rows that it had at that grid. Each row thus moves about once each time the table doubles.
+//! The optimizer and writers add a grid when the data no longer fits the newest one and the table has twice the rows
+//! that it had at that grid. Each row thus moves about once each time the table doubles.
 //!
-//! The grid is published under the next number. Writers place new rows by it when they see it; the optimizer
-//! moves existing rows. Results are the same at all times (docs/design/placement.md).
+//! Writers place new rows by the grid when they see it; the optimizer moves existing rows. Results are the same at all
+//! times (docs/design/placement.md).
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::policy::OptimizeOptions;
 
 #[derive(Clone, Debug)]
 pub struct GridOptions {
-    /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
-    /// rows. `None`: the columns and kinds of scale of the newest grid, with learned domains.
+    /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all rows.
+    /// `None`: the columns and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
     /// Periods of columns, as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be
     /// inside.
@@ -61,7 +61,7 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     }
 }
 
-/// A smaller table is fast to read with any grid.
+/// Smaller tables are fast to read with any grid.
 const LEAST_ROWS: u64 = 1 << 14;
 const COMPARED: u64 = 1 << 15;
 const LOOKED_AT: u64 = 1 << 9;
@@ -74,8 +74,8 @@ pub enum When {
     Grown,
 }
 
-/// Publishes a new grid if queries on boxes would examine many more rows with the newest grid than with a
-/// fresh one. The table must have twice the rows that it had at the newest grid.
+/// Publishes a new grid if box queries would examine many more rows with the newest grid than with a fresh one. The
+/// table must have twice the rows that it had at the newest grid.
 ///
 /// # Errors
 ///

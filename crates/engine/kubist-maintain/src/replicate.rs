@@ -1,8 +1,7 @@
 //! Makes replicas: copies of rows in the deeper cubes that their outlook reaches.
 //!
-//! A replica names the runs that it copies and holds all their rows inside its cube, including overflow; it
-//! may be empty (I4). It counts only while all these runs live, so a rewrite that replaces a run needs no
-//! other change.
+//! A replica names the runs that it copies and holds all their rows inside its cube, including overflow; it may be
+//! empty (I4). It counts only while all these runs live, so a rewrite that replaces a run needs no other change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,8 +26,7 @@ use kubist_types::error::Result;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 
-/// Largest number of replicas in one part. No further part starts after this number; the next plan finds the
-/// others.
+/// No further part starts after this number of replicas; the next plan finds the others.
 const MANY_TARGETS: usize = 1 << 16;
 
 struct Target {
@@ -55,8 +53,7 @@ struct Node {
     cube: CubeId,
     cutoff: Threshold,
     outlook: u32,
-    /// Its largest run. The others will soon be merged, and a replica that copies any other run would then no
-    /// longer count.
+    /// Its largest run. The others will soon be merged, and then a replica that copies them would no longer count.
     largest: Option<Arc<Run<Location>>>,
     replicas: Vec<Arc<Run<Location>>>,
 }
@@ -77,15 +74,14 @@ struct Targets<'a> {
     here: Option<Node>,
     parts: Vec<Part>,
     targets: usize,
-    /// The sources of the last part.
     held: HashSet<RunId>,
     rows: u64,
     bytes: u64,
     are_all: bool,
 }
 
-/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires. It
-/// skips older trees, because their rows will move.
+/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires. It skips
+/// older trees, because their rows will move.
 ///
 /// # Errors
 ///
@@ -166,7 +162,7 @@ impl Targets<'_> {
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
             .map(|run| {
                 let levels = (cube.level() - run.cube.level()) as i32;
-                // At least 1, because the replica must name a run without rows here too.
+                // At least 1, because the replica must also name a run without rows here.
                 (run.rows as f64 * 0.5f64.powi(levels * geometry.dimensions() as i32)).max(1.0)
             })
             .sum();

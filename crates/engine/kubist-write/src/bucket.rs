@@ -1,8 +1,7 @@
 //! Groups rows by location in space before they are sorted.
 //!
-//! Encoding gathers every column of every run in an order unrelated to the order of arrival, so each value
-//! would be a cache miss. Rows are therefore first moved, column by column, to buckets by the highest bits of
-//! their keys.
+//! Encoding gathers every column of every run in an order unrelated to the order of arrival, so each value would be a
+//! cache miss. Rows are therefore first moved, column by column, to buckets by the highest bits of their keys.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
@@ -18,10 +17,10 @@ use std::sync::Arc;
 
 use kubist_types::{Cancel, Error, Result};
 
-/// Fewer rows than this fit in a cache and need no buckets.
+/// Fewer rows fit in a cache and need no buckets.
 const FEW_ROWS: usize = 1 << 17;
 const BUCKET_ROWS: usize = 512;
-/// Each open bucket costs a cache line, so their number is limited.
+/// Limited, because each open bucket costs a cache line.
 const MOST_BUCKET_BITS: u32 = 11;
 
 pub struct Places(pub Vec<u32>);
@@ -32,7 +31,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Buckets by the highest bits in which the keys differ; `None` if there are few rows.
+    /// Buckets by the highest bits in which the keys differ; `None` for few rows.
     pub fn new(keys: &[MortonKey]) -> Option<Buckets> {
         if keys.len() < FEW_ROWS {
             return None;

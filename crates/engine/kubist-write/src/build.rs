@@ -1,10 +1,10 @@
 //! From placed rows to runs: sort, distribute, order within runs, encode.
 //!
-//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's
-//! cutoff, and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few
-//! other rows, and inside a stratum the zones are small boxes. Rows of a stratum near a
-//! plane are placed between the rows before and after the plane, dimension by dimension (`planes`). If only
-//! the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
+//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's cutoff,
+//! and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few other rows, and
+//! inside a stratum the zones are small boxes. Rows of a stratum near a plane are placed between the rows before and
+//! after the plane, dimension by dimension (`planes`). If only the size counts, the rows of a zone are ordered by the
+//! identity, which then takes few bits.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result, Strata};
 
-/// Target rows of a zone in a leaf, and in an inner cube, whose rows are sparser in space.
+/// Target rows of a zone in a leaf, and in an inner cube, whose rows are sparser.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
 /// The same for the smallest size, because zone bounds take up to two bytes per row.
@@ -39,13 +39,13 @@ const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
-/// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part
-/// per run.
+/// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part of each
+/// run.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
-/// The same with strata of windows, whose edges are of no use once strata are joined.
+/// The same with strata of windows, whose edges are useless once strata are joined.
 const WINDOW_STRATUM_ROWS: usize = 16;
-/// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have
-/// rows. Queries read all such runs, and strata would make their zones larger.
+/// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have rows.
+/// Queries read all such runs, and strata would make their zones larger.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 
 /// Rows in memory, sorted along the space-filling curve.
@@ -75,7 +75,7 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
-    /// The postings of each column with a secondary index.
+    /// By column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -116,7 +116,6 @@ impl SortedRows {
         Ok(SortedRows { frame, dimensions, batch, buckets, order, keys, identity, priorities, encoding, outside })
     }
 
-    /// The grid by which they are sorted.
     pub fn frame(&self) -> &Arc<Frame> {
         &self.frame
     }
@@ -138,7 +137,7 @@ impl SortedRows {
         0..self.order.len() as u32
     }
 
-    /// Some rows, by their indices in key order.
+    /// The indices are in key order.
     ///
     /// # Errors
     ///
@@ -148,7 +147,7 @@ impl SortedRows {
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
-    /// The rows inside a cube, by their indices in key order.
+    /// Indices in key order.
     pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);
@@ -172,8 +171,8 @@ impl SortedRows {
         placed
     }
 
-    /// Cuts rows, ascending in key order, into zones. Cuts are where neighbours are farthest apart in the
-    /// tree of cubes, so that zones are compact boxes.
+    /// Cuts rows, ascending in key order, into zones where neighbours are farthest apart in the tree of cubes, so that
+    /// zones are compact boxes.
     fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
         let (least, most) = zone_limits(wanted);
         let mut first = 0;
@@ -295,7 +294,7 @@ fn zone_limits(wanted: usize) -> (usize, usize) {
 /// Fewer rows are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
-/// Maps a function over items in parallel; results are in the order of the items.
+/// Maps items in parallel, and returns the results in their order.
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     match of.len() < ONE_CORE {
         true => of.iter().map(made).collect(),
@@ -303,7 +302,7 @@ fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec
     }
 }
 
-/// Rows in the order of their keys, then of their numbers. `buckets` are already in order, if there are any.
+/// Returns the rows in the order of their keys, then of their numbers. `buckets`, if any, are already in order.
 fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u32>> {
     let mut order = vec![0u32; keys.len()];
     if buckets.is_empty() {
@@ -325,10 +324,10 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
     Ok(order)
 }
 
-/// Fewer rows are sorted directly, more rows first by the highest bits in which they differ.
+/// More rows are first sorted by the highest bits in which they differ.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-/// Sorts words. A word has the bits in which keys differ, as far as they fit, above the row number.
+/// Sorts words with the differing bits of the keys, as far as they fit, above the row number.
 fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     let (first, keys) = (rows.start as u32, &keys[rows]);
     let Some(last) = keys.len().checked_sub(1) else { return };
@@ -403,7 +402,7 @@ mod tests {
             (1, u128::MAX),
             (50_000, 0),
             (40_000, 0xff),
-            // Words cannot hold the lowest bits, and few of the others differ.
+            // Words cannot hold the lowest bits, and few other bits differ.
             (1000, 3 << 94 | 0xf),
             (50_000, 0xff << 88 | 0xff),
             (200_000, u128::MAX),

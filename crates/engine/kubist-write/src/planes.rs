@@ -1,21 +1,19 @@
 //! Rows near one plane: particles on a wall or the floor, or rows written at one time.
 //!
-//! On the space-filling curve these rows are among their neighbours in space, so a query for the space in
-//! front of the wall would read most of their zones. Rows near a plane therefore get separate zones that are
-//! almost flat in that dimension, and no other zone crosses the plane. There can be one plane in each
-//! dimension.
+//! On the space-filling curve these rows are among their neighbours in space, so a query for the space in front of the
+//! wall would read most of their zones. Rows near a plane therefore get separate zones that are almost flat in that
+//! dimension, and no other zone crosses the plane. There can be one plane in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
-/// A plane needs one in `ONE_IN` of the rows. They must be within a small fraction of the extent, given as a
-/// number of halvings.
+/// A plane needs one in `ONE_IN` of the rows, within a small fraction of the extent, given as a number of halvings.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
-/// Rows that are sampled to find a plane, and the number that must be near it.
+/// Rows sampled to find a plane, and the number that must be near it.
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 
-/// The dimensions of a grid, as masks of the bits of Morton keys.
+/// As masks of the bits of Morton keys.
 pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
@@ -37,7 +35,7 @@ impl Dimensions {
         Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
     }
 
-    /// For each dimension the plane with most of the rows, if there seem to be enough near it.
+    /// Returns, for each dimension, the plane with most rows if enough seem to be near it.
     pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
         if rows.len() < SAMPLED {
             return Vec::new();
@@ -46,8 +44,8 @@ impl Dimensions {
         self.masks.iter().filter_map(|mask| self.plane(*mask, sampled.map(|key| key & mask))).collect()
     }
 
-    /// The masked bits of one dimension compare as its coordinates do. Their difference, masked, is the
-    /// difference of the coordinates, because a borrow passes through the zeros between the bits.
+    /// The masked bits of one dimension compare as its coordinates do. Their difference, masked, is the difference of
+    /// the coordinates, because a borrow passes through the zeros between the bits.
     fn plane(&self, mask: MortonKey, mut sampled: [MortonKey; SAMPLED]) -> Option<Plane> {
         sampled.sort_unstable();
         let apart = |first: usize, last: usize| sampled[last].wrapping_sub(sampled[first]) & mask;
@@ -64,8 +62,8 @@ impl Dimensions {
         if most.len() < NEAR {
             return None;
         }
-        // Rows that were not sampled may be slightly farther away, so the plane is made three times as wide,
-        // or less at the ends of space.
+        // Other rows may be slightly farther away, so the plane is made three times as wide, or less at the ends of
+        // space.
         let (low, high) = (sampled[most.start], sampled[most.end - 1]);
         let width = apart(most.start, most.end - 1);
         let (lower, higher) = (low.wrapping_sub(width) & mask, (high | !mask).wrapping_add(width) & mask);
@@ -75,8 +73,8 @@ impl Dimensions {
 }
 
 impl Plane {
-    /// Splits rows into rows before, near and after the plane, if at least `least` and one in eight are near
-    /// it, but not all. The order within each part is kept.
+    /// Splits rows into rows before, near and after the plane, if at least `least` and one in eight are near it, but
+    /// not all. The order within each part stays.
     fn part(&self, rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
         let coordinate = |row: &u32| key(*row) & self.mask;
         let near = rows.iter().filter(|row| (self.low..=self.high).contains(&coordinate(row))).count();
@@ -89,7 +87,7 @@ impl Plane {
     }
 }
 
-/// Splits rows at several planes; see [`Plane::part`].
+/// Splits rows at several planes as [`Plane::part`] does.
 pub fn part(planes: &[Plane], rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
     planes
         .iter()
@@ -141,7 +139,7 @@ mod tests {
         assert!(all.into_iter().eq(0..2000));
     }
 
-    /// Any number of dimensions, with walls at both ends of space in the first and the last.
+    /// Walls are at both ends of space in the first and the last dimension.
     #[test]
     fn planes_are_found_in_each_dimension() {
         let mut rng = SmallRng::seed_from_u64(6);

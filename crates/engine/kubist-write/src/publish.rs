@@ -1,37 +1,36 @@
 //! The rewrite log: one numbered sequence of entries that replace runs.
 //!
-//! A rewriter takes the next number only after it has checked that its inputs are live after all earlier
-//! numbers. So two rewriters never undo each other, and a rewriter that dies leaves only unused bytes.
+//! A rewriter takes the next number only after it has checked that its inputs are live after all earlier numbers. So
+//! two rewriters never undo each other, and a rewriter that dies leaves only unused bytes.
 //!
 //! # Why no rewrite names a segment that cleaning deletes
 //!
-//! A rewriter does three things in this order: it reads the table and sees N - 1 rewrites, it checks that
-//! its segment exists and is not noted as garbage, and it takes number N. It may be stopped for any time
-//! in between. The cleaner does four things in this order: it notes a segment as garbage, it takes a
-//! number F by an empty entry (the *fence*), it reads the table up to F at least, and it deletes the
-//! segment if nothing there names it. Each number has one owner, so N is not F:
+//! A rewriter (1) reads the table and sees N - 1 rewrites, (2) checks that its segment exists and is not noted as
+//! garbage, and (3) takes number N. It may be stopped for any time in between. The cleaner (1) notes a segment as
+//! garbage, (2) takes a number F by an empty entry (the *fence*), (3) reads the table up to F at least, and (4) deletes
+//! the segment if nothing there names it. Each number has one owner, so N is not F:
 //!
 //! - N < F: the cleaner sees the rewrite, and the segment stays;
-//! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it
-//!   and published nothing.
+//! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it and
+//!   published nothing.
 //!
-//! A rewrite may also name bytes in the segments of its inputs: runs that continue with new ids. These
-//! segments need no check. An input is live from the entry that made it up to N. A cleaner that reads the
-//! table in between needs the input's segment. A cleaner that reads it after N sees the rewrite. For a
-//! cleaner that read it before, the entry that made the input was such an N.
+//! A rewrite may also name bytes in the segments of its inputs: runs that continue with new ids. These segments need no
+//! check. An input is live from the entry that made it up to N. A cleaner that reads the table in between needs the
+//! input's segment. A cleaner that reads it after N sees the rewrite. For a cleaner that read it before, the entry that
+//! made the input was such an N.
 //!
-//! The protocol uses only *put if absent* and reads of objects. On stores where a machine may remember for
-//! some time that a name is absent, a note can be overlooked. There, cleaning does not note a rewrite's
-//! segment within the first hour. A rewriter that has used half of that time, by its own clock, puts the note
-//! itself ([`reserve`]), dated one hour later. The segment counts as garbage from then on, and cleaning finds
-//! the name taken. If the rewriter finds the name taken, it is too late. Clocks may differ by half an hour.
+//! The protocol uses only *put if absent* and reads of objects. On stores where a machine may remember for some time
+//! that a name is absent, a note can be overlooked. There, cleaning does not note a rewrite's segment within the first
+//! hour. A rewriter that has used half of that time, by its own clock, puts the note itself ([`reserve`]), dated one
+//! hour later. From then on the segment counts as garbage, and cleaning finds the name taken. If the rewriter finds the
+//! name taken, it is too late. Clocks may differ by half an hour.
 //!
-//! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a
-//! checkpoint stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint
-//! is so far ahead that cleaning may have deleted this number, then this number was taken before, and the
-//! entry just put under it does not count. The first number has no previous one. On stores where changes
-//! become visible late, cleaning deletes rewrites only when every machine sees the checkpoint that contains
-//! them. So a rewriter that was not stopped since it read the table has seen later rewrites.
+//! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a checkpoint
+//! stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint is so far ahead that
+//! cleaning may have deleted this number, then this number was taken before, and the entry just put under it does not
+//! count. The first number has no previous one. On stores where changes become visible late, cleaning deletes rewrites
+//! only when every machine sees the checkpoint that contains them. So a rewriter that was not stopped since it read the
+//! table has seen later rewrites.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -63,11 +62,11 @@ use kubist_format::names::{REWRITES, rewrite_name};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Maximum time to wait for a writer that is making an entry durable.
+/// Maximum wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// On stores where changes become visible late: time after its creation during which a rewrite's segment is
-/// not noted as garbage. Its rewriter reserves it after half the time.
+/// On stores where changes become visible late, the time after its creation during which a rewrite's segment is not
+/// noted as garbage. Its rewriter reserves it after half the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
 /// Number of the last rewrites that cleaning keeps although a checkpoint contains them.
@@ -81,11 +80,11 @@ pub struct Replacement {
     pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
-    /// Log positions that it depends on, in addition to the positions of its inputs.
+    /// Required log positions, in addition to the positions of its inputs.
     pub needs: Vec<(String, u64)>,
 }
 
-/// Writes a durable segment for the runs of a rewrite. Returns its name and the result of `fill`.
+/// Writes a durable segment for the runs of a rewrite; returns its name and the result of `fill`.
 ///
 /// # Errors
 ///
@@ -99,13 +98,13 @@ pub fn write_segment<T>(
     segment::write_segment(core, REWRITE_SEGMENT, view.rewrites + 1, fill)
 }
 
-/// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if
-/// another rewrite has removed one of its inputs.
+/// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if another
+/// rewrite has removed one of its inputs.
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a
-/// storage error.
+/// `Cancelled`; the errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a storage
+/// error.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
     let sources = replacement.inputs.iter().chain(&replacement.copied);
@@ -117,7 +116,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             None => needs.push((origin.writer.to_string(), origin.position)),
         }
     }
-    // A writer that died may seem to run until its ownership expires.
+    // A dead writer may seem to run until its ownership expires.
     let patience = PATIENCE + core.store.capabilities().fencing.outlives();
     for (writer, position) in &needs {
         settle(core, writer, *position, patience, cancel)?;
@@ -140,7 +139,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
             return Ok(false);
         }
-        // This must follow the read of the table; see the documentation of this module.
+        // Must follow the read of the table (see the module).
         for segment in &made {
             if !reserved.is_ours(core, segment)? {
                 return Ok(false);
@@ -175,8 +174,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Returns whether the number that was just taken was free before; see the documentation of this module. The
-/// table was read `ago`.
+/// Returns whether the number that was just taken was free before (see the module). The table was read `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -199,7 +197,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// Returns whether the rewrite may name a segment, because cleaning will keep it.
+    /// Returns whether cleaning will keep a segment, so that the rewrite may name it.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
@@ -218,15 +216,14 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Removes the notes: a segment that a rewrite names is not garbage. Cleaning deletes a note that
-    /// remains.
+    /// Removes the notes, because a segment that a rewrite names is not garbage. Cleaning deletes a note that remains.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
 }
 
-/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if it is already
-/// noted. The answer comes from the store and not from a local cache.
+/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if it is already noted,
+/// according to the store and not a local cache.
 ///
 /// # Errors
 ///
@@ -251,8 +248,7 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an empty entry (the fence). A rewriter that has not published before it sees all earlier
-/// notes of garbage.
+/// Takes a number by an empty entry (the fence). A rewriter that has not published before it sees all earlier notes.
 ///
 /// # Errors
 ///
@@ -311,7 +307,7 @@ impl NewRuns {
         })
     }
 
-    /// Runs or secondary indexes that `fill` writes into a new segment, and their bytes.
+    /// Writes runs or secondary indexes by `fill` into a new segment.
     ///
     /// # Errors
     ///
@@ -329,8 +325,8 @@ impl NewRuns {
         discard(core, &self.segment);
     }
 
-    /// Publishes the runs of a replacement. Returns `None` if a source is no longer live, or a writer stopped
-    /// between an entry and its sync. The segment is then deleted, and the work can be done later.
+    /// Publishes the runs of a replacement. Returns `None` if a source is no longer live, or a writer stopped between
+    /// an entry and its sync. The segment is then deleted, and the work can be done later.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ impl Seen {
         Seen { directories, without: HashSet::new(), coming: HashMap::new() }
     }
 
-    /// Adds the first runs of a commit that has more.
+    /// Adds the first runs of an unfinished commit.
     pub fn and(mut self, commit: &Commit<Location>) -> Seen {
         for (cube, cutoff) in &commit.cutoffs {
             self.coming.entry(*cube).or_insert((Threshold::ALL, Vec::new())).0 = *cutoff;

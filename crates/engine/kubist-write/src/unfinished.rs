@@ -1,9 +1,9 @@
 //! Creation of a complete table: a copy, or the result of a salvage.
 //!
-//! The header is written last. Until then there is a mark, and the table cannot be opened. A process that
-//! repeats the work finds the mark and the log of the first process. If the log has no owner, the incomplete
-//! objects are removed, and the work starts again. A process takes its log before it sets the mark, so a mark
-//! without an owner means that the process has ended.
+//! The header is written last. Until then there is a mark, and the table cannot be opened. A process that repeats the
+//! work finds the mark and the log of the first process. If the log has no owner, it removes the incomplete objects and
+//! starts again. A process takes its log before it sets the mark, so a mark without an owner means that the process has
+//! ended.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Unfinished {
             return Err(lost());
         }
         self.core.set_unfinished(false);
-        // The mark has no effect next to a header, so an error is ignored.
+        // Next to a header the mark has no effect.
         let _ = store.delete(UNFINISHED);
         Ok(self.core)
     }

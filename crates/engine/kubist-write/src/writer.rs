@@ -1,9 +1,8 @@
 //! A writer: appends rows and makes durable commits.
 //!
-//! Rows are collected in memory. Above a limit they are distributed over parts of space in scratch files. A
-//! commit sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's
-//! segment, syncs it, and appends one entry to the writer's log. The commit becomes visible when that entry
-//! is durable.
+//! Rows are collected in memory; above a limit they are distributed over parts of space in scratch files. A commit
+//! sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's segment, syncs it, and
+//! appends one entry to the writer's log. The commit becomes visible when that entry is durable.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -45,7 +44,7 @@ use kubist_types::thinned::Thinned;
 
 /// More rows are distributed over parts of space before they are sorted.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// Size of a segment after which a new one starts. The newest segment of a running writer cannot be deleted.
+/// Size after which a new segment starts. The newest segment of a running writer cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
 /// Background work after a writer's commits, which may delay later commits.
@@ -57,16 +56,15 @@ pub trait Behind: Send + Sync {
     /// `Cancelled`.
     fn admit(&self, cancel: &Cancel) -> Result<()>;
 
-    /// Reports the rows of a commit.
     fn committed(&self, rows: u64);
 }
 
 /// Appends to a table under its own name. Dropping it discards uncommitted rows and releases the name.
 pub struct Writer {
-    /// Must be dropped before the log, so it is the first field.
+    /// The first field, because it must be dropped before the log.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The columns at the last look. A batch with other columns causes another look.
+    /// The last known columns. A batch with other columns causes a new read.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
@@ -75,7 +73,7 @@ pub struct Writer {
     /// Commits and rows before the pending ones.
     sequence: u64,
     rows: u64,
-    /// The link of the next entry. Its random number is this one plus the sequence number.
+    /// Its random number is this one plus the sequence number.
     link: Link,
     memory: usize,
     cancel: Cancel,
@@ -115,11 +113,10 @@ impl Pending {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
-    /// The number of this commit of the writer, from 1; 0 if there was nothing to commit.
+    /// The number of this writer's commit, from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain of the grid in some dimension. If there are many, the optimizer makes a new
-    /// grid.
+    /// Rows outside the domain of the grid in some dimension. If there are many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -130,16 +127,16 @@ pub struct Committed {
 /// The commit of another table whose rows a writer repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// Its random number, by which two histories are told apart; `None`: a new one.
+    /// Its random number, which distinguishes two histories; `None`: a new one.
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// For copied rows: the number of rows per original step.
+    /// Of copied rows: the number of rows per original step.
     pub steps: Vec<(i64, u64)>,
     pub thinned: Vec<(i64, Thinned)>,
 }
 
-/// A number that is unlikely to repeat. It need not be unpredictable.
+/// Unlikely to repeat, but may be predictable.
 fn random() -> u64 {
     RandomState::new().hash_one(unix_ms())
 }
@@ -148,7 +145,7 @@ fn rows_of(commit: &Commit<Location>) -> u64 {
     commit.runs.iter().map(|run| run.rows).sum()
 }
 
-/// Adds missing columns to rows that were pending when a column was added. A grid may need the column.
+/// Adds missing columns to rows that were pending when a column was added, because a grid may need the column.
 fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
     batches.iter().map(|batch| schema.widened(batch)).collect()
 }
@@ -176,7 +173,7 @@ impl Writer {
         })?;
         // A process that drops the table marks it before it looks for running writers.
         core.check_still_there()?;
-        // The new log exists now, so its initialization must not be interrupted.
+        // The new log exists, so its initialization must not be interrupted.
         let view = core.view(&Cancel::default())?;
         vouched::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
@@ -185,7 +182,7 @@ impl Writer {
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
             claim: None,
-            // Names are never reused, also after cleaning, because readers may have the files open.
+            // Names are never reused, because readers may have files open after cleaning.
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
@@ -214,12 +211,12 @@ impl Writer {
     }
 
     /// Checks a batch against the table's columns and stores a copy for the next commit. After an error or a
-    /// cancellation, some rows of the batch may be pending: call `discard` or drop the writer.
+    /// cancellation, some rows of the batch may be pending, so call `discard` or drop the writer.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused` after an
-    /// earlier failure; `NoSpace` and other storage errors of the scratch space.
+    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused` after an earlier
+    /// failure; `NoSpace` and other storage errors of the scratch space.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -239,7 +236,7 @@ impl Writer {
                 stored.collect::<Result<Vec<_>>>()
             };
             let stored = match stored_by(&self.schema) {
-                // The period that refuses a row may be removed by now.
+                // The period that refuses a row may have been removed.
                 Err(Error::Invalid(why)) if self.is_altered()? => {
                     stored_by(&self.schema).map_err(|_| Error::Invalid(why))
                 }
@@ -271,7 +268,7 @@ impl Writer {
         }
     }
 
-    /// Appends rows in stored form, hidden columns included, that no other code shares.
+    /// Appends rows in stored form, hidden columns included, whose memory is not shared.
     ///
     /// # Errors
     ///
@@ -288,10 +285,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the pending rows as runs to the segment. They stay invisible until the next commit names them.
-    /// A long commit thus needs little memory. For rows in the order of a dimension, such as frames of a
-    /// trajectory, the layout is as good as with a single call, if the dimensions have given domains. A
-    /// learned grid is learned from the first call's rows only.
+    /// Writes the pending rows as runs to the segment, so that a long commit needs little memory. They stay invisible
+    /// until the next commit names them. For rows in the order of a dimension, such as frames of a trajectory, the
+    /// layout is as good as with a single call, if the dimensions have given domains. A learned grid is learned from
+    /// the first call's rows only.
     ///
     /// # Errors
     ///
@@ -304,7 +301,7 @@ impl Writer {
             return Ok(());
         }
         if self.pending.laid_out.is_none() && self.segment_bytes > 0 {
-            // `discard` deletes the segment, so it must have no other commit.
+            // `discard` deletes the segment, so no other commit may use it.
             self.segment = None;
         }
         let view = self.core.view(&self.cancel)?;
@@ -334,9 +331,8 @@ impl Writer {
         }
     }
 
-    /// Commits the pending rows, which become durable and visible together. After an error the rows are
-    /// neither pending nor in the table. After a failed write to the log, their state is certain only when
-    /// the table is opened again.
+    /// Commits the pending rows, which become durable and visible together. After an error the rows are neither pending
+    /// nor in the table. After a failed write to the log, their state is certain only when the table is opened again.
     ///
     /// # Errors
     ///
@@ -346,8 +342,8 @@ impl Writer {
         self.commit_as(&CommitOptions::default())
     }
 
-    /// Commits as a simulation step, or with a token. With the token, a retry after a lost response is the
-    /// same commit.
+    /// Commits as a simulation step, or with a token. A retry with the same token after a lost response is the same
+    /// commit.
     ///
     /// # Errors
     ///
@@ -356,8 +352,8 @@ impl Writer {
         self.commit_with(options, None)
     }
 
-    /// Commits a step of which only a sample was appended, with the totals of all its records. The rows'
-    /// column `kept_below` must agree (see [`Core::keep_below`]).
+    /// Commits a step of which only a sample was appended, with the totals of all its records. The rows' column
+    /// `kept_below` must agree (see [`Core::keep_below`]).
     ///
     /// # Errors
     ///
@@ -389,9 +385,8 @@ impl Writer {
         Ok(view.history.token(self.name(), token).map(|(_, rows)| rows))
     }
 
-    /// Claims `what`, and releases the previous claim. Other writers cannot claim it until this writer claims
-    /// something else, releases it or ends. Check the tokens afterwards: another writer may have committed it
-    /// already.
+    /// Claims `what`, and releases the previous claim. Other writers cannot claim it until this writer claims something
+    /// else, releases it or ends. Check the tokens afterwards, because another writer may already have committed it.
     ///
     /// # Errors
     ///
@@ -407,7 +402,6 @@ impl Writer {
         self.claim = None;
     }
 
-    /// After a failed write or sync the stored state is unknown.
     fn check_standing(&self) -> Result<()> {
         let refused = |cause: &String| {
             let name = self.name();
@@ -438,7 +432,7 @@ impl Writer {
             let writer = self.name().into();
             return Ok(Committed { writer, ..Committed::default() });
         }
-        // The commit reads the table's state once: on a network each read takes several requests.
+        // Read once, because each read takes several requests on a network.
         let view = self.core.view(&self.cancel)?;
         if let Some(token) = &options.token
             && let Some((sequence, rows)) = view.history.token(self.name(), token)
@@ -468,7 +462,7 @@ impl Writer {
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows with original steps: the number of rows per step, and the totals of subsampled steps.
+    /// Commits rows with their original steps: the rows per step, and the totals of subsampled steps.
     ///
     /// # Errors
     ///
@@ -477,8 +471,8 @@ impl Writer {
         self.commit_origin(Origin { steps, thinned, ..Origin::default() })
     }
 
-    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token. The
-    /// rows have their steps already.
+    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token. The rows
+    /// already have their steps.
     ///
     /// # Errors
     ///
@@ -568,7 +562,7 @@ impl Writer {
             self.segment = None;
         }
         if write_checkpoint::is_due(&self.core, runs) {
-            // The commit is complete. A checkpoint only makes opening faster, so its error is ignored.
+            // The commit is complete; a checkpoint only makes opening faster.
             let _ = write_checkpoint::write(&self.core, &self.cancel);
         }
         if let Some(behind) = &self.behind {
@@ -582,8 +576,7 @@ impl Writer {
     fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
         let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
         if !self.settled.get() {
-            // Another process may be syncing them now. A commit must not survive without the header and the
-            // grid that it was placed by.
+            // Another process may be syncing them now. A commit must not survive without the header and its grid.
             self.core.settle_objects()?;
             self.settled.set(true);
         }
@@ -605,7 +598,7 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// All runs of the pending rows. They are durable after the segment is synced.
+    /// Returns all runs of the pending rows, which are durable after the segment is synced.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -619,8 +612,7 @@ impl Writer {
         all.inspect_err(|_| self.segment = None)
     }
 
-    /// The directories for placement in `view`, or in a newer view if pages of its manifest were cleaned
-    /// away.
+    /// The directories for placement in `view`, or in a newer view if pages of its manifest were cleaned.
     fn known(&self, view: Arc<View>) -> Result<(Arc<View>, Vec<Arc<Directory>>)> {
         let load = |view: &View| view.runs.worth_knowing(&self.core, &self.cancel);
         match load(&view) {
@@ -646,7 +638,7 @@ impl Writer {
             self.schema = view.schema.clone();
         }
         let batches = self.weighed(&view.schema, batches)?;
-        // Spilled rows may be in parts of an older grid, so they keep that grid.
+        // Spilled rows keep the grid of their parts.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
             None => self.frame(&view, &batches, view.rows() + first.map_or(0, rows_of))?,
