@@ -1,8 +1,8 @@
 //! Measures the request costs of a store, to fit the constants of the scalability model.
 //!
-//! The measurement writes about 20 MiB of incompressible bytes into a temporary store next to the location.
-//! It reads them in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs
-//! no table. The bytes are in the memory of the cluster, as in the paper.
+//! The measurement writes about 20 MiB of incompressible bytes into a temporary store next to the location, reads them
+//! in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs no table. The bytes are
+//! in the memory of the cluster, as in the paper.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,10 +24,10 @@ use kubist_types::query::QuerySpec;
 use kubist_types::shown::without_password;
 
 const KIB: u64 = 1 << 10;
-/// Bytes of a request. A cluster returns at most 1 MiB at once.
+/// Bytes of a request. A cluster returns at most 1 MiB per request.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Limit of bytes in flight. More would measure the client's memory instead of the nodes.
+/// Limit of bytes in flight. More would measure the client's memory, not the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
 /// Number of repetitions, and the duration per measurement.
 const ROUNDS: usize = 3;
@@ -39,7 +39,7 @@ const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
 /// Number of blocks per small size.
 const SMALL: u64 = 64;
-/// Threads that submit requests to a cluster. Its client limits the requests in flight itself.
+/// Threads that submit requests to a cluster, whose client limits the requests in flight.
 const ASKING: u32 = 4;
 const DECODED_ROWS: i64 = 400_000;
 
@@ -121,7 +121,7 @@ impl Field {
         segment.sync()?;
         for size in SIZES {
             if size >= STRIDE {
-                // The ranges do not touch; a store would merge adjacent ones.
+                // Separate ranges, because a store would merge adjacent ones.
                 let stride = (2 * size).min(PARTITION);
                 let begins = (0..WHOLE / stride).map(|index| start + index * stride);
                 self.begins_of_size.insert(size, ("whole".into(), begins.collect()));
@@ -184,7 +184,7 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.by_level.clear();
-        // If the store cannot be erased, it remains, but no table refers to it.
+        // If this fails, the store remains, but no table refers to it.
         let _ = self.whole.erase(&[]);
     }
 }

@@ -33,13 +33,13 @@ impl RequestTime {
     }
 }
 
-/// The speedup of a node by parallel requests, at the best number of requests for their size: formula 7
-/// (section VI a; thesis 2.7). It can be below 1 if the nodes share one machine.
+/// The speedup of a node by parallel requests, at the best number of requests for their size: formula 7 (section VI a;
+/// thesis 2.7). It can be below 1 if the nodes share one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     pub at_one_element: f64,
     pub per_ln_element: f64,
-    /// Lower limit, because the formula falls without bound.
+    /// Needed because the formula falls without bound.
     pub least: f64,
 }
 

@@ -1,8 +1,8 @@
 //! Checkpoints: the whole state as one object, and the deletion of lines that it replaces.
 //!
-//! The first line is a header. Each further line is a live dot and its setting. Each line begins with its hash, as in
-//! the logs. A checkpoint is a state of the CRDT, so joining it to another state is correct in any order. A peer that
-//! lacks deleted lines gets the checkpoint instead.
+//! The first line is a header, and each further line a live dot and its setting. Each line begins with its hash, as in
+//! the logs. A checkpoint is a state of the CRDT, so it can be joined to another state in any order. A peer that lacks
+//! deleted lines gets the checkpoint instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct Pruned {
 #[serde(deny_unknown_fields)]
 struct Header {
     v: u32,
-    /// The log of each site that the state has.
+    /// The log of each site in the state.
     heads: BTreeMap<String, Head>,
     /// Operations beyond the logs, which were removed before they arrived.
     beyond: BTreeMap<String, Vec<u64>>,
@@ -47,7 +47,6 @@ struct Live {
 }
 
 impl Catalogue {
-    /// The bytes of a checkpoint of this state.
     pub(crate) fn checkpoint_bytes(&self) -> Result<Vec<u8>> {
         let name = |site| self.site_name(site).to_owned();
         let mut beyond: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -149,7 +148,7 @@ impl Catalogue {
             return Ok(());
         };
         let object = checkpoint_name(newest);
-        // A newer one may have replaced it: the next call reads that.
+        // A newer one may have replaced it; the next call reads that.
         if let Some(bytes) = self.place.get(&object)? {
             self.join_checkpoint(&self.place.shown(&object), &bytes)?;
             self.checkpoint = newest;
@@ -157,7 +156,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The state of the own log in the newest checkpoint, if this handle has not read that checkpoint.
+    /// The own log's state in the newest checkpoint, if this handle has not read that checkpoint.
     pub(crate) fn newer_head(&self) -> Result<Option<Head>> {
         let (object, bytes) = loop {
             let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {

@@ -1,8 +1,8 @@
 //! Conditions on entries: `Re > 2000 and tag = "final"`.
 //!
-//! The operators and their meaning are those of conditions on rows (Kleene's logic: a comparison with a property that an
-//! entry does not have is unknown, and so is its negation). Two things differ, so the grammar is its own: a property may
-//! have several values, of which one must satisfy the test, and a text may stand in double quotes.
+//! The operators mean the same as in conditions on rows (Kleene's logic: a comparison with a missing property is
+//! unknown, and so is its negation). The grammar is separate for two reasons: a property may have several values, and
+//! one value must satisfy the test; and a text may be in double quotes.
 
 use std::iter::Peekable;
 use std::str::CharIndices;

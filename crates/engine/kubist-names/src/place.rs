@@ -47,7 +47,7 @@ impl Place {
         self.0.list(prefix).map_err(store_error)
     }
 
-    /// The numbers of the checkpoints, ascending.
+    /// In ascending order.
     pub fn checkpoints(&self) -> Result<Vec<u64>> {
         let names = self.list("state/")?;
         names
@@ -56,7 +56,7 @@ impl Place {
             .collect()
     }
 
-    /// All objects with lines. Single lines are listed before packs, see the invariants of the crate.
+    /// All objects with lines. Single lines are listed before packs (see the invariants of the crate).
     pub fn parts(&self) -> Result<Parts> {
         let singles = self.list("ops/")?;
         let packs = self.list("packs/")?;
@@ -93,8 +93,8 @@ impl Place {
     }
 }
 
-/// The parts to read for the lines after `after`, in order; a part may begin before its turn. The second value is the
-/// last line; lines beyond a gap do not count.
+/// The parts to read for the lines after `after`, in order, and the last line. A part may begin before its turn; lines
+/// beyond a gap do not count.
 pub(crate) fn route(parts: &[Part], after: u64) -> (Vec<Part>, u64) {
     let (mut route, mut last) = (Vec::new(), after);
     let mut sorted: Vec<&Part> = parts.iter().collect();

@@ -1,4 +1,4 @@
-//! Exchange between two sites: the numbers of lines that each has, then only the missing lines.
+//! Exchange between two sites: first the numbers of lines that each has, then only the missing lines.
 
 use kubist_types::{Error, Result};
 use serde::Serialize;
@@ -18,12 +18,12 @@ pub struct Exchanged {
     pub bytes: u64,
 }
 
-/// Exchanges changes between two catalogues, both ways. It can be stopped anywhere and repeated.
+/// Exchanges changes between two catalogues, in both directions. It can be stopped anywhere and repeated.
 ///
 /// # Errors
 ///
-/// `Refused` if two sites have the same name; `Damaged` names the object and line of the catalogue that has it; a storage
-/// error. Lines that came before the error stay, and each is complete.
+/// `Refused` if two sites have the same name; `Damaged` names the object and line of the catalogue that has it; a
+/// storage error. Lines that came before the error stay, and each is complete.
 pub fn sync(own: &mut Catalogue, other: &mut Catalogue) -> Result<Exchanged> {
     own.refresh()?;
     other.refresh()?;
@@ -110,7 +110,7 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     Ok(pulled)
 }
 
-/// Two logs of one name.
+/// The error for two logs of one name.
 pub(crate) fn forked(site: &str, location: &str) -> Error {
     Error::Refused(format!(
         "two sites are named `{site}`: the log of `{site}` in {location} differs from the one here; nothing was taken \

@@ -5,7 +5,7 @@ use kubist_names::{Catalogue, log, sync};
 
 use crate::{run, shown, site, store};
 
-/// A store whose object `name` was replaced by `bytes`.
+/// A store with other bytes in the object `name`.
 fn replaced(from: &dyn Store, name: &str, bytes: &[u8]) -> std::sync::Arc<dyn Store> {
     let to = store("replaced");
     for object in from.list("").unwrap() {

@@ -1,9 +1,8 @@
-//! The readable rows of a run; each page is checked separately.
+//! The readable rows of a run, page by page.
 //!
-//! The unit of loss is a page, because its rows are incomplete if the chunk of a column is damaged. If the
-//! checksums are right but some values are invalid for their column (text that is not UTF-8), only their rows
-//! are lost. A damaged zone map loses the whole run, because it holds the parameters that the values were
-//! packed with.
+//! The unit of loss is a page, because its rows are incomplete if the chunk of a column is damaged. If the checksums
+//! are right but some values are invalid for their column (text that is not UTF-8), only their rows are lost. A damaged
+//! zone map loses the whole run, because it holds the parameters that the values were packed with.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,17 +22,16 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::error::{Error, Result};
 
-/// The rows of a run, divided into intact, lost and unread.
 #[derive(Default)]
 pub struct Sound {
     /// `None` if it is damaged or unread.
     pub map: Option<Arc<ZoneMap>>,
     /// Page numbers and their stored rows.
     pub pages: Vec<(usize, RecordBatch)>,
-    /// The valid rows of the pages in which other rows have invalid values.
+    /// The valid rows of pages with some invalid values.
     pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
-    /// Rows that the storage did not return; they may be intact.
+    /// Rows that the storage did not return and that may be intact.
     pub unread: Vec<Unread>,
 }
 
@@ -53,9 +51,9 @@ pub struct Lost {
 /// The result of the first complete read of a run.
 #[derive(Debug, Default)]
 pub struct Decided {
-    /// True if the zone map is damaged, so that the whole run is lost.
+    /// The zone map is damaged, so the whole run is lost.
     pub all: bool,
-    /// The damaged pages, each with its rows that have invalid values, or `None` for the whole page.
+    /// The damaged pages, with their rows that have invalid values, or `None` for the whole page.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
     pub lost: Vec<Lost>,
 }
@@ -76,7 +74,7 @@ pub struct Loss {
     pub level: u32,
     pub rows: u64,
     pub extents: Vec<Extent>,
-    /// Number of replicas that copy some rows of the run.
+    /// Number of replicas that copy rows of the run.
     pub replicas: u64,
 }
 
@@ -102,7 +100,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// Returns a hash per stored row. It covers canonical values, so equal rows have equal hashes.
+/// Returns a hash per stored row, over canonical values, so that equal rows have equal hashes.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();
@@ -110,7 +108,7 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// The result for a run whose segment was cleaned away.
+    /// The result for a run whose segment was cleaned.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
@@ -123,17 +121,16 @@ impl Sound {
 
 enum Page {
     Whole(RecordBatch),
-    /// The valid rows, and every invalid row's problem.
+    /// The valid rows, and the problem of every invalid row.
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 
-/// Reads the intact rows of a run. The second value is the decision for later reads; it is valid only if
-/// nothing is unread. Damage and failed reads are part of the result.
+/// Reads the intact rows of a run. The second value is the decision for later reads; it is valid only if nothing is
+/// unread. Damage and failed reads are part of the result.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a failed
-/// read.
+/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a failed read.
 pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
     let (mut sound, mut decided) = (Sound::default(), Decided::default());
     let map = match snapshot.zone_maps(std::iter::once(run), true) {
@@ -150,7 +147,7 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
         }
         Err(error) => return Err(error),
     };
-    // One request for the whole run if possible, otherwise one for each page.
+    // One request for the whole run if possible, otherwise one per page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
         let rows = || map.page_rows(page) as u64;
@@ -233,8 +230,7 @@ fn read_page(
     }
 }
 
-/// Returns the number of columns that the run has and the table does not, with a message; `None` if there are
-/// none.
+/// Returns the number of columns that the run has and the table lacks, with a message; `None` without such columns.
 pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
     let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
     let more = found.checked_sub(known).filter(|more| *more > 0)?;

@@ -1,7 +1,7 @@
 //! Checks the secondary indexes.
 //!
-//! All postings are read. The deep check also compares them with the rows of each run: the number of pairs of
-//! key and zone, and the sum of the pairs' hashes.
+//! All postings are read. The deep check also compares them with the rows of each run, by the number of pairs of key
+//! and zone, and the sum of the pairs' hashes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Sum {
     }
 }
 
-/// Sums of the postings for each column and run, keyed by the first run of the index.
+/// By the first run of the index, then by column and run.
 #[derive(Default)]
 pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
@@ -110,7 +110,7 @@ fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec
     lookup.columns.iter().map(of_column).collect()
 }
 
-/// Returns the sums over pages of a run, for each indexed column.
+/// Returns the sums over pages of a run, by indexed column.
 pub fn held(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -138,7 +138,7 @@ pub fn held(
     columns.map(of_column).collect()
 }
 
-/// Returns damage as it is, unless all covered runs were replaced and their bytes freed meanwhile.
+/// Returns the damage, unless all covered runs were replaced and their bytes freed in between.
 fn explained(snapshot: &Snapshot, lookup: &Lookup, error: Error) -> Error {
     let covers = |live: &Run<Location>| live.payload.lookup.as_ref().is_some_and(|other| other.key() == lookup.key());
     match is_damage(&error) {

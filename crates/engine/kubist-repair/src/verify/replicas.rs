@@ -1,6 +1,5 @@
-//! Checks that each replica holds exactly the rows of its source runs inside its cube (I4).
-//!
-//! The check compares the number of rows and the sum of their hashes.
+//! Checks that each replica holds exactly the rows of its source runs inside its cube (I4), by the number of rows and
+//! the sum of their hashes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,8 +33,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes all replicas and the cubes of their source runs. Reports invalid sources: a run that is missing
-    /// or not in a cube above, or a run that two replicas of a cube copy.
+    /// Takes all replicas and the cubes of their source runs. Reports invalid sources: a run that is missing or not in
+    /// a cube above, or that two replicas of a cube copy.
     pub fn new(
         snapshot: &Snapshot,
         replicas: Vec<Arc<Run<Location>>>,
@@ -62,7 +61,6 @@ impl Ledger {
         Ledger { replicas, named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
     }
 
-    /// Returns whether a run is a replica or a source of one.
     pub fn concerns(&self, run: &Run<Location>) -> bool {
         run.is_replica() || self.named_by.contains_key(&run.id)
     }

@@ -19,7 +19,7 @@ use crate::verify::lookups::{self, Postings, Sum};
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
-/// The result of checking the rows of one run alone.
+/// The result for one run alone.
 pub struct Judged {
     /// `None` if the run's zone map is unreadable or its grid is missing.
     frame: Option<Arc<Frame>>,
@@ -28,8 +28,8 @@ pub struct Judged {
     held: Vec<(u32, Sum)>,
 }
 
-/// Checks the intact pages of a run. `highest_above` is the highest cutoff of the cubes above it; no row of
-/// the run may have a priority below it.
+/// Checks the intact pages of a run. No row may have a priority below `highest_above`, the highest cutoff of the cubes
+/// above.
 pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -47,7 +47,6 @@ pub fn judge(
     Ok(Judged { frame: Some(frame), pages, held })
 }
 
-/// Adds the findings and the unread rows of a run to the report.
 pub fn note(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,

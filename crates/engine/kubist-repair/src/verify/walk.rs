@@ -1,4 +1,4 @@
-//! Walks through the runs of a table in the order of their cubes, a batch at a time, to bound memory.
+//! Walks through the runs of a table in the order of their cubes, some at a time, to bound memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,6 @@ const MAPS_AT_ONCE: usize = 256;
 /// Rows to read in parallel.
 const ROWS_AT_ONCE: u64 = 1 << 18;
 
-/// Returns the number of bytes of a run that the check reads.
 pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }
@@ -81,13 +80,13 @@ impl Seen {
 /// A run with the highest cutoff of the cubes above it.
 pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
 
-/// Collects runs, in depth-first order of their cubes, until they fill a batch: a number of rows in a deep
-/// check, otherwise a number of zone maps.
+/// Collects runs, in depth-first order of their cubes, until they fill a batch: a number of rows in a deep check,
+/// otherwise a number of zone maps.
 #[derive(Default)]
 pub struct Waiting {
     pub runs: Vec<Placed>,
     rows: u64,
-    /// The cutoffs of the last cube and the cubes above it.
+    /// Of the last cube and the cubes above it.
     above: Vec<(CubeId, Threshold)>,
 }
 
