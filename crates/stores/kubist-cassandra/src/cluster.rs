@@ -1,9 +1,8 @@
-//! Requests to the cluster: prepared statements, retries until `patience` has passed, and errors that name an
-//! action.
+//! Requests to the cluster: prepared statements, retries for up to `patience`, and errors that name an action.
 //!
-//! Every statement of this crate can be repeated. Data is written once with a constant timestamp. A claim has
-//! a unique number (nonce), by which a repeated claim recognizes that it has won. So a request whose response
-//! was lost is sent again.
+//! Every statement of this crate can be repeated, so a request whose response was lost is sent again. Data is written
+//! once with a constant timestamp. A claim has a unique number (nonce), by which a repeated claim recognizes that it
+//! has won.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -40,7 +39,7 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 pub enum Agreed {
     /// One replica: for immutable data, where a missing row is requested again.
     One,
-    /// As many as the location sets: a majority by default.
+    /// The number that the location sets: a majority by default.
     Enough,
     /// A majority that has finished its pending transactions.
     Serially,
@@ -227,8 +226,8 @@ impl Link {
         Ok(ReplicaLocation { token: token.value(), hosts })
     }
 
-    /// Passes rows to `take` until it returns `false`. Returns the host that responded last. Pages have
-    /// `at_a_time` rows.
+    /// Passes rows to `take` until it returns `false`. Returns the host that responded last. Pages have `at_a_time`
+    /// rows.
     pub async fn scan<T>(
         &self,
         cql: &'static str,
@@ -393,7 +392,7 @@ fn why(error: &ExecutionError) -> String {
     error.to_string()
 }
 
-/// Whether the keyspace or table does not exist, or is not known to that node yet.
+/// Whether the keyspace or table does not exist, or that node does not know it yet.
 fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
     let absent = text.contains("does not exist") || text.contains("doesn't exist");

@@ -1,8 +1,7 @@
-//! The location of a store:
-//! `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
+//! The location of a store: `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
 //!
-//! Neither messages nor debug output show its password, and texts that leave this process have none. A
-//! process that opens them takes the password from `KUBIST_CASSANDRA_PASSWORD`.
+//! Neither messages nor debug output show its password, and texts that leave this process have none. A process that
+//! opens them takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use scylla::statement::Consistency;
 use crate::replication::replication;
 
 const SCHEME: &str = "cassandra://";
-/// The environment variable with the password of a location that names only a user.
+/// The environment variable with the password of a location that has only a user.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
@@ -80,7 +79,7 @@ impl Location {
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
-        // Otherwise the messages below would show part of the password.
+        // The messages below would show part of the password.
         if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
             return Err("a / or ? in a user or password is written as %2F or %3F".into());
         }
@@ -189,7 +188,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks a keyspace name. It has no capitals, so it never needs quotes.
+/// A keyspace name has no capitals, so it never needs quotes.
 fn identifier(name: &str) -> Result<String, String> {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());

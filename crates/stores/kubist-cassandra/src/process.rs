@@ -1,8 +1,7 @@
-//! State that all stores of a process share: a runtime for the network, and one session per cluster, login
-//! and keyspace.
+//! State that all stores of a process share: a network runtime, and one session per cluster, login and keyspace.
 //!
-//! A forked process has none of the runtime's threads and must not use its parent's connections, so a child
-//! creates its own on first use.
+//! A forked child has none of the runtime's threads and must not use its parent's connections, so it creates its own on
+//! first use.
 
 use std::collections::HashMap;
 use std::ptr::null_mut;

@@ -1,11 +1,10 @@
 //! Adapts the number of concurrent requests to the measured latencies.
 //!
-//! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided
-//! by the latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a
-//! higher limit is tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So
-//! the limit settles where a queue would begin. The best limit depends on the size of requests and on the
-//! cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large ones), so none is
-//! fixed.
+//! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided by the
+//! latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a higher limit is
+//! tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So the limit settles where a
+//! queue would begin. The best limit depends on the size of requests and on the cluster (key-value scalability paper,
+//! figure 7: 32, 16 and 8 for small, medium and large ones), so none is fixed.
 //!
 //! Pure: times are arguments.
 
@@ -14,7 +13,7 @@ const STEP: f64 = 1.5;
 const WORTH: f64 = 0.3;
 /// A step down is kept if at least this fraction of the rate remains.
 const ENOUGH: f64 = 0.95;
-/// Responses per rate measurement, for each concurrent request.
+/// Responses per rate measurement and concurrent request.
 const WINDOW: usize = 8;
 /// Windows between a failed step and the next.
 const REST: u32 = 8;

@@ -1,12 +1,12 @@
 //! Segments: byte streams, split into blocks that are sent when they are full.
 //!
-//! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to
-//! it were acknowledged. The length is its own timestamp, so the longest wins in any order of requests.
-//! Nothing is written twice: the block after a sync begins where the last one ended, in a new row.
+//! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to it were
+//! acknowledged. The length is its own timestamp, so the longest wins in any order of requests. Nothing is written
+//! twice: the block after a sync begins where the last one ended, in a new row.
 //!
-//! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then
-//! it removes the blocks, and last the name from the list, so an interrupted deletion is visible and
-//! repeated. The mark stays for a day, because a delayed claim of the same name must fail.
+//! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then it removes
+//! the blocks, and last the name from the list, so an interrupted deletion is visible and repeated. The mark stays for
+//! a day, because a delayed claim of the same name must fail.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -137,7 +137,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// Whether the read may start before the length is known. Damaged data may request anything.
+/// Whether the read may start before the length is known, because damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges
@@ -175,7 +175,7 @@ struct CassandraSegment {
     link: Link,
     store: Uuid,
     name: String,
-    /// Bytes that are not sent yet, and their offset.
+    /// Unsent bytes and their offset.
     pending: BytesMut,
     start: u64,
     synced: u64,
@@ -196,7 +196,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends the pending bytes as a block. Waits for the oldest blocks if too many are outstanding.
+    /// Sends the pending bytes as a block, and waits for the oldest blocks if too many are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

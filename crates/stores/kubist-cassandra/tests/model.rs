@@ -1,8 +1,8 @@
-//! A model of the log protocol (`logs`, `epochs`) in random histories. Requests reach the three replicas
-//! late, in any order, or never. Owners and readers are slow or die between any two steps. A read repairs
-//! only the columns that it requests. The model has no clock, so it covers any clock skew.
+//! A model of the log protocol (`logs`, `epochs`) in random histories. Requests reach the three replicas late, in any
+//! order, or never. Owners and readers are slow or die between any two steps. A read repairs only the columns that it
+//! requests. The model has no clock, so it covers any clock skew.
 //!
-//! With all rules every history is correct. Without any single rule some histories fail.
+//! With all rules every history is correct; without any single rule some histories fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,7 +279,7 @@ fn play(seed: u64, fault: Fault) -> Option<String> {
     let mut rng = SmallRng::seed_from_u64(!seed);
     let mut actors: Vec<Pin<Box<dyn Future<Output = ()>>>> =
         vec![Box::pin(deliver(world.clone())), Box::pin(follow(world.clone())), Box::pin(follow(world.clone()))];
-    // Some tasks run rarely: to the others they look dead until they continue.
+    // Some tasks run rarely, so they look dead until they continue.
     let mut weights = vec![rng.random_range(1..8), 2, 2];
     for _ in 0..rng.random_range(1..5) {
         actors.push(Box::pin(own(world.clone())));

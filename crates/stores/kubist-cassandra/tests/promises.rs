@@ -74,7 +74,7 @@ fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b"first"]);
     owner.append(b"second").unwrap();
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [&b"first"[..], b"second"]);
-    // Dropping the suspended owner must not release the other one's claim.
+    // It must not release the other one's claim.
     drop(slept);
     assert!(matches!(store.own_log("w"), Err(Error::Busy { .. })));
     drop(owner);
@@ -228,7 +228,7 @@ fn the_name_of_a_deleted_segment_stays_taken() {
     assert!(store.sizes().unwrap().is_empty());
 }
 
-/// Does nothing unless this process was started as a child; then it holds a log until it is killed.
+/// Does nothing unless this process was started as a child, which holds a log until it is killed.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_HOLDS") else { return };

@@ -1,5 +1,5 @@
-//! A node that requires TLS and a password. A client with both connects; one without is told at once which is
-//! missing.
+//! A node that requires TLS and a password. A client with both connects; otherwise the error immediately names the
+//! missing one.
 //!
 //! `KUBIST_TEST_CASSANDRA_CA` is the certificate of the node that `scripts/cassandra.py up --secure` started.
 

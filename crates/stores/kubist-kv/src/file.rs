@@ -13,11 +13,11 @@ use crate::format::{
 };
 use crate::node::{Child, Node, Value};
 
-/// Stored nodes in memory.
+/// Limit of cached stored nodes.
 const CACHED_NODES: usize = 4096;
-/// A stored node that is deeper has wrong bytes.
+/// A deeper stored node has wrong bytes.
 pub const MOST_LEVELS: usize = 32;
-/// The acknowledged length of the log: a hint that finds a log which was cut.
+/// The acknowledged length of the log, a hint that detects a log that was cut.
 const ACKNOWLEDGED_AT: u64 = SLOT_BYTES / 2;
 /// Frames are written together up to this length.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -87,7 +87,7 @@ impl KeyFile {
         self.file.truncate(length).map_err(|error| self.failed("truncate", error))
     }
 
-    /// Bytes at an address, compared with their checksum.
+    /// Reads the bytes at an address and checks them.
     pub fn bytes(&self, at: &Address) -> Result<Vec<u8>> {
         if at.position.checked_add(u64::from(at.length)).is_none_or(|end| self.length().is_ok_and(|has| end > has)) {
             return Err(self.damaged(at.position, "the file ends before these bytes"));
@@ -99,7 +99,6 @@ impl KeyFile {
         }
     }
 
-    /// The bytes of a value.
     pub fn value(&self, value: &Value) -> Result<Vec<u8>> {
         match value {
             Value::Inline(bytes) => Ok(bytes.to_vec()),
@@ -158,7 +157,7 @@ impl KeyFile {
         self.sync()
     }
 
-    /// Records the length of the durable log. It is not synced: an older length is valid too.
+    /// Records the length of the durable log, without a sync, because an older length is valid too.
     pub fn acknowledge(&self, length: u64) -> Result<()> {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&length.to_le_bytes());
@@ -174,11 +173,11 @@ impl KeyFile {
         Ok(if is_valid { u64_at(&bytes, 0) } else { 0 })
     }
 
-    /// Reads the frames after a checkpoint, and calls `batch(payload, its position)` for each batch. Returns the
-    /// end of the log.
+    /// Reads the frames after a checkpoint, and calls `batch(payload, its position)` for each batch. Returns the end of
+    /// the log.
     ///
-    /// The first frame that fails its check ends the log, because only the last frame can be unfinished. It is
-    /// damage if the log was longer before, or if a batch continues it.
+    /// The first frame that fails its check ends the log, because only the last frame can be unfinished. It is damage
+    /// if the log was longer before, or if a batch continues it.
     pub fn replay(&self, from: &Superblock, mut batch: impl FnMut(&[u8], u64) -> Result<()>) -> Result<Log> {
         let acknowledged = self.acknowledged()?;
         let length = self.length()?;
@@ -231,7 +230,7 @@ pub fn failed(operation: &'static str, path: &Path, source: io::Error) -> Error 
 pub struct Log {
     pub end: u64,
     pub chain: u32,
-    /// The last bytes before `end`, which are not written yet.
+    /// Bytes before `end` that are not written yet.
     buffer: Vec<u8>,
 }
 
@@ -253,7 +252,6 @@ impl Log {
         Ok(position)
     }
 
-    /// Writes what was appended.
     pub fn flush(&mut self, file: &KeyFile) -> Result<()> {
         file.write(&self.buffer, self.end - self.buffer.len() as u64)?;
         self.buffer.clear();

@@ -1,5 +1,5 @@
-//! Power failures at any call, on a disk that tears, reorders and loses unsynced writes: an acknowledged batch
-//! stays, and another is complete or absent. `SEEDS=20000` for a campaign, `SEED` for its first.
+//! Power failures at any call, on a disk that tears, reorders and loses unsynced writes: an acknowledged batch stays,
+//! and another is complete or absent. `SEEDS=20000` for a campaign, `SEED` for its first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn survive(seed: u64) -> u64 {
         assert_eq!(contents(&other).unwrap(), found, "seed {seed}");
         acknowledged = found;
         drop(writer);
-        // What a reopened keyspace has is durable.
+        // The content of a reopened keyspace is durable.
         machine.crash();
     }
     commits

@@ -1,9 +1,9 @@
-//! Claims on logs: `claims/WRITER/NUMBER`, the last of which counts.
+//! Claims on logs: `claims/WRITER/NUMBER`, the highest of which counts.
 //!
-//! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants
-//! the log of a holder on another machine waits until it has seen no new number for 30 seconds by its own
-//! clock, and then puts the next number itself. One of the two finds it taken, so clocks are never compared.
-//! A claim is advisory ([`kubist_store::claims`]): the fence in the log decides.
+//! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants the log
+//! of a holder on another machine waits until it has seen no new number for 30 seconds by its own clock, and then puts
+//! the next number itself. One of the two finds it taken, so clocks are never compared. A claim is advisory
+//! ([`kubist_store::claims`]): the fence in the log decides.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::frame::Kind;
 pub const FOLDER: &str = "claims";
 /// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time limit for releasing a claim; after that it lapses.
+/// Time limit for releasing a claim, which lapses after a failure.
 const GIVING_BACK: Duration = Duration::from_secs(3);
 /// Attempts to read a claim that is renewed between each listing and its read.
 const MOST_LOOKS: usize = 20;
@@ -35,7 +35,7 @@ fn key(writer: &str, number: u64) -> String {
 
 struct Newest {
     number: u64,
-    /// The holder; `None` if the claim was released.
+    /// `None` if the claim was released.
     holder: Option<String>,
     /// A number of the log that was taken when the claim was put.
     hint: u64,
@@ -66,14 +66,13 @@ pub struct Claim {
     me: Holder,
     number: Arc<AtomicU64>,
     lost: Arc<AtomicBool>,
-    /// A taken number of the log.
     hint: Arc<AtomicU64>,
     renewal: AbortHandle,
     ended: bool,
 }
 
 impl Claims {
-    /// Claims a log. If `waits`, waits to see whether a holder on another machine renews its claim.
+    /// Claims a log. `waits` allows waiting to see whether a holder on another machine renews its claim.
     pub async fn hold(&self, link: &Link, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&this_process());
         let (number, hint) = self.next(link, writer, &me, waits).await.inspect_err(|_| me.end())?;
@@ -137,7 +136,7 @@ impl Claims {
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // An old observation does not prove that the holder is alive now.
+        // An old observation does not prove that the holder is alive.
         let before = others.remove(writer).filter(|seen| seen.holder == holder && now - seen.looked < LAPSE);
         let seen = match before {
             Some(seen) if seen.number == number => Seen { looked: now, ..seen },
@@ -173,7 +172,6 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
 }
 
 impl Claim {
-    /// A number of the log that was taken when the claim was put.
     pub fn hint(&self) -> u64 {
         self.hint.load(Ordering::Relaxed)
     }
@@ -182,7 +180,7 @@ impl Claim {
         self.hint.store(number, Ordering::Relaxed);
     }
 
-    /// Marks the claim as lost: it will not be released.
+    /// Marks the claim as lost, so that it will not be released.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Requests to the service, repeated until they are answered or `patience` has passed.
 //!
-//! The library retries failed requests with growing, partly random pauses. This module retries those that the
-//! library cannot know to be safe: each conditional put has a unique number.
+//! The library retries failed requests with growing, partly random pauses. This module also retries conditional puts,
+//! which the library cannot know to be safe: each has a unique number.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Interval of cancellation checks while waiting.
 const LOOK: Duration = Duration::from_millis(50);
-/// After a cancellation, how long a response is still awaited. A healthy service responds within this time,
-/// so the outcome is known.
+/// After a cancellation, how long a response is still awaited. A healthy service responds within this time, so the
+/// outcome is known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
 /// Larger than any number of tries within `patience`, which ends them.
 const MOST_TRIES: usize = 10_000;
@@ -144,7 +144,7 @@ impl Link {
         self.process == std::process::id()
     }
 
-    /// Marks the store as erased: claims are no longer released.
+    /// Marks the store as erased, so that claims are no longer released.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -169,8 +169,8 @@ impl Link {
         self.permits.acquire().await.expect("it is never closed")
     }
 
-    /// Puts an object if its key is free; `false` if it is taken. If an earlier response was lost, the put's
-    /// unique number tells whether it succeeded.
+    /// Puts an object if its key is free; `false` if it is taken. If an earlier response was lost, the put's unique
+    /// number shows whether it succeeded.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Link {
             let error = match put {
                 Ok(_) => return Ok(true),
                 Err(error) if is_taken(&error) => {
-                    // If nothing is there, it was deleted meanwhile: try again.
+                    // If nothing is there, it was deleted in between.
                     if let Some(found) = self.get(key).await? {
                         return Ok(found.mark == mark);
                     }
@@ -285,7 +285,7 @@ impl Link {
         }
     }
 
-    /// Returns the reason for a refused HEAD request, whose response has no body. A GET of the key has one.
+    /// Returns the reason for a refused HEAD request by a GET of the key, because the response to HEAD has no body.
     /// `None` if the service gives no reason.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };

@@ -1,8 +1,8 @@
 //! First contact: a short timeout for a service that has never responded.
 //!
-//! Requests to a service that has responded before are retried for [`Location::patience`]. A service that has
-//! never responded is more likely a mistake, such as a wrong address or a missing network. So before the
-//! first response the retries end after a few seconds, unless the location sets `patience`.
+//! Requests to a service that has responded before are retried for [`Location::patience`]. A service that has never
+//! responded is more likely a mistake, such as a wrong address or a missing network. So before the first response the
+//! retries end after a few seconds, unless the location sets `patience`.
 //!
 //! [`Location::patience`]: crate::location::Location::patience
 
@@ -18,7 +18,7 @@ use object_store::client::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// How long the first response is awaited: the service may be busy.
+/// How long the first response of a busy service is awaited.
 const ANSWERING: Duration = Duration::from_secs(10);
 /// The minimum timeout of a request, so that a handle that gave up notices when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ struct Client {
     known: Arc<Known>,
 }
 
-/// Why the client gave up. The library does not retry this error.
+/// Why the client gave up; the library does not retry this error.
 #[derive(Debug)]
 struct GivenUp(String);
 
@@ -85,7 +85,7 @@ impl HttpService for Client {
                 self.known.heard.store(true, Ordering::Relaxed);
                 Ok(answer)
             }
-            // Another request may have been answered meanwhile.
+            // Another request may have been answered in between.
             Ok(Err(error)) if first.elapsed() >= CONNECTING && !self.known.heard.load(Ordering::Relaxed) => {
                 Err(gives_up(innermost(&error)))
             }

@@ -1,9 +1,9 @@
 //! Credentials, region and endpoint, from the usual AWS sources.
 //!
-//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the
-//! profile `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and `~/.aws/config`; then the machine's own
-//! credentials (a web identity, a container's or an instance's role), which the library finds. A profile in
-//! the location takes precedence over the variables.
+//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the profile
+//! `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and `~/.aws/config`; then the machine's own credentials (a web
+//! identity, a container's or an instance's role), which the library finds. A profile in the location takes precedence
+//! over the variables.
 
 use std::collections::BTreeMap;
 use std::env::var;
@@ -38,7 +38,7 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     let named = location.profile.clone();
     let chosen = named.clone().or_else(|| var("AWS_PROFILE").ok().filter(|name| !name.is_empty()));
     let mut builder = AmazonS3Builder::from_env();
-    // A profile in the location is used alone: the variables may belong to another account.
+    // A profile in the location is used alone, because the variables may belong to another account.
     if named.is_some() {
         builder = AmazonS3Builder::new();
         for (name, set) in [("AWS_ENDPOINT_URL_S3", 1), ("AWS_ENDPOINT_URL", 1), ("AWS_REGION", 0)] {
@@ -68,8 +68,8 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     Ok(builder)
 }
 
-/// Limits the search for credentials to a few seconds. The library would retry the machine's credential
-/// service for as long as a read, for each request, and most machines have none.
+/// Limits the search for credentials to a few seconds. For each request the library would retry the machine's
+/// credential service as long as a read, and most machines have none.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ struct Last {
 }
 
 impl WithinSeconds {
-    /// Returns the last credentials while the credential service does not respond. It renews them some
-    /// minutes before they expire.
+    /// Returns the last credentials while the credential service does not respond. It renews them some minutes before
+    /// they expire.
     fn without_answer(&self, why: &str) -> object_store::Result<Arc<AwsCredential>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.had.clone().ok_or_else(|| object_store::Error::Unauthenticated {
@@ -187,7 +187,7 @@ fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     }
 }
 
-/// Reads the lines `key = value` of a section. Nested settings, which are indented, are skipped.
+/// Reads the lines `key = value` of a section, except nested settings, which are indented.
 fn section(text: &str, name: &str) -> Option<Profile> {
     let mut found: Option<Profile> = None;
     let mut inside = false;

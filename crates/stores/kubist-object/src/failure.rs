@@ -1,7 +1,7 @@
 //! Translates the service's errors into messages with an action.
 //!
-//! The service gives the reason as a code (`<Code>SlowDown</Code>`), which is the same for all services with
-//! this protocol.
+//! The service gives the reason as a code (`<Code>SlowDown</Code>`), which is the same for all services with this
+//! protocol.
 
 use std::io;
 
@@ -50,7 +50,7 @@ pub fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && code(error).as_deref() != Some("NoSuchBucket")
 }
 
-/// Whether the key is taken, or another client is just writing or deleting it.
+/// Whether the key is taken, or another client is writing or deleting it.
 pub fn is_taken(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
 }

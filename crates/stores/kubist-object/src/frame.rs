@@ -9,8 +9,7 @@
 //! 33  n   the payload
 //! ```
 //!
-//! A put that finds its key taken compares the number, to learn whether an earlier attempt of its own
-//! succeeded.
+//! A put that finds its key taken compares the number, to learn whether its own earlier attempt succeeded.
 
 use bytes::Bytes;
 use kubist_store::{Error, Result};

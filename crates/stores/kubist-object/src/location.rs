@@ -1,7 +1,7 @@
 //! The location of a store: `s3://bucket/prefix[?setting=value&...]`.
 //!
-//! A location contains no key and no password: `credentials` finds them in the usual places. So it can be
-//! shown and passed to other processes.
+//! It contains no key and no password, which `credentials` finds in the usual places, so it can be shown and passed to
+//! other processes.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! Logs: `logs/WRITER/NUMBER`, each an entry or the fence of a new owner.
 //!
-//! The numbers increase from 0 without a gap, and of several puts of one number one wins. A new owner puts a
-//! fence at the first free number. An earlier owner then finds its next number taken and is refused for ever.
-//! If its entry came first, the fence follows it. So the number alone decides whether an unacknowledged entry
-//! is in the log, and no clock, listing or claim matters.
+//! The numbers increase from 0 without a gap, and only one of several puts of a number wins. A new owner puts a fence
+//! at the first free number. An earlier owner then finds its next number taken and is refused for ever. If its entry
+//! came first, the fence follows it. So the number alone decides whether an unacknowledged entry is in the log, and no
+//! clock, listing or claim matters.
 //!
-//! A position is a number. An entry begins where the one before it ended, includes the fences between them,
-//! and ends after its own number. A fence stores where the entry before it ended.
+//! A position is a number. An entry begins where the one before it ended, includes the fences between them, and ends
+//! after its own number. A fence stores where the entry before it ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,8 +33,8 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle
-/// put, which need not be read.
+/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle put, which need
+/// not be read.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
@@ -129,7 +129,7 @@ pub async fn own(
     let (fence, end) = match taken.await {
         Ok(taken) => taken,
         Err(error) => {
-            // Dropping the claim here would block the runtime that runs this task.
+            // Dropping the claim here would block the runtime of this task.
             claim.end().await;
             return Err(error);
         }
@@ -172,8 +172,7 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// Finds the first free number in doubling steps, then by bisection. All numbers before a taken one are
-/// taken.
+/// Finds the first free number in doubling steps, then by bisection, because all numbers before a taken one are taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
     let mut taken = None;

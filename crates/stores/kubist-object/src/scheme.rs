@@ -55,7 +55,7 @@ impl StoreLocation for Located {
         let failed = match ObjectStore::find(link.clone()) {
             Ok(store) => return Ok(Found::Store(Arc::new(store))),
             Err(Error::Missing { .. }) => None,
-            // A key that does not exist is forbidden to those who may read objects but not list them.
+            // A missing key is forbidden to users who may read objects but not list them.
             Err(error @ Error::Io { .. }) => Some(error),
             Err(error) => return Err(error),
         };

@@ -1,8 +1,8 @@
 //! Segments: `segments/NAME/PIECE`, one piece per sync.
 //!
-//! An object cannot grow, so the bytes since the last sync become a new object. The high bits of an offset
-//! are the number of the piece, the low bits count bytes in it. So a reader requests its bytes directly,
-//! without a lookup. A segment's name is reserved by an object of its own (`segments/NAME/made`).
+//! An object cannot grow, so the bytes since the last sync become a new object. The high bits of an offset are the
+//! number of the piece, the low bits count bytes in it. So a reader requests its bytes directly, without a lookup. A
+//! separate object reserves a segment's name (`segments/NAME/made`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
 /// Low bits of an offset, which count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
-/// Larger reads first check the length of the piece: damaged data may request anything.
+/// Larger reads first check the length of the piece, because damaged data may request anything.
 const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;
 
 fn piece_key(name: &str, piece: u64) -> String {
@@ -72,7 +72,7 @@ pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
 
 pub async fn delete(link: &Link, name: &str) -> Result<()> {
     check_part(name)?;
-    // The reservation of the name goes last, so an interrupted deletion is visible and repeated.
+    // The reservation of the name goes last, so that an interrupted deletion is visible and repeated.
     let made = format!("{FOLDER}/{name}/{MADE}");
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
     try_join_all(listed.iter().filter(|(key, _)| *key != made).map(|(key, _)| link.delete(key))).await?;
@@ -84,7 +84,7 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
 pub enum Reach {
     /// All of it.
     Whole,
-    /// The part that the piece has: a piece does not grow.
+    /// The part that the piece has, which does not grow.
     UpToTheEnd,
 }
 
@@ -181,7 +181,7 @@ async fn read_piece(
             Err(error) if is_absent(&error) || is_behind(&error) => {
                 return Err(match inside(piece_length(link, name, piece).await?) {
                     Err(damage) => damage,
-                    // It appeared meanwhile.
+                    // It appeared in between.
                     Ok(()) => link.failed("read", &key, error),
                 });
             }

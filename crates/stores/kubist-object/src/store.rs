@@ -27,7 +27,7 @@ use crate::{probe, segments};
 
 const MARK: &str = "kubist.store";
 
-/// A store in a bucket. See the crate's documentation.
+/// A store in a bucket.
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,
@@ -190,7 +190,7 @@ impl Store for ObjectStore {
     }
 
     fn erase(&self, objects: &[String]) -> Result<()> {
-        // The process that erases a store may own its logs, so that no other process does.
+        // This process may own logs of the store that it erases, so that no other process does.
         self.link.end();
         self.link.wait(async {
             for folder in [segments::FOLDER, logs::FOLDER, claims::FOLDER, writers::FOLDER] {

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::Link;
 
-/// Size of a part. A part is sent once it is full.
+/// A part is sent once it has this size.
 const PART: usize = 8 << 20;
 /// A service accepts ten thousand parts, so later ones are larger.
 const SHORT_PARTS: usize = 1000;

@@ -1,5 +1,4 @@
-//! The cache in front of a bucket: which requests reach the service. The service is a small one in this
-//! process.
+//! The cache in front of a bucket, and the requests that reach the service, a small one in this process.
 
 use std::path::Path;
 use std::sync::Arc;

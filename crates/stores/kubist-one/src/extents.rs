@@ -84,7 +84,7 @@ impl Extents {
         self.all.iter()
     }
 
-    /// Returns the parts of the file with these bytes of the segment; `None` if they are not all there.
+    /// Returns the parts of the file with these bytes of the segment; `None` if some are missing.
     pub fn locate(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
         if range.start > range.end || range.end > self.length {
             return None;

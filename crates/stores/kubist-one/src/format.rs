@@ -1,8 +1,8 @@
 //! The bytes of a sealed file, as pure functions: header, footer and tree of names.
 //!
-//! A tree that was decoded is consistent: names are valid, sorted and unique, every extent lies between the
-//! header and the tree, and no two extents overlap. Its bytes come from anywhere, so nothing is reserved for a count before its
-//! entries were read.
+//! A decoded tree is consistent: names are valid, sorted and unique, every extent lies between the header and the tree,
+//! and no two extents overlap. Its bytes come from anywhere, so no memory is reserved for a count before its entries
+//! were read.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ const END_MAGIC: &[u8; 8] = b"KUBI-END";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: u64 = 32;
 pub const FOOTER_BYTES: u64 = 60;
-/// The largest object, entry of a log or tree, which is read into memory as a whole.
+/// The largest object, entry of a log or tree, which is read into memory whole.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 /// Why bytes are not a sealed file of this version.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The magic is missing, so the file is another one.
+    /// The magic is missing, so this is another kind of file.
     Foreign,
     /// It is damaged at this position.
     Damaged(u64, String),
@@ -207,7 +207,7 @@ impl Tree {
         }
     }
 
-    /// Whether any byte belongs to two extents. Without, no file claims more bytes than it has.
+    /// Whether any byte belongs to two extents. Otherwise no file claims more bytes than it has.
     fn has_overlap(&self) -> bool {
         let mut all: Vec<Extent> =
             self.extents().map(|(_, extent)| extent).filter(|extent| extent.length > 0).collect();
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
         Ok(u64_at(self.take(8)?, 0))
     }
 
-    /// A name that is valid and comes after all in `before`.
+    /// A valid name that comes after all in `before`.
     fn name<T>(&mut self, before: &BTreeMap<String, T>, is_valid: impl Fn(&str) -> bool) -> Result<String, Wrong> {
         let length = self.u32()? as usize;
         let bytes = self.take(length)?;
@@ -283,7 +283,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An extent that is read as a whole.
+    /// An extent that is read whole.
     fn whole(&mut self) -> Result<Extent, Wrong> {
         let extent = self.extent()?;
         match extent.length <= MOST_BYTES {
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The integer at `at`. The caller has checked the length.
+/// The caller has checked the length.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

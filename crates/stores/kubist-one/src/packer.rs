@@ -1,8 +1,8 @@
 //! Writes a sealed file: a store that a copy is written to, and that becomes the file.
 //!
-//! Segments go to the file at once. Objects and logs stay in memory, because they are few and are written last,
-//! next to the tree. Until [`Packer::seal`] the file has a temporary name, which a dropped packer removes. A
-//! killed process leaves it, without any effect.
+//! Segments go to the file immediately. Objects and logs stay in memory, because they are few and are written last,
+//! next to the tree. Until [`Packer::seal`] the file has a temporary name, which a dropped packer removes. A killed
+//! process leaves it, without any effect.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// Small appends to a segment are written together. They also need fewer extents.
+/// Small appends to a segment are written together, which also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A store whose bytes become one sealed file. Clones are handles to the same file.
@@ -44,7 +44,6 @@ struct Packing {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The end of the bytes written so far.
     end: u64,
     segments: std::collections::BTreeMap<String, Extents>,
 }
@@ -113,8 +112,8 @@ impl Packer {
         Ok(Packer { file: Arc::new(packing), rest: MemoryStore::new(&location) })
     }
 
-    /// Ends the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must
-    /// be synced.
+    /// Ends the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must be
+    /// synced.
     ///
     /// # Errors
     ///
@@ -230,7 +229,6 @@ impl Store for Packer {
         Ok(Box::new(PackedSegment { packing: self.file.clone(), name: name.into(), written: 0, buffer: Vec::new() }))
     }
 
-    /// Reads what was synced.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         check_part(segment)?;
         let extents = self.file.state().segments.get(segment).cloned().ok_or_else(|| self.missing(segment))?;
@@ -297,7 +295,7 @@ impl Store for Packer {
 struct PackedSegment {
     packing: Arc<Packing>,
     name: String,
-    /// Bytes of the segment in the file. The buffer comes after them.
+    /// Bytes in the file, before those in the buffer.
     written: u64,
     buffer: Vec<u8>,
 }

@@ -10,8 +10,7 @@ use crate::format::MAGIC;
 use crate::local::LocalFile;
 use crate::sealed::SealedStore;
 
-/// Wraps the scheme of paths. A regular file with the magic of a sealed file is a store; its name does not
-/// matter.
+/// Wraps the scheme of paths. A regular file with the magic of a sealed file is a store; its name does not matter.
 pub struct SealedFiles(pub Arc<dyn Scheme>);
 
 impl Scheme for SealedFiles {
@@ -69,7 +68,6 @@ impl StoreLocation for At {
         }
     }
 
-    /// A file holds nothing else; a directory may.
     fn has_foreign(&self) -> Result<bool> {
         if self.path.is_file() { Ok(false) } else { self.inner.has_foreign() }
     }

@@ -1,5 +1,5 @@
-//! A new store per test, on the service at the address `KUBIST_TEST_S3`. The bucket is `kubist-tests`, the
-//! credentials come from the usual places.
+//! A new store per test, on the service at the address `KUBIST_TEST_S3`. The bucket is `kubist-tests`, the credentials
+//! come from the usual places.
 
 pub mod service;
 

@@ -1,5 +1,4 @@
-//! A small service in this process with the part of S3's protocol that a store needs. It misbehaves on
-//! request.
+//! A small service in this process with the part of S3's protocol that a store needs. It misbehaves on request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! A sealed file gives back what was written, keeps the read part of the trait's guarantees, and is refused
-//! after any change.
+//! A sealed file returns the written content, keeps the read part of the trait's guarantees, and is refused after any
+//! change.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,7 @@ use crate::extents::checksum;
 use crate::format::{FOOTER_BYTES, HEADER_BYTES};
 use crate::{LocalFile, SealedFiles, SealedStore, Source};
 
-/// A store whose writes go to a packer, and whose reads are answered by a file that was sealed for each of
-/// them.
+/// A store whose writes go to a packer, and whose reads each use a newly sealed file.
 #[derive(Debug)]
 struct Resealed {
     packer: Packer,
@@ -119,7 +118,7 @@ fn a_sealed_file_keeps_the_read_part_of_the_promises() {
     conformance::run(&mut || Arc::new(Resealed::new()));
 }
 
-/// A file with two objects, a log and two segments, one of them in two extents.
+/// A file with two objects, a log and two segments, one in two extents.
 fn small(folder: &Path) -> PathBuf {
     let path = folder.join("small");
     let packer = Packer::create(&path).unwrap();
@@ -313,7 +312,7 @@ fn one_read_of_the_end_opens_a_file() {
     assert_eq!(*source.1.lock().unwrap(), [HEADER_BYTES..HEADER_BYTES + (1 << 20)]);
 }
 
-/// A file with any bytes as its tree, all of its checksums right.
+/// A file with any bytes as its tree, and right checksums.
 fn of_tree(path: &Path, body: &[u8], tree: &[u8]) {
     let nonce = [9; 16];
     let position = HEADER_BYTES + body.len() as u64;
@@ -362,7 +361,7 @@ proptest! {
         }
     }
 
-    /// The contents come back, whatever was written in which order.
+    /// For any content and order of writes.
     #[test]
     fn contents_come_back(
         objects in prop::collection::btree_map("[a-z]{1,8}", prop::collection::vec(any::<u8>(), 0..300), 0..8),
