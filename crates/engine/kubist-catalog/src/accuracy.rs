@@ -5,8 +5,6 @@ use kubist_expr::{Meant, Value, in_unit_of};
 use kubist_index::accuracy::{Accuracy, NoAccuracy};
 use kubist_types::{Error, Result};
 
-/// Parses the error bound of a column; `column` has the unit of its values.
-///
 /// # Errors
 ///
 /// `Invalid` names the column and the invalid text.

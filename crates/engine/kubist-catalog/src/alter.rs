@@ -1,8 +1,7 @@
 //! Alterations: changes of a table after its creation, such as new columns, metadata, units, grids or writers.
 //!
 //! Each alteration is an object with the next number, put only if absent. If two processes alter concurrently, the
-//! second checks again whether its alteration still fits. Every handle reads all alterations in order, and they are
-//! never cleaned.
+//! second checks again whether its alteration still fits. Alterations are never cleaned.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -37,10 +36,10 @@ pub struct NewColumn {
     pub name: String,
     pub data_type: DataType,
     pub nullable: bool,
-    /// The value of all rows that are written without the column, before and after the alteration.
+    /// The value of all rows that are written without the column.
     pub default: Value,
     pub unit: Option<String>,
-    /// The error bound of stored values, in the form of [`TableOptions::accuracy`].
+    /// As in [`TableOptions::accuracy`].
     ///
     /// [`TableOptions::accuracy`]: kubist_types::TableOptions
     pub accuracy: Option<Value>,
@@ -116,8 +115,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the column, its type or its default is not possible; `Cancelled`; the errors of [`Core::view`]; a
-    /// storage error.
+    /// `Invalid` if the column, its type or its default is not possible; the errors of [`Core::view`].
     pub fn add_column(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
         let NewColumn { name, data_type, nullable, default, unit, accuracy } = column;
         if name.is_empty() {
@@ -150,12 +148,11 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` if another column has its name; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` if another column has its name; the errors of [`Core::view`].
     pub fn keep_below(&self) -> Result<()> {
         match self.view(&Cancel::default())?.schema.kept_below {
             Some(_) => Ok(()),
             None => match self.alter(Alteration::KeptBelow { column: KEPT_BELOW.into() }, &Cancel::default()) {
-                // Another process added it at the same time.
                 Err(Error::Invalid(_)) if self.view(&Cancel::default())?.schema.kept_below.is_some() => Ok(()),
                 done => done,
             },
@@ -167,8 +164,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column of the same name differs in type, default or error bound; the errors of [`Core::view`]; a
-    /// storage error.
+    /// `Invalid` if a column of the same name differs in type, default or error bound; the errors of [`Core::view`].
     pub fn add_columns_of(&self, other: &TableSchema, cancel: &Cancel) -> Result<Vec<String>> {
         let mut added = Vec::new();
         for column in other.base()..other.stored.fields().len() {
@@ -203,8 +199,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the column does not exist, or a key or value is too long; the errors of [`Core::view`]; a storage
-    /// error.
+    /// `Invalid` if the column does not exist, or a key or value is too long; the errors of [`Core::view`].
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
         if column.is_some() && (values.contains_key(PERIOD) || values.contains_key(SPHERE)) {
@@ -221,7 +216,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column does not exist; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` if a column does not exist; the errors of [`Core::view`].
     pub fn set_periods(&self, periods: &[(String, Option<Period>)]) -> Result<()> {
         periods.iter().try_for_each(|(column, period)| self.alter(of_period(column, *period), &Cancel::default()))
     }
@@ -230,7 +225,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         match self.view(&Cancel::default())?.schema.compression == compression {
             true => Ok(()),
@@ -242,7 +237,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn set_strata(&self, strata: Strata) -> Result<()> {
         match self.view(&Cancel::default())?.schema.strata == strata {
             true => Ok(()),
@@ -257,12 +252,12 @@ impl Core {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }
 
-    /// Publishes a grid for new rows, with the number after the newest grid that the caller knew. Returns `false` if
-    /// another process published that number first.
+    /// Publishes the grid that follows the newest one that the caller knew. Returns `false` if another process
+    /// published that number first.
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`], or a storage error.
+    /// The errors of [`Core::view`].
     pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
         self.check_still_there()?;
         let alteration = Alteration::Grid(grid.clone());
@@ -290,7 +285,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer, or if a later step exists; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` without any writer, or if a later step exists; the errors of [`Core::view`].
     pub fn declare_writers_after(&self, after: i64, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
         loop {
@@ -315,7 +310,7 @@ impl Core {
         }
     }
 
-    /// Publishes an alteration with the number that follows the view; returns `false` if that number is taken.
+    /// Returns `false` if the number that follows the view is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;

@@ -17,8 +17,7 @@ use kubist_index::state::Run;
 
 /// For both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// The directories for a billion distinct values take 60 MB. A query reads all guides, so one generation should hold
-/// them.
+/// The directories for a billion distinct values take 60 MB, and a query reads all guides.
 pub const GUIDE_BYTES: usize = 256 << 20;
 pub const PAGE_BYTES: usize = 64 << 20;
 

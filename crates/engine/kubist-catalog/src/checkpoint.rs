@@ -1,8 +1,8 @@
 //! Checkpoints: the state of a table in one object, so that opening a table need not read all log entries.
 //!
 //! A checkpoint holds the result of a prefix of every log and of the rewrites: live runs, cutoffs, and the history of
-//! writers. It is written after all these entries are durable. If there are many runs, they are in pages in separate
-//! segments (`directory`), and the object lists its own pages and those of the previous checkpoint.
+//! writers. It is written after these entries are durable. Many runs are in pages in separate segments (`directory`),
+//! and the object lists its own pages and those of the previous checkpoint.
 
 use kubist_store::StoreExt;
 use std::sync::Arc;
@@ -59,8 +59,6 @@ pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: 
     Ok(None)
 }
 
-/// Reads a checkpoint; `None` if it is gone.
-///
 /// # Errors
 ///
 /// `Damaged`, `Newer` or a storage error.

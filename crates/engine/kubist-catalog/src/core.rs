@@ -55,7 +55,6 @@ impl Deref for Core {
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
-    /// The number of refreshes that have started.
     begun: u64,
     /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
@@ -75,7 +74,6 @@ impl Refresh<'_> {
         let (files, tail) = (&self.core.files, &mut self.tail);
         let had_begun = tail.begun;
         let followed = follow::once_seen(files, cancel, || follow::to_now(files, tail, cancel));
-        // The change may come from another table at the same location.
         match followed {
             Err(error @ (Error::Cancelled | Error::Replaced { .. })) => return Err(error),
             Err(error) => {
@@ -103,10 +101,8 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     }
 }
 
-/// Returns true if every reader finds these bytes damaged.
-///
-/// A handle that follows another history starts in the middle of an entry, which looks like damage. The newest
-/// checkpoint cannot decide this, because a checkpoint can cover real damage.
+/// Returns true if every reader finds these bytes damaged. A handle that follows another history starts in the middle
+/// of an entry, which looks like damage. The newest checkpoint cannot decide this, because it can cover real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
     let store = &files.store;
     let damaged = |error| is_damage(&store_error(error));
@@ -176,7 +172,7 @@ impl Core {
         Ok(core)
     }
 
-    /// Opens a table and reads only its header.
+    /// Reads only the header.
     ///
     /// # Errors
     ///
@@ -207,8 +203,6 @@ impl Core {
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))
     }
 
-    /// Opens a table from its header and schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` without dimensions or with more than 8, or if a column cannot have its error bound.
@@ -225,12 +219,10 @@ impl Core {
         }))
     }
 
-    /// Reads byte ranges of segments.
-    ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if a segment was cleaned; `Replaced` if the table has another history; `Damaged` if
-    /// the table still needs a segment that is missing or too short; a storage error.
+    /// `SnapshotExpired` if a segment was cleaned; `Replaced` if the table has another history; `Damaged` if the table
+    /// still needs a segment that is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
@@ -253,7 +245,6 @@ impl Core {
     /// True if the store frees ranges of live segments, and no run selected by `lives` is left.
     fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
         let cancel = Cancel::default();
-        // Only a rewrite removes runs.
         if !self.store.capabilities().punches || self.view(&cancel)?.rewrites == seen.rewrites {
             return Ok(false);
         }
@@ -280,9 +271,9 @@ impl Core {
     /// Returns a view that contains everything committed before the call.
     ///
     /// A refresh takes its number before its first request to the store. The call notes `next`, a number that no
-    /// refresh has taken, and returns the view of a refresh with that number or a higher one, run by any thread. Such a
-    /// refresh reads each log after the call began. An earlier refresh may have read a log too soon, so the call waits
-    /// for it but does not use its view.
+    /// refresh has taken, and returns the view of a refresh with that or a higher number, run by any thread. Such a
+    /// refresh reads each log after the call began. An earlier refresh may have read a log too soon, so the call only
+    /// waits for it.
     ///
     /// An error of a refresh goes to the call that ran it; a waiting call then runs the next refresh.
     ///
@@ -311,7 +302,7 @@ impl Core {
         }
     }
 
-    /// The view of the last refresh, without waiting; `None` before the first.
+    /// The view of the last refresh; does not wait.
     pub fn last_view(&self) -> Option<Arc<View>> {
         self.followed().last.as_ref().map(|(_, view)| view.clone())
     }
@@ -351,7 +342,7 @@ impl Core {
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// The entries since the last checkpoint, the runs in them, and the live runs, in the last view.
+    /// In the last view: the entries since the last checkpoint, their runs, and the live runs.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -372,13 +363,11 @@ impl Core {
     /// Declares the writers of every step. A step becomes complete once all declared writers have committed or
     /// abandoned it.
     ///
-    /// Writers can be declared once; repeating the same declaration succeeds. [`Core::declare_writers_after`] changes
-    /// them.
+    /// Repeating the same declaration succeeds. [`Core::declare_writers_after`] changes it.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`]; a storage
-    /// error.
+    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`].
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
         let bytes = serde_json::to_vec(declared).map_err(Error::internal)?;
@@ -399,7 +388,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Cancelled`, and the errors of [`Core::view`].
+    /// The errors of [`Core::view`].
     pub fn wait(&self, seen: &View, every: Duration, patience: Duration, cancel: &Cancel) -> Result<Option<Arc<View>>> {
         let begin = Instant::now();
         loop {

@@ -23,7 +23,7 @@ use crate::schema::TableSchema;
 use crate::segment::unix_ms;
 
 const DEFAULT_CAPACITY: u32 = 2048;
-/// The default with strata of windows, so that a window of 1/128 has enough rows in each run.
+/// With strata of windows, a window of 1/128 then has enough rows in each run.
 const CAPACITY_OF_WINDOWS: u32 = 65_536;
 
 /// Creates a table in an empty store. With `exist_ok`, opens an existing table that agrees with the plan.
@@ -54,8 +54,6 @@ pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Cor
 }
 
 impl Core {
-    /// Checks that the table has the columns, dimensions and settings of a plan.
-    ///
     /// # Errors
     ///
     /// `Exists` names the first difference.
@@ -153,7 +151,7 @@ impl Plan {
     }
 }
 
-/// Returns the options with column names spelled as in the schema; unknown names stay unchanged.
+/// Spells column names as in the schema; unknown names stay unchanged.
 fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     let mut options = options.clone();
     let own = |name: &mut String| {

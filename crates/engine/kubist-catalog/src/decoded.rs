@@ -1,7 +1,7 @@
 //! Cache of decoded column pages.
 //!
 //! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded form, and
-//! later queries copy it and skip I/O, checksum and decompression.
+//! later queries skip I/O, checksum and decompression.
 //!
 //! Eviction is CLOCK over runs. While recent evictions outweigh recent hits, the working set is larger than the cache,
 //! and only a fraction of the pages is admitted.
@@ -41,7 +41,6 @@ pub struct DecodedPages {
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
-/// A query that may store pages, with its admission rate.
 #[derive(Clone, Copy)]
 pub struct Keeper {
     question: QuestionId,
@@ -140,7 +139,6 @@ impl DecodedPages {
         self.copied.fetch_add(pages * ALLOCATED_BYTES + bytes, Relaxed);
     }
 
-    /// Stores a column page of a run with `chunks` slots, if the cache has room.
     pub fn keep(&self, run: &DecodedRun, chunks: usize, place: usize, page: DecodedPage) {
         if self.held.load(Relaxed) >= self.bound {
             return;

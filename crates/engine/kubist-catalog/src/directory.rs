@@ -41,18 +41,18 @@ pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// The largest number of pages of a directory that a writer loads.
+/// Limit of the pages that a writer loads.
 const WRITER_PAGES: usize = 256;
 /// A query that meets more pages than this skips pages that hold only replicas.
 const WORTH_COPIES: usize = 16;
-/// With a middle tier, the number of lower-tier subtrees that fill one of its pages.
+/// With a middle tier, the number of lower-tier subtrees per page of that tier.
 const SUBTREES: usize = 32;
 /// Pages per request.
 const AT_ONCE: usize = 64;
-/// The largest number of runs that a checkpoint lists without pages.
+/// More runs are listed in pages.
 pub const INLINE: u64 = 256;
 
-/// Returns the numbers of runs and cutoffs per page, in a directory of `runs` runs.
+/// The numbers of runs and cutoffs per page, in a directory of `runs` runs.
 ///
 /// A page has about as many runs as there are pages, so neither the list nor a page gets large: at most 160 KB per
 /// page, plus about 8 KB for each column that is no dimension. A directory that does not fit in memory has a middle
@@ -75,7 +75,7 @@ type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 pub struct Runs {
     pub base: Option<Arc<Base>>,
     recent: Layers,
-    /// Runs of the base that were removed since its checkpoint.
+    /// Since the checkpoint of the base.
     removed: Arc<SpreadSet<RunId>>,
     whole: OnceLock<Layers>,
     written_by: OnceLock<Arc<Directory>>,
@@ -110,12 +110,12 @@ impl Runs {
         Runs { base: self.base.clone(), recent: self.recent.with(forest, changes), removed, whole, written_by }
     }
 
-    /// The number of runs, including those of the base that were removed since its checkpoint.
+    /// The number of runs, including removed runs of the base.
     pub fn about(&self) -> u64 {
         self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.len() as u64
     }
 
-    /// The number of live primary rows in runs after the base.
+    /// Live primary rows in runs after the base.
     pub fn recent_rows(&self) -> u64 {
         self.recent.rows()
     }
@@ -238,11 +238,9 @@ impl Runs {
         met.map(|page| base.pages[page].summary.runs as u64).sum()
     }
 
-    /// Returns the directories that a writer needs together.
-    ///
-    /// If the base does not fit in memory, these are mainly the pages of the upper tiers, where new rows enter. For an
-    /// unknown cube the writer assumes a cutoff of 1 and no rows, because any upper bound of a cutoff is valid (thesis
-    /// 4.4.3).
+    /// Returns the directories that a writer needs together: if the base does not fit in memory, mainly the pages of
+    /// the upper tiers, where new rows enter. For an unknown cube the writer assumes a cutoff of 1 and no rows, because
+    /// any upper bound of a cutoff is valid (thesis 4.4.3).
     ///
     /// # Errors
     ///
@@ -286,16 +284,13 @@ impl Runs {
     }
 
     /// Returns true if reading a few pages, chosen by digests, is cheaper than loading the directory.
-    ///
-    /// If the directory fits in memory, this holds until queries have requested as many pages as exist, and never on a
-    /// remote store.
     fn prefers_pages(&self, files: &TableFiles) -> bool {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else { return false };
         let is_asked = base.asked.load(Ordering::Relaxed) >= base.pages.len();
         !files.fits_in_memory(base.runs()) || (!is_asked && !is_far(files.store.as_ref()))
     }
 
-    /// True if runs of secondary indexes are located on pages; otherwise in memory.
+    /// True if runs of secondary indexes are located on pages; false if in memory.
     pub fn looks_up_on_pages(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |base: &Base| !files.fits_in_memory(base.runs()) || base.has_places(files, cancel);
         self.prefers_pages(files) && self.base.as_ref().is_some_and(|base| has_places(base))
@@ -344,8 +339,6 @@ impl Runs {
         self.base.is_none() || self.whole.get().is_some()
     }
 
-    /// Returns the live runs at the given locations.
-    ///
     /// # Errors
     ///
     /// The errors of [`Runs::whole`].

@@ -30,7 +30,7 @@ fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
     }
 }
 
-/// True if a retry may succeed. It says nothing about the bytes.
+/// True if a retry may succeed.
 pub fn is_transient(error: &kubist_store::Error) -> bool {
     matches!(error, kubist_store::Error::Unreachable { .. } | kubist_store::Error::Io { .. })
         && storage_kind(error) == ErrorKind::Unavailable
@@ -48,8 +48,7 @@ pub fn missing_alteration(location: &str, number: u64) -> Error {
     Error::Damaged { file: format!("{location}/{}", name_of(number)), offset: 0, what }
 }
 
-/// True if stored bytes are damaged. Repair acts only on these errors, because after any other error the bytes may be
-/// intact.
+/// True if stored bytes are damaged. Repair acts only on these errors.
 pub fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
 }

@@ -82,7 +82,6 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
                 let why = format!("{file} was cleaned away; take a fresh snapshot");
                 return Err(Error::SnapshotExpired { location: location(), why });
             }
-            // The storage does not respond, or the table was replaced.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => {
                 return Err(error);
             }

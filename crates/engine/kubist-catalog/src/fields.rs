@@ -8,7 +8,6 @@ use kubist_index::order;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::Metadata;
 
-/// Checks that a column can be a further dimension.
 pub fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<()> {
     if !order::is_dimension_type(data_type) {
         return Err(Error::invalid(format!(

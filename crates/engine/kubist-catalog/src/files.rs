@@ -1,6 +1,5 @@
-//! The files of a table: its store, its header, and caches of immutable content.
-//!
-//! This lowest layer of a handle has no state of logs or snapshots.
+//! The files of a table: its store, its header, and caches of immutable content, without the state of logs or
+//! snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,13 +40,13 @@ pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its fi
 /// dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
-/// The number of attempts to read the newest checkpoint, which can be replaced between listing and reading.
+/// Attempts to read the newest checkpoint, which can be replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// The columns at the creation. A view has the columns of its snapshot.
+    /// At the creation.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// By segment and offset of the postings.
@@ -57,10 +56,10 @@ pub struct TableFiles {
     runs_in_memory: AtomicU64,
     first_grid: OnceLock<Bytes>,
     process: u32,
-    /// True while a copy has not written its header, which comes last.
+    /// A copy writes its header last.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
-    /// The number of alterations that are known to be durable.
+    /// Alterations that are known to be durable.
     settled: AtomicU64,
 }
 
@@ -166,7 +165,7 @@ impl TableFiles {
         }
     }
 
-    /// Checks that the table is not dropped and not replaced by another at its location.
+    /// Checks that the table is not dropped or replaced by another.
     ///
     /// # Errors
     ///
@@ -191,8 +190,6 @@ impl TableFiles {
         self.check_header(here)
     }
 
-    /// Checks a header that was just read.
-    ///
     /// # Errors
     ///
     /// `Replaced` if it is another table's; `NotATable` if it is missing; `Damaged` or `Newer`.
@@ -218,7 +215,7 @@ impl TableFiles {
         self.grids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trees of all grids that any decoded entry has named.
+    /// The trees of all grids in decoded entries.
     pub fn forest(&self) -> Forest {
         self.grids().forest.clone()
     }
@@ -246,8 +243,6 @@ impl TableFiles {
         }
     }
 
-    /// Returns a grid of a schema, or `None` if it is not published.
-    ///
     /// # Errors
     ///
     /// `Damaged` if the first grid cannot be read.
@@ -276,7 +271,7 @@ impl TableFiles {
         Ok(Some(grids.frames.entry(grid).or_insert_with(|| Arc::new(frame)).clone()))
     }
 
-    /// Returns the grid of new rows, or `None` if none is published.
+    /// Returns the grid of new rows.
     ///
     /// # Errors
     ///

@@ -25,12 +25,12 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// The number of logs per request. Cancellation is checked between requests.
+/// Cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
 const REWRITES_AT_ONCE: usize = 16;
-/// Checkpoint pages of at most this many bytes are prefetched when a table is opened on a remote store.
+/// Checkpoint pages of at most this many bytes are prefetched from a remote store when a table is opened.
 const FEW_PAGES: u64 = 4 << 20;
-/// The number of restarts from a checkpoint, after files were cleaned during the read, before it fails.
+/// The number of restarts after files were cleaned during the read.
 const MOST_RESTARTS: usize = 8;
 
 /// Follows again while apparent damage may come from delayed visibility. Such a store can show a rewrite before a
@@ -139,13 +139,13 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     last.join(files, tail, seen, cancel)
 }
 
-/// The requests after the logs, which describe every column that a joined run can have.
+/// The requests after the logs, which describe all columns of joined runs.
 struct LastLook {
     /// The number of known alterations, and the name of the next one.
     version: u64,
     altered: String,
     checkpoint: Option<String>,
-    /// Whether to read the table file too. This may run in parallel if nothing is joined.
+    /// Whether to read the table file too.
     is_of_table: bool,
     is_of_writers: bool,
 }
@@ -200,7 +200,7 @@ impl LastLook {
             None if !later.contains(&self.altered) => {
                 return Err(missing_alteration(files.store.location(), self.version + 1));
             }
-            // It was published between the two reads.
+            // Published between the two reads.
             None => {}
         }
         follow_alterations(files, tail, u64::MAX, cancel)?;
@@ -239,7 +239,6 @@ fn follow_entries(
                 (new, listed_at, at_work)
             }
         };
-        // Unset until everything listed is joined.
         tail.listed_at = None;
         let writers = logs.take().map_or_else(|| files.store.logs().map_err(store_error), Ok)?;
         if follow_logs(files, tail, &at_work, writers, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
@@ -430,7 +429,7 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
             || !store.list_after(REWRITES, &rewrite_name(token.rewrites))?.is_empty()))
 }
 
-/// The name of a rewrite, and its content if it was already read.
+/// With its content if that was already read.
 type Found = (String, Option<Bytes>);
 
 /// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing if that is useful.
@@ -513,7 +512,7 @@ fn follow_logs(
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
-    // Queries will need the pages of a new checkpoint, so a few pages are fetched in parallel with the logs.
+    // Queries will need the pages of a new checkpoint, so a few pages are fetched with the logs.
     let store = files.store.as_ref();
     let mut base =
         tail.base.clone().filter(|base| is_far(store) && !tail.looked_at_segments && base.bytes() <= FEW_PAGES);

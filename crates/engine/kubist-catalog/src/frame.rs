@@ -19,9 +19,9 @@ const SLICE_ROWS: usize = 1 << 16;
 pub struct Frame {
     pub geometry: Geometry,
     pub scales: Vec<Scale>,
-    /// The stored columns that are dimensions, in order.
+    /// Stored columns, in order.
     pub dimensions: Vec<usize>,
-    /// The coordinates of the bounds of every dimension's domain.
+    /// The coordinates of the bounds of every domain.
     domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
     prioritised: Prioritised,
@@ -35,7 +35,6 @@ pub struct Positions {
 }
 
 impl Frame {
-    /// `dimensions` are stored columns; `prioritised` decide the priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
@@ -51,7 +50,7 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), prioritised, seed }
     }
 
-    /// Returns the order keys of the identity columns; 0 for null.
+    /// 0 for null.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);
@@ -71,8 +70,7 @@ impl Frame {
             _ => unreachable!("{data_type} was refused as a dimension"))
     }
 
-    /// Returns the lowest order key of a number of this type whose coordinate in dimension `d` is at least
-    /// `coordinate`; `None` if no number has one.
+    /// Returns the lowest order key of this type whose coordinate in dimension `d` is at least `coordinate`, if any.
     pub fn first_key(&self, d: usize, data_type: &DataType, coordinate: u32) -> Option<u64> {
         let (mut low, mut high) = order::number_keys(data_type);
         let reaches =
@@ -128,8 +126,8 @@ impl Frame {
         (0..rows).filter(row_is_out).count() as u64
     }
 
-    /// Estimates how many of `rows` rows are outside the domain. It assumes a uniform distribution between their lowest
-    /// and highest coordinates.
+    /// Estimates how many of `rows` rows are outside the domain, for a uniform distribution between their lowest and
+    /// highest coordinates.
     pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
         let inside = |d: usize| {
             let (first, last) = self.domains[d];
@@ -192,7 +190,7 @@ where
     scale.coordinates(&numbers.collect::<Vec<f64>>(), bits)
 }
 
-/// The values of a dimension as floating point numbers; NaN for null.
+/// NaN for null.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
     let number = |(row, key): (usize, &u64)| match array.is_valid(row) {

@@ -24,26 +24,25 @@ use kubist_expr::Conversion;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
-/// Units that mean a plain number.
+/// Units of a plain number.
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 /// The longest value in an error message, in characters.
 const MOST_CHARACTERS: usize = 60;
 
-/// A column of a user's batch that is to be stored.
+/// A column of a user's batch.
 pub struct Given<'a> {
     /// The field in the user's data, with its unit.
     pub field: &'a Field,
     pub values: &'a ArrayRef,
-    /// The position of the first row in the user's batch, for error messages.
+    /// The position of the first row in the user's batch.
     pub first_row: usize,
-    /// True if the column has an error bound.
     pub is_rounded: bool,
 }
 
 enum Way {
     /// Every value has an equal one.
     Equal,
-    /// Some values have an equal one; a round trip tests each.
+    /// A round trip tests each value.
     IfEqual,
     /// To a narrower float.
     Narrower,
@@ -79,7 +78,7 @@ impl Given<'_> {
         }
     }
 
-    /// The conversion from the data's unit to the column's; `None` if none is needed.
+    /// Between the units of data and column; `None` if none is needed.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -215,7 +214,7 @@ impl Given<'_> {
     }
 }
 
-/// The values that are refused, in addition to those that would become infinite.
+/// Values that are refused, in addition to those that become infinite.
 #[derive(Clone, Copy)]
 enum Refused {
     Nothing,
@@ -227,7 +226,7 @@ enum Refused {
     Unequal,
 }
 
-/// Rounds each value to the type. The error is the first row whose value does not fit.
+/// The error is the first row whose value does not fit.
 fn nearest<T: ArrowPrimitiveType>(
     given: &PrimitiveArray<Float64Type>,
     change: impl Fn(f64) -> f64,

@@ -1,8 +1,8 @@
 //! Holds: they keep the files of snapshots that a process uses for long, such as for training.
 //!
 //! A hold begins no later than its snapshot. Until it ends, nobody deletes checkpoints, rewrites, or segments and bytes
-//! that were in use when it began. So every snapshot since then can be opened and read, also by another process after a
-//! crash. A cleaner that listed the holds just before one was put may ignore it.
+//! that were in use when it began. So every snapshot since then can be read, also by another process after a crash. A
+//! cleaner that listed the holds just before one was put may ignore it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub fn oldest(core: &Core, now: u64) -> Result<Option<u64>> {
     Ok(oldest)
 }
 
-/// The beginning and the end of a hold.
+/// Its beginning and end.
 fn parse(name: &str) -> Option<(u64, u64)> {
     let mut parts = name.strip_prefix(HOLDS)?.split('-');
     let (since, until) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

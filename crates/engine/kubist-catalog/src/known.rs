@@ -2,8 +2,8 @@
 //!
 //! A table can be dropped and created again, moved, restored from a backup, or replaced by a copy with other commits.
 //! So each refresh compares the last known entry of each log, and the last rewrite and alteration, with the store. New
-//! entries name their predecessors (`kubist_format::chain`), so a log with new entries needs no other check. A table
-//! with a commit needs no check of its header, because the chain of every log starts with the table's id.
+//! entries name their predecessors (`kubist_format::chain`), so a log with new entries needs no other check. The chain
+//! of every log starts with the table's id, so a table with a commit needs no check of its header.
 //!
 //! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). An entry is read
 //! only if its stamp changed or is unknown.
@@ -32,7 +32,7 @@ pub struct Known {
 
 struct KnownLog {
     writer: String,
-    /// The begin and the end of the last entry.
+    /// Of the last entry.
     begin: u64,
     end: u64,
     chain: Chain,
@@ -59,7 +59,7 @@ enum Value {
 }
 
 impl Known {
-    /// Collects the last entries that a tail has joined; none before following has started.
+    /// Collects the last entries that a tail has joined.
     pub fn of(files: &TableFiles, tail: &Tail) -> Known {
         let (mut logs, mut objects) = (Vec::new(), Vec::new());
         let (rewrites, version) = (tail.state.rewrites(), tail.schema(files).version);
@@ -107,8 +107,8 @@ impl Known {
         Ok(There { logs, read, objects })
     }
 
-    /// Compares the stamps with the known entries, except for logs that a refresh has extended since, because their
-    /// chain was checked.
+    /// Compares the stamps with the known entries, except for logs that a refresh has extended, because their chain was
+    /// checked.
     ///
     /// # Errors
     ///

@@ -1,7 +1,5 @@
-//! Locations of tables.
-//!
-//! The scheme of a location finds the store ([`kubist_store::locate`]). This module decides whether that store holds a
-//! table, with the same rules and messages for every scheme.
+//! Locations of tables. The scheme of a location finds the store ([`kubist_store::locate`]); this module decides
+//! whether that store holds a table, with the same rules and messages for every scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +14,14 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// The location of a table, or a store that the caller already holds.
+/// The location of a table, or a store that the caller holds.
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
     Held(Arc<dyn Store>),
 }
 
 impl fmt::Display for TableLocation {
-    /// Removes passwords, because a mistyped location of another scheme may contain one.
+    /// Removes passwords, which a mistyped location may contain.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = match self {
             TableLocation::Named(named) => named.to_string(),
@@ -153,7 +151,7 @@ impl TableLocation {
     }
 }
 
-/// The reason why no table can be created in this store; `None` if it is empty or holds only the first files of a copy.
+/// Why no table can be created in this store; `None` if it is empty or holds only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
     if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);

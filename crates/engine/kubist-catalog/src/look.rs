@@ -9,13 +9,12 @@ use kubist_store::{Latency, Result, Store, switches};
 
 const AT_ONCE: usize = 16;
 
-/// True if each request to this store takes a network round trip.
+/// True if each request takes a network round trip.
 pub fn is_far(store: &dyn Store) -> bool {
     store.capabilities().latency == Latency::Network
 }
 
-/// The first requests when a table is opened, made in parallel. They all come before any log is read, as following
-/// requires.
+/// The first requests of opening a table, in parallel. They all come before any log is read, as following requires.
 pub struct FirstLook {
     pub dropped: Option<Bytes>,
     pub table: Option<Bytes>,
@@ -67,8 +66,6 @@ pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, sec
     }
 }
 
-/// Returns objects in the order of `names`.
-///
 /// # Errors
 ///
 /// The first error of [`Store::get`].

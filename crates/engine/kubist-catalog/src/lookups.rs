@@ -1,4 +1,4 @@
-//! The secondary indexes of a view's primary runs, which save a query for values of a column from examining every run.
+//! The secondary indexes of a view's primary runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::places::Table;
 
 #[derive(Clone)]
 pub struct Live {
-    /// The first covers runs in memory, the second runs on pages of the base.
+    /// Of runs in memory, then of runs on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
 }
 
@@ -48,7 +48,7 @@ pub struct Covered {
 
 #[derive(Debug)]
 enum Found {
-    /// The index and location of every run that was live when the list was built, in ascending order.
+    /// The index and location of every run that was live when this was built, ascending.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
     Table(Table),
@@ -99,7 +99,7 @@ fn entry_of(run: RunId) -> u128 {
 }
 
 impl Live {
-    /// True if more than half of the runs in memory were removed after the indexes were collected.
+    /// True if most of the runs in memory were removed after the indexes were collected.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
@@ -107,7 +107,6 @@ impl Live {
         })
     }
 
-    /// Returns the indexes after changes of the runs in memory, in order.
     pub fn with(&self, changes: &[Arc<Changes<Location>>]) -> Live {
         let mut coverings = self.coverings.clone();
         if let Some(in_memory) = coverings.first_mut() {

@@ -45,8 +45,6 @@ pub fn period_of(column: &Field, period: &Value) -> Result<Period> {
     Period::new(first, last).ok_or_else(|| refused(&format!("{first} to {last} is no interval")))
 }
 
-/// Returns the schema of a new table with the periods of its columns.
-///
 /// # Errors
 ///
 /// `Invalid` if a column is missing or a period is not possible.

@@ -24,7 +24,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// The blocks start at `begin` of the segment.
     pub fn new(pages: Range<usize>, segment: Arc<str>, begin: u64, of: OfLookup) -> Table {
         Table { pages, segment, begin, of, found: OnceLock::new() }
     }
@@ -33,7 +32,7 @@ impl Table {
         &self.of.lookup
     }
 
-    /// The number of the index's runs on pages of the level.
+    /// The number of the index's runs in the level.
     pub fn len(&self) -> usize {
         self.of.runs as usize
     }

@@ -11,7 +11,7 @@ use kubist_index::cube::{CubeId, Geometry};
 #[derive(Default)]
 pub struct ReadAmplification {
     wasted: Mutex<HashMap<CubeId, u64>>,
-    /// The number of rows when the grid was last compared with a newly learned one.
+    /// The number of rows when the grid was last compared with a new one.
     compared: AtomicU64,
 }
 

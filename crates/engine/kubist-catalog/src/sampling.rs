@@ -13,13 +13,12 @@ use kubist_types::options::Sampling;
 
 /// The hidden column with the relative weight of each row, in tables with weighted samples.
 pub const WEIGHT: &str = "_kubist_weight";
-/// The weight of stored rows that no writer has weighted.
+/// The weight of rows that no writer has weighted.
 pub const UNWEIGHED: f32 = 0.0;
 
 #[derive(Clone, Debug)]
 pub struct Prioritised {
     pub identity: Vec<usize>,
-    /// The column of weights, unless samples are uniform.
     pub weight: Option<usize>,
 }
 

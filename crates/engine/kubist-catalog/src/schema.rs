@@ -1,6 +1,5 @@
-//! The columns of a table: as users see them, as runs store them, and the conversion between the two.
-//!
-//! A schema is one version of the columns; each alteration makes the next version.
+//! The columns of a table: as users see them, as runs store them, and the conversion between the two. Each alteration
+//! makes the next version of the schema.
 //!
 //! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns of the
 //! creation, the hidden step column, the hidden identity columns (writer name and row counter, only in tables without
@@ -34,9 +33,9 @@ use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT};
 use kubist_types::options::{Sampling, TableOptions};
 use kubist_types::{Compression, Strata};
 
-/// The hidden column with the simulation step, in every table.
+/// The hidden column with the simulation step.
 pub const STEP: &str = "_kubist_step";
-/// The step of rows that were committed without a step.
+/// The step of rows without a step.
 pub const NO_STEP: i64 = i64::MIN;
 /// The column with the priority threshold of subsampled steps.
 pub const KEPT_BELOW: &str = "kept_below";
@@ -66,12 +65,12 @@ pub struct TableSchema {
     pub weight_scale: Option<f64>,
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
-    /// Metadata by column name, including units.
+    /// By column name, including units.
     pub about: BTreeMap<String, Metadata>,
     /// By stored column.
     pub accuracy: BTreeMap<usize, Accuracy>,
-    /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete steps, and 1
-    /// in rows that are always kept.
+    /// The stored column with the priority threshold of subsampled steps: null in rows of complete steps, 1 in rows
+    /// that are always kept.
     pub kept_below: Option<usize>,
     pub compression: Compression,
     /// The ends of strata in new runs.
@@ -90,7 +89,7 @@ pub struct Grid {
     pub said: Arc<NewGrid>,
 }
 
-/// The value that rows of older runs have in an added column.
+/// The value of an added column in older runs.
 #[derive(Clone, Debug)]
 struct Added {
     default: ArrayRef,
@@ -214,8 +213,6 @@ impl TableSchema {
         })
     }
 
-    /// Returns the next version of the schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` if the alteration does not fit the alterations before it.
@@ -292,7 +289,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// The compression, the strata and the rounding steps of new runs.
+    /// Compression, strata and rounding steps.
     pub fn run_encoding(&self) -> RunEncoding {
         let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
         RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
@@ -400,7 +397,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Describes the user's columns for display. Field metadata of Arrow and Parquet is stored but not shown.
+    /// Describes the user's columns. Field metadata of Arrow and Parquet is stored but not shown.
     pub fn describe(&self) -> Vec<ColumnInfo> {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
@@ -438,7 +435,6 @@ impl TableSchema {
         })
     }
 
-    /// In the user's order.
     pub fn periods(&self) -> Vec<(String, Period)> {
         let fields = self.user.fields().iter();
         fields.filter_map(|field| Some((field.name().clone(), Period::of(&self.measured(field))?))).collect()
@@ -462,22 +458,22 @@ impl TableSchema {
         other.user.fields().iter().all(|field| bound(self, field.name()) == bound(other, field.name()))
     }
 
-    /// The number of stored columns that every run has.
+    /// Stored columns that every run has.
     pub fn base(&self) -> usize {
         self.created + if self.hidden { 3 } else { 1 } + usize::from(self.weight.is_some())
     }
 
-    /// The default of an added column, one row, for runs that lack the column.
+    /// One row, for runs that lack the column.
     pub fn default_of(&self, column: usize) -> &dyn Array {
         self.added[column - self.base()].default.as_ref()
     }
 
-    /// The zone of an added column in runs that lack it.
+    /// In runs that lack the column.
     pub fn zone_of_default(&self, column: usize) -> Zone {
         self.added[column - self.base()].zone
     }
 
-    /// Returns a stored batch of an earlier version with the columns of this version.
+    /// Adds the columns of this version to a stored batch of an earlier version.
     ///
     /// # Errors
     ///
@@ -493,7 +489,7 @@ impl TableSchema {
     /// Returns a user's batch in stored form.
     ///
     /// Columns are matched by name, and added columns may be missing. `first_row` is the number of rows that the writer
-    /// wrote before. `offset` is the position of this batch in the user's batch, for error messages.
+    /// wrote before. `offset` is the position of this batch in the user's batch.
     ///
     /// # Errors
     ///
@@ -563,7 +559,7 @@ impl TableSchema {
         self.created
     }
 
-    /// Returns the batch with all rows in `step`.
+    /// Puts all rows in `step`.
     ///
     /// # Errors
     ///
@@ -599,7 +595,7 @@ impl TableSchema {
         }
     }
 
-    /// True if the user's columns are the identity; false if the hidden columns are.
+    /// False if the hidden columns are the identity.
     pub fn has_identity(&self) -> bool {
         !self.hidden
     }
@@ -609,7 +605,7 @@ impl TableSchema {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The visible columns in their stored types and with their units, for conditions and expressions.
+    /// The visible columns with stored types and units.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
@@ -619,7 +615,7 @@ impl TableSchema {
         self.measured(self.user_field(column))
     }
 
-    /// A field whose only metadata are the unit, the period and the sphere of its column.
+    /// With no metadata but unit, period and sphere.
     fn measured(&self, field: &Field) -> Field {
         let about = self.about.get(field.name());
         let text = |key: &str| Some((key.to_owned(), about?.get(key)?.as_str()?.to_owned()));

@@ -27,10 +27,10 @@ fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn 
     Err(Error::Busy(format!("{}: ten thousand {prefix}{number:06} were begun", files.store.location())))
 }
 
-/// Writes a segment of a rewrite or checkpoint. Returns its name and the result of `fill` once the segment is durable.
+/// Writes a segment. Returns its name and the result of `fill` once the segment is durable.
 ///
 /// Cleaning may delete the segment of a process that is suspended for long. Later writes then fail with
-/// `SnapshotExpired`, not with a failure of the storage.
+/// `SnapshotExpired`.
 ///
 /// # Errors
 ///

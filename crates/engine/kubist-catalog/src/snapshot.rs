@@ -14,7 +14,7 @@ use crate::view::View;
 pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
-    /// If set, only steps up to this one are visible.
+    /// The last visible step.
     pub step: Option<i64>,
     /// For repair: alterations may be missing, and values of unknown columns are skipped.
     is_partial: bool,
@@ -43,7 +43,6 @@ impl Snapshot {
         Snapshot { is_partial: true, ..self }
     }
 
-    /// True if a run may have this number of stored columns.
     pub fn has_columns(&self, columns: usize) -> bool {
         let schema = &self.view.schema;
         columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())
@@ -73,7 +72,7 @@ impl Snapshot {
         self.view.history.rows_under(token)
     }
 
-    /// The stored totals of all rows of a range of steps, or of all, if some steps were subsampled.
+    /// The stored totals of all rows in a range of steps, if some steps were subsampled.
     pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {
         self.view.schema.kept_below?;
         let history = &self.view.history;
@@ -99,7 +98,6 @@ impl Snapshot {
         self.view.runs.whole(&self.core, &Cancel::default())
     }
 
-    /// [`Snapshot::at`] opens it again.
     pub fn token(&self) -> SnapshotToken {
         SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core, &self.view) }
     }

@@ -30,7 +30,7 @@ use crate::vouched::{self, Vouched};
 
 #[derive(Default)]
 pub struct Tail {
-    /// True once following started, from a checkpoint or from the beginning of all logs.
+    /// True once following started.
     pub begun: bool,
     /// The checkpoint that following started from.
     pub checkpoint: Option<String>,
@@ -48,25 +48,24 @@ pub struct Tail {
     view: Option<Arc<View>>,
     /// True if the state changed after the view was built, also after an error.
     stale: bool,
-    /// The changes since the view; `None` without a view.
+    /// Since the view; `None` without one.
     changes: Option<Changes>,
     /// The joined entries, and how many a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
     /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// The proven log positions, and whether segments were examined for them.
+    /// Also records whether segments were examined.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
-    /// True if the table was seen after everything joined was read.
+    /// True if the table was seen after the last read.
     pub is_known_there: bool,
-    /// The requests of opening, until they are used.
     pub first_look: Option<FirstLook>,
-    /// The logs that existed when they were last followed.
+    /// As of the last following.
     pub logs: Vec<String>,
-    /// The last seen stamps of joined objects and logs.
+    /// Of joined objects and logs.
     pub seen: Seen,
-    /// True if the last error was an entry that does not follow the joined ones, perhaps from another history.
+    /// True if the last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
     /// The newest checkpoint before the last listing of rewrites. All listed rewrites were joined.
     pub listed_at: Option<Option<String>>,
@@ -193,7 +192,6 @@ impl Tail {
         }
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.history.rewritten = Chain::behind(bytes);
-        // It was there, even if its stamp is unknown.
         self.seen.objects.insert(name.to_string(), Stamp::Unknown);
         self.changed(gained);
         if let Some((after, needs)) = needs {
@@ -274,7 +272,7 @@ impl Tail {
         view
     }
 
-    /// Drops runs from the changes that were added and removed again, and collects removed runs of the base.
+    /// Drops runs that were added and removed again, and collects removed runs of the base.
     fn settled(&mut self, mut changes: Changes) -> Changes {
         let lives = |run: &Run<Location>| {
             self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))

@@ -27,14 +27,13 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotToken {
-    /// Distinguishes the table from another one at its location.
     pub table: String,
-    /// The position up to which each log was read.
+    /// Up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub alterations: u64,
     pub declared: Option<Declared>,
-    /// If set, the last visible step.
+    /// The last visible step.
     pub step: Option<i64>,
     /// A hash of the chains of all entries up to the positions.
     pub chain: Chain,

@@ -14,9 +14,9 @@ pub struct Trace(Arc<Mutex<Traced>>);
 
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// Each request with the time when its rows were decoded.
+    /// With the time when the rows of each request were decoded.
     pub requests: Vec<(Request, Instant)>,
-    /// The time of the first read of rows.
+    /// The first read of rows.
     pub planned: Option<Instant>,
     /// Sum over all threads, without the waits for the store.
     pub decoding: Duration,
@@ -68,7 +68,7 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
 pub struct Read {
     pub answers: Answers,
     pub bytes_cached: u64,
-    /// True if a request went to the store, not only to local copies.
+    /// Not only local copies were read.
     pub asked: bool,
 }
 

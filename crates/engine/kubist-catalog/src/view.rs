@@ -12,7 +12,7 @@ use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
 
-/// The entries of logs and rewrites joined since a handle started, and the runs in its commits.
+/// Entries joined since a handle started, and the runs in its commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Joined {
     pub entries: u64,
@@ -23,7 +23,7 @@ pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,
     pub history: History,
-    /// The position up to which each log was read.
+    /// Up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     /// 0 for a view that no handle follows.

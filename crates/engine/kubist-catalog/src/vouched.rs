@@ -29,7 +29,7 @@ struct Word {
     position: u64,
     commits: u64,
     rows: u64,
-    /// The file that proves it, as the subject of a sentence.
+    /// The file that proves it.
     who: String,
 }
 
@@ -63,7 +63,7 @@ impl Vouched {
         self.words.keys().map(String::as_str)
     }
 
-    /// Returns the error of a log that ends at `end` (`None`: it is missing) before its proven position.
+    /// The error of a log that ends at `end` (`None`: missing) before its proven position.
     pub fn short(&self, files: &TableFiles, writer: &str, end: Option<u64>) -> Option<Error> {
         let word = self.words.get(writer).filter(|word| end.is_none_or(|end| end < word.position))?;
         let state = if end.is_some() { "it ends there" } else { "it is missing" };

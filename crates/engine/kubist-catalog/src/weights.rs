@@ -2,12 +2,12 @@
 //!
 //! A row of the relative weight w is in a sample of fraction f with probability `min(1, w f / (1 - f))`
 //! (`kubist_index::priority::weigh`). Each row stores its weight in a hidden column, so that every reader computes the
-//! same priority and probability, independent of the other rows.
+//! same priority and probability.
 //!
 //! - By an expression: w is its value divided by the scale, which an alteration records: the mean of the first commit,
 //!   where a value counts as at most 100 times the mean.
-//! - By strata: a writer has committed N rows in K strata so far, and N_h rows are in the row's stratum. Then w is `(1
-//!   + N / (K N_h)) / 2`, so half of a sample is uniform, and half is divided equally between the strata.
+//! - By strata: a writer has committed N rows in K strata so far, and N_h rows are in the row's stratum. Then w is
+//!   `(1 + N / (K N_h)) / 2`, so half of a sample is uniform, and half is divided equally between the strata.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,9 +25,8 @@ use crate::core::Core;
 use crate::sampling::{self, Prioritised, UNWEIGHED, WEIGHT};
 use crate::schema::TableSchema;
 
-/// The largest number of strata.
 const MOST_STRATA: usize = 10_000;
-/// A heavier row counts as this many times the mean of the first commit.
+/// The most that a row's weight counts, in means of the first commit.
 const MOST_OF_MEAN: f64 = 100.0;
 const MOST_ROUNDS: usize = 1_000;
 
@@ -65,7 +64,6 @@ impl TableSchema {
     }
 }
 
-/// The columns that users see, of stored rows.
 fn seen(schema: &TableSchema, stored: &RecordBatch) -> Vec<ArrayRef> {
     schema.visible().iter().map(|column| stored.column(*column).clone()).collect()
 }
@@ -82,7 +80,7 @@ impl Weigher {
     ///
     /// # Errors
     ///
-    /// `Invalid` for too many strata; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` for too many strata; the errors of [`Core::view`].
     pub fn weighed(
         &mut self,
         core: &Core,
@@ -147,7 +145,7 @@ impl Weigher {
 }
 
 /// The mean of positive numbers, each at most [`MOST_OF_MEAN`] times the mean, so that one giant does not make all
-/// others rare. The sum may overflow.
+/// others rare. Their sum may overflow.
 fn scale_of(values: &[Vec<f64>]) -> f64 {
     let rows = values.iter().map(Vec::len).sum::<usize>() as f64;
     let mean = |most: f64| values.iter().flatten().map(|value| value.min(most) / rows).sum::<f64>();

@@ -164,7 +164,6 @@ fn write_level(
     (kept, in_memory): (usize, bool),
     cancel: &Cancel,
 ) -> Result<Level> {
-    // The entries of the view named all its grids.
     let forest = core.forest();
     let on_kept = runs.base.as_ref().map_or(0, |base| runs_of(&base.pages[..kept]));
     let sizes = page_sizes(runs.about().saturating_sub(on_kept), in_memory);
@@ -190,7 +189,7 @@ fn write_level(
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::IfNew, cancel)
 }
@@ -231,11 +230,10 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
     let Body { bytes: body, segment } = match body(core, &view, number, names.last(), how, cancel) {
-        // Other processes have written newer checkpoints and cleaned.
+        // Other processes have written and cleaned.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
     };
-    // The rest writes a few small objects.
     cancel.check()?;
     let head = Head { positions: view.positions.clone(), rewrites: view.rewrites, history: view.history.clone() };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");

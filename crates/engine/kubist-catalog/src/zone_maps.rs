@@ -68,7 +68,7 @@ impl Snapshot {
             if rows != run.rows || length != location.data_length {
                 return Err(damaged("the zone map does not fit its run".to_string()));
             }
-            // A run that is older than a column has fewer columns, but never more.
+            // An older run may have fewer columns, but never more.
             if !self.has_columns(map.columns.len()) {
                 let (found, known) = (map.columns.len(), self.view.schema.stored.fields().len());
                 return Err(damaged(format!(

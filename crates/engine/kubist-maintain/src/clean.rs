@@ -65,7 +65,7 @@ pub struct Cleaning {
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn clean(core: &Arc<Core>, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
     clean_as_of(core, retention, unix_ms(), cancel)
 }

@@ -34,7 +34,7 @@ impl DiskUse {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; the errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn of(core: &Core, cancel: &Cancel) -> Result<DiskUse> {
         let (view, mut found) = core.view_with(cancel, |view| {
             let (mut found, mut lookups) = (DiskUse::default(), LookupBytes::default());

@@ -66,7 +66,7 @@ struct Counted {
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error; the errors of `work`.
+/// The errors of [`Core::view`]; the errors of `work`.
 pub fn each(core: &Core, options: &OptimizeOptions, work: &mut dyn FnMut(&Group) -> Result<()>) -> Result<()> {
     let mut groups = groups(core, options)?;
     let mut rest = &mut groups[..];
@@ -184,7 +184,7 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<(Written, u64)>> {
     let cubes = above(&core.forest(), group.names.iter().map(|(cube, _)| *cube));
     let (view, directory) = core.view_with(cancel, |view| {

@@ -72,13 +72,12 @@ pub struct Pace<'a> {
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Improves the layout until the debt of every subtree is below `debt_share`. Calls `progress(rewritten rows, remaining
-/// debt)` after each rewrite.
+/// Improves the layout until the debt of every subtree is below `debt_share`. Calls
+/// `progress(rewritten rows, remaining debt)` after each rewrite.
 ///
 /// # Errors
 ///
-/// `Invalid` options; `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error. Rewrites that were
-/// published before the error stay.
+/// `Invalid` options; the errors of [`Core::view`]. Rewrites that were published before the error stay.
 pub fn optimize(
     core: &Arc<Core>,
     options: &OptimizeOptions,

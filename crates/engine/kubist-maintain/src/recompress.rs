@@ -37,8 +37,7 @@ type Primaries = Vec<Arc<Run<Location>>>;
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error; the errors of `done`. Groups that were
-/// published before the error stay.
+/// The errors of [`Core::view`]; the errors of `done`. Groups that were published before the error stay.
 pub fn recompress(
     core: &Arc<Core>,
     options: &OptimizeOptions,

@@ -85,7 +85,7 @@ struct Targets<'a> {
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Result<(Arc<View>, Parts)> {
     core.view_with(&options.cancel, |view| {
         let (newest, movable) = (view.schema.newest_grid(), movable(view));
@@ -198,7 +198,7 @@ impl Targets<'_> {
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
     let Some(frame) = core.frame(&snapshot.view.schema, part.top.grid())? else { return Ok(Some(Written::default())) };

@@ -39,7 +39,7 @@ pub struct Retraction {
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     retract_before(core, step, None, cancel)
 }

@@ -1,5 +1,5 @@
-//! Measures a catalogue of many entries at five sites: adding, exchange, opening, and search. Run with `cargo run
-//! --release -p kubist-names --example large -- [ENTRIES] [FOLDER]`.
+//! Measures a catalogue of many entries at five sites: adding, exchange, opening, and search. Run with
+//! `cargo run --release -p kubist-names --example large -- [ENTRIES] [FOLDER]`.
 
 use std::time::Instant;
 

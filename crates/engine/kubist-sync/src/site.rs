@@ -68,7 +68,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`]; `Damaged`; a storage error.
+    /// The errors of [`Core::view`].
     pub fn read(core: &Arc<Core>, cancel: &Cancel) -> Result<Site> {
         let snapshot = Snapshot::now(core, cancel)?;
         let stored = core.store.get(&Base::name()).map_err(store_error)?;

@@ -25,7 +25,7 @@ const LOOKED_AT_ROWS: u64 = 1 << 9;
 ///
 /// # Errors
 ///
-/// `Invalid` for an invalid domain; the errors of [`Core::view`]; a storage error.
+/// `Invalid` for an invalid domain; the errors of [`Core::view`].
 pub(crate) fn frame_for(
     core: &Core,
     view: &View,

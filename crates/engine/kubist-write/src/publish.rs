@@ -103,8 +103,7 @@ pub fn write_segment<T>(
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a storage
-/// error.
+/// The errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
     let sources = replacement.inputs.iter().chain(&replacement.copied);
@@ -252,7 +251,7 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// The errors of [`Core::view`], or a storage error.
+/// The errors of [`Core::view`].
 pub fn fence(core: &Core) -> Result<()> {
     while !publish(core, Replacement::default(), &Cancel::default())? {}
     Ok(())
@@ -330,7 +329,7 @@ impl NewRuns {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; the errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
         let (runs, rows) = (self.runs.len() as u64, self.runs.iter().map(|run| run.rows).sum());
         let written = Written { runs, rows, bytes: self.bytes };

@@ -161,8 +161,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name; the errors
-    /// of [`Core::view`]; a storage error.
+    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name; the errors of
+    /// [`Core::view`].
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
         // Before a log is created: a lost log must not be started again.
@@ -336,8 +336,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Refused` after an earlier failure; `NotATable` if the table was dropped; the errors of
-    /// [`Core::view`]; a storage error.
+    /// `Refused` after an earlier failure; `NotATable` if the table was dropped; the errors of [`Core::view`].
     pub fn commit(&mut self) -> Result<Committed> {
         self.commit_as(&CommitOptions::default())
     }

@@ -54,71 +54,69 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or `Unreachable` if
-    /// the engine fails.
+    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or `Unreachable`.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
-    /// Returns the object's value, if it exists. A power failure may still remove the object until some
-    /// caller's `put_if_absent` of it returned.
+    /// Returns the object's value, if it exists. A power failure may still remove the object until some caller's
+    /// `put_if_absent` of it returned.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote; `InvalidName`;
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote; `InvalidName`; `Io` or
+    /// `Unreachable`.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
     /// Returns the names of all objects that begin with `prefix`, sorted.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails; `Irregular` if something other than a folder is at a
-    /// folder's path.
+    /// `Io` or `Unreachable`; `Irregular` if something other than a folder is at a folder's path.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
     /// Removes an object, if it exists. A power failure soon afterwards may bring it back.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment: readers may still
-    /// have its bytes.
+    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment: readers may still have its
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine fails.
+    /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable`.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
-    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after their
-    /// owner called `sync`.
+    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after their owner
+    /// called `sync`.
     ///
     /// # Errors
     ///
     /// `Damaged` if a range is not completely there; `Missing` if there is no such segment; `Newer`; `Io` or
-    /// `Unreachable` if the engine fails.
+    /// `Unreachable`.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
-    /// Returns the offset after the segment's last byte, at least after the last synced one; `None` if there
-    /// is no such segment.
+    /// Returns the offset after the segment's last byte, at least after the last synced one; `None` if there is no such
+    /// segment.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
 
     /// Returns the names of all segments, sorted.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Io` or `Unreachable`.
     fn segments(&self) -> Result<Vec<String>>;
 
     /// Removes a segment, if it exists. A power failure soon afterwards may bring it back.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn delete_segment(&self, segment: &str) -> Result<()>;
 
     /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries durable.
@@ -152,14 +150,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// `Busy` while another process or handle owns the log; `Damaged`; `Newer`; `InvalidName`; `NoSpace`; `Io` or
-    /// `Unreachable` if the engine fails.
+    /// `Unreachable`.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
     /// Returns the names of all writers that have a log, sorted.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Io` or `Unreachable`.
     fn logs(&self) -> Result<Vec<String>>;
 
     /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a position
@@ -167,7 +165,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine fails.
+    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable`.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
     /// Returns the name and size of everything in the store, including the engine's own overhead, in no order. A log
@@ -175,7 +173,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Io` or `Unreachable`.
     fn sizes(&self) -> Result<Vec<Size>>;
 
     /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then the
@@ -187,7 +185,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `Busy` if a log has an owner; `Io` or `Unreachable` if the engine fails.
+    /// `Busy` if a log has an owner; `Io` or `Unreachable`.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
@@ -243,20 +241,20 @@ pub enum Kept {
 /// disappear.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
-    /// Appends all parts and returns the offset of the first byte. The bytes are durable and readable by
-    /// others after [`Segment::sync`].
+    /// Appends all parts and returns the offset of the first byte. The bytes are durable and readable by others after
+    /// [`Segment::sync`].
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails.
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable`.
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64>;
 
     /// Makes everything appended so far durable.
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails. The appended
-    /// bytes may or may not be durable then.
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable`. The appended bytes may or may not be
+    /// durable then.
     fn sync(&mut self) -> Result<()>;
 
     /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine skips offsets
@@ -274,8 +272,8 @@ pub trait LogOwner: Send {
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or `Unreachable` if
-    /// the engine fails. After an error the entry may or may not be there, and no other can be appended.
+    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or `Unreachable`.
+    /// After an error the entry may or may not be there, and no other can be appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
     /// Appends an entry that names bytes of a segment of this store. No reader sees the entry and no crash keeps it

@@ -29,10 +29,10 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Up to this many pages, only the wanted runs are decoded. More pages are decoded whole and cached.
+/// Up to this many pages are decoded in part, for the wanted runs. More pages are decoded whole and cached.
 const DECODED_IN_PART: usize = 4;
 
-/// Whether to cache pages. `Pass` reads many pages once without evicting others.
+/// `Pass` reads many pages once without evicting others.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Caching {
     Keep,
@@ -64,7 +64,7 @@ impl Base {
         levels(&self.pages).map(|level| &level[0].segment)
     }
 
-    /// True if the run was live at the checkpoint.
+    /// At the checkpoint.
     pub fn lives(&self, run: &Run<Location>) -> bool {
         lives(&self.removed, run)
     }

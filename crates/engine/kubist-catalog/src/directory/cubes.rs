@@ -36,7 +36,7 @@ impl Runs {
         let directory = layers.joined();
         let mut entries: Vec<Entry> = directory.all().cloned().map(Entry::Run).collect();
         entries.extend(directory.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
-        // The list consists of a few sorted parts, which a stable sort merges quickly.
+        // A stable sort merges the few sorted parts quickly.
         entries.sort_by_key(Entry::cube);
         cancel.check()?;
         entries.into_iter().try_for_each(&mut work)

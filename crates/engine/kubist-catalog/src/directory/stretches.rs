@@ -1,7 +1,7 @@
 //! Stretches: reading a directory that does not fit in memory, some pages at a time.
 //!
 //! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help only small
-//! regions, because they replace the surrounding cubes.
+//! regions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Abridged {
 }
 
 impl Stretches {
-    /// Drops pages whose stand-in run in the digest is not `wanted`.
+    /// Drops pages whose stand-in run is not `wanted`.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ pub trait Logs {
     ///
     /// # Errors
     ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is part of the result.
+    /// `Newer`; `Io` or `Unreachable`. Damage is part of the result.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog>;
 }
 
@@ -102,7 +102,7 @@ pub trait Sharing {
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is; `NoSpace`; `Io` if the engine fails.
+    /// `Damaged` if a log is; `NoSpace`; `Io`.
     fn share(&self) -> Result<()>;
 
     /// See [`StoreExt::learn`].
@@ -143,8 +143,7 @@ pub trait Space {
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then
-    /// be freed already.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io`, after which some ranges may be free.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()>;
 }
 
@@ -196,7 +195,7 @@ pub trait Stamps {
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>>;
 }
 
@@ -254,7 +253,7 @@ pub trait StoreExt: Store {
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>> {
         match self.abilities().stamps {
             Some(stamps) => stamps.log_stamps(entries),
@@ -267,7 +266,7 @@ pub trait StoreExt: Store {
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is damaged; `NoSpace`; `Io` if the engine fails.
+    /// `Damaged` if a log is damaged; `NoSpace`; `Io`.
     fn share(&self) -> Result<()> {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
@@ -394,8 +393,7 @@ pub trait StoreExt: Store {
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then be freed
-    /// already.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io`, after which some ranges may be free.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
         self.abilities().space.map_or(Ok(()), |space| space.punch(segment, ranges))
     }
@@ -442,7 +440,7 @@ pub trait StoreExt: Store {
     ///
     /// # Errors
     ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is part of the result.
+    /// `Newer`; `Io` or `Unreachable`. Damage is part of the result.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         match self.abilities().logs {
             Some(logs) => logs.read_sound_log(writer, from),

@@ -42,7 +42,7 @@ struct Level {
     head: Option<Head>,
 }
 
-/// Returns `None` for damage: damaged digests cost time, never correctness.
+/// Damaged digests cost time, never correctness.
 fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if is_damage(&error) => Ok(None),
@@ -247,7 +247,7 @@ impl Base {
         Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
     }
 
-    /// Drops indexes whose runs were all removed, because cleaning may free their bytes.
+    /// Drops indexes without live runs, because cleaning may free their bytes.
     fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
         // By the first run that an index covers: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
@@ -300,7 +300,7 @@ impl Base {
         Ok(found)
     }
 
-    /// Searches the pages for the runs of indexes whose locations are damaged, and stores the result.
+    /// Searches the pages for runs whose locations are damaged, and stores the result.
     fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
         tables.sort_unstable_by_key(|table| (table.pages.start, table.run(0)));
         for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
