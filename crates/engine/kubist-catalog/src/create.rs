@@ -23,7 +23,7 @@ use crate::schema::TableSchema;
 use crate::segment::unix_ms;
 
 const DEFAULT_CAPACITY: u32 = 2048;
-/// With strata of windows, a window of 1/128 then has enough rows in each run.
+/// The default with strata of windows: a window of 1/128 has enough rows in each run.
 const CAPACITY_OF_WINDOWS: u32 = 65_536;
 
 /// Creates a table in an empty store. With `exist_ok`, opens an existing table that agrees with the plan.

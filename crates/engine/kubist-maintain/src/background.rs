@@ -17,8 +17,7 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_write::writer::Behind;
 
-/// Fraction of a table's rows that may be debt before commits wait. The optimizer leaves up to half of the rows of any
-/// subtree as debt.
+/// Fraction of a table's rows that may be debt before commits wait. The optimizer leaves up to half.
 const MOST_DEBT: f64 = 0.75;
 /// Rows of debt that commits never wait for.
 const SMALL_DEBT: u64 = 1 << 20;
@@ -29,7 +28,7 @@ const MOST_RUNS: u64 = 256;
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Optimizes a table after the commits of a writer. Dropping it stops the work.
+/// Dropping it stops the work.
 pub struct CommitOptimizer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -147,7 +146,7 @@ impl Drop for CommitOptimizer {
     }
 }
 
-/// Adds a fitting grid when the table of a writer without an optimizer grows. Only later rows go to the new grid.
+/// Adds a fitting grid when the table of a writer without an optimizer grows. Only later rows go to it.
 pub struct GridFollower {
     core: Arc<Core>,
 }
@@ -172,7 +171,7 @@ impl Behind for GridFollower {
     fn committed(&self, _rows: u64) {}
 }
 
-/// Rows that queries examine without returning them before the optimizer plans again.
+/// Wasted rows of queries before the optimizer plans again.
 const WASTED_ROWS: u64 = 1 << 16;
 
 /// Optimizes the subtrees where queries of this process examine most rows without returning them. A subtree is
@@ -182,7 +181,6 @@ pub struct ReadOptimizer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the thread of a [`ReadOptimizer`].
 pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
     let cancel = Cancel::default();
     let (core, switch) = (core.clone(), cancel.clone());

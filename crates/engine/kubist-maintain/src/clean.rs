@@ -2,7 +2,7 @@
 //!
 //! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call deletes it
 //! once the note has reached the retention time, so readers of older snapshots have that long to finish. Logs stay, and
-//! so do segments that a running writer may still append to.
+//! so do segments that a running writer may append to.
 //!
 //! A segment of a rewrite or checkpoint may still be published, so it gets no note in its first ten minutes, unless a
 //! rewrite names it or a checkpoint has taken its number or a later one. On stores where changes become visible late,
@@ -18,7 +18,7 @@
 //! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since the
 //! hold began stay.
 //!
-//! A call frees space before it writes anything, because users clean when the disk is full.
+//! A call frees space before it writes, because users clean when the disk is full.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Cleaning {
     pub segments_deleted: u64,
     pub bytes_deleted: u64,
     pub segments_waiting: u64,
-    /// Bytes of holes that this call freed, in segments that stay.
+    /// Bytes of freed holes, in segments that stay.
     pub bytes_released: u64,
     /// Bytes of holes that wait for a later call.
     pub bytes_waiting: u64,
@@ -98,7 +98,6 @@ struct Round<'a> {
     now: u64,
     cancel: &'a Cancel,
     report: Cleaning,
-    /// Ranges of live runs in the last view.
     live: Option<(Arc<View>, Arc<LiveParts>)>,
 }
 
@@ -121,7 +120,7 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
-    /// Returns the newest view and the ranges of its live runs, cached until the table changes.
+    /// The newest view and the ranges of its live runs.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -171,7 +170,7 @@ impl Round<'_> {
         !self.core.store.capabilities().staleness.is_zero()
     }
 
-    /// Whether a segment of a rewrite or checkpoint is so new that it may still be published.
+    /// Whether a segment of a rewrite or checkpoint may still be published.
     fn is_young(&self, segment: &str) -> bool {
         let time = if self.is_late() { SHARED_REWRITE_TIME } else { REWRITE_TIME };
         is_of_no_writer(segment)
@@ -258,8 +257,7 @@ impl Round<'_> {
         Ok(waiting)
     }
 
-    /// Deletes segments and their notes, and returns the number of segments that stay because they are or may be
-    /// needed.
+    /// Deletes segments and their notes; returns the number of segments that stay because they may be needed.
     fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
         let core = self.core;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
@@ -310,7 +308,7 @@ impl Round<'_> {
         Ok(due.len() as u64 - deleted)
     }
 
-    /// Frees the holes whose notes are older than the retention time, and deletes unreadable notes.
+    /// Frees noted holes after the retention time, and deletes unreadable notes.
     fn release_noted(&mut self) -> Result<()> {
         let core = self.core;
         let held = hold::oldest(core, self.now)?;
@@ -427,7 +425,6 @@ impl Round<'_> {
             for some in ranges.chunks(PUNCHED_AT_ONCE) {
                 self.cancel.check()?;
                 match core.store.punch(&segment, some) {
-                    // Another process cleaned the segment.
                     Err(kubist_store::Error::Missing { .. }) => break,
                     punched => punched.map_err(store_error)?,
                 }

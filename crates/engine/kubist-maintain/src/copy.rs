@@ -4,9 +4,9 @@
 //! none. An error removes the copy. A crash leaves an unfinished location that is no table; repeating the copy removes
 //! it (`unfinished`).
 //!
-//! The rows keep their hidden columns, so they keep their steps, and in a table without identity their priorities.
-//! Tokens, histories of writers and declared writers are not copied. So a step that waits for a writer in the table is
-//! complete in the copy, with the rows that it had.
+//! The rows keep their hidden columns, and so their steps, and in a table without identity their priorities. Tokens,
+//! histories of writers and declared writers are not copied. So a step that waits for a writer is complete in the copy,
+//! with the rows that it had.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,12 +42,12 @@ use kubist_write::unfinished::Unfinished;
 
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned from a
-    /// sample of all rows. `None`: the grids of the table.
+    /// Dimensions of its grid, among the created columns. Missing domains are learned from a sample of all rows.
+    /// `None`: the grids of the table.
     pub dimensions: Option<Vec<Dimension>>,
     /// `None`: the same, or 65,536 if `strata` turns them into windows.
     pub capacity: Option<u32>,
-    /// Wider types of columns: integers and floats that hold every value of the column's type.
+    /// Wider types of columns: integers and floats that hold every value.
     pub types: Vec<(String, DataType)>,
     /// `None`: the same.
     pub strata: Option<Strata>,
@@ -150,7 +150,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     Ok(plan)
 }
 
-/// Plans a copy with the schema of the table's creation; `copy_alterations` copies its later grids.
+/// With the schema of the table's creation; `copy_alterations` copies its later grids.
 fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
@@ -181,7 +181,7 @@ fn put_objects(table: &Core, objects: &[(String, Vec<u8>)]) -> Result<()> {
     objects.iter().try_for_each(|(name, value)| table.store.put_if_absent(name, value).map(drop).map_err(store_error))
 }
 
-/// Copies the alterations of the table; those of grids only if the copy has the same grids.
+/// Alterations of grids are copied only if the copy has the same grids.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, options: &CopyOptions) -> Result<()> {
     let periods = of_rows(snapshot, &options.period, &options.cancel)?;
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));

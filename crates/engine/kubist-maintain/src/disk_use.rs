@@ -1,4 +1,4 @@
-//! Sizes of a table's files by purpose.
+//! Sizes of a table's files by purpose, which add up to all of its files.
 
 use kubist_store::Kept;
 
@@ -11,7 +11,6 @@ use kubist_format::names::REWRITES;
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
-/// Bytes of a table's store by purpose, which add up to all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DiskUse {
     /// Data of live primary runs, which have each row once.
@@ -30,8 +29,6 @@ pub struct DiskUse {
 }
 
 impl DiskUse {
-    /// Measures the newest state of a table.
-    ///
     /// # Errors
     ///
     /// The errors of [`Core::view`].

@@ -20,7 +20,7 @@ use kubist_types::{Cancel, Error, Result};
 pub struct Dropped {
     pub files: u64,
     pub bytes: u64,
-    /// Files that do not belong to the table and were not deleted.
+    /// Files that do not belong to the table.
     pub files_left: u64,
 }
 

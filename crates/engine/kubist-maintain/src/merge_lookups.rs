@@ -33,7 +33,7 @@ use crate::policy::OptimizeOptions;
 /// Largest number of rows in a merged index. One log entry lists all of its runs, about 100 bytes per run.
 const MOST_ROWS: u64 = 1 << 28;
 const MOST_RUNS: u64 = 1 << 18;
-/// The same in the background, where such a merge takes a second.
+/// The same in the background; such a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
 /// Postings in memory, in two copies of 8 bytes each.
 const HELD_ROWS: u64 = 1 << 23;
@@ -61,8 +61,7 @@ struct Counted {
 /// Calls `work` with each group of indexes that are worth merging.
 ///
 /// Nothing is merged while there are at most `few_lookups` small indexes. Otherwise the smallest are merged, up to the
-/// last that has no more rows than all smaller ones together. Each merge of a posting therefore doubles the size of its
-/// index.
+/// last that has no more rows than all smaller ones together. So each merge of a posting at least doubles its index.
 ///
 /// # Errors
 ///
@@ -144,7 +143,7 @@ fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Calls `work` with each primary run that has an index, in depth-first order of cubes.
+/// In depth-first order of cubes.
 fn each_covered(
     core: &Core,
     view: &View,

@@ -39,15 +39,14 @@ const ROUND: Duration = Duration::from_millis(300);
 pub struct OptimizeReport {
     pub rewrites: u64,
     pub rows_rewritten: u64,
-    /// Rows that moved from an older grid to the newest.
+    /// Rows that moved to the newest grid.
     pub rows_moved: u64,
     /// Rows of new replicas.
     pub rows_copied: u64,
     pub lookups_merged: u64,
     pub bytes_written: u64,
-    /// A new grid was added.
     pub new_grid: bool,
-    /// Rewrites that failed because another one replaced their inputs first.
+    /// Rewrites whose inputs another one replaced first.
     pub conflicts: u64,
     /// Subtrees that another optimizer had leased.
     pub left_to_others: u64,
@@ -62,13 +61,12 @@ struct Turn {
     spent: Duration,
 }
 
-/// Speed limit of the optimizer, and the callbacks of its progress.
+/// The speed limit, and callbacks of progress.
 pub struct Pace<'a> {
     /// The fraction of a core that it may use now.
     pub core_share: &'a dyn Fn() -> f64,
-    /// Called after each plan.
     pub planned: &'a dyn Fn(&Debt),
-    /// Called after each rewrite with the rows rewritten so far and the debt that it removed.
+    /// Called after each rewrite with all rewritten rows and the debt that it removed.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
@@ -321,7 +319,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }
 
-/// The working threads: all cores, or one thread with a low priority.
+/// All cores, or one thread with a low priority.
 struct Hands(Option<rayon::ThreadPool>);
 
 impl Hands {

@@ -35,7 +35,6 @@ const RUNS_AT_ONCE: usize = 1 << 18;
 /// A cube with more runs than this merges those of similar size.
 const MANY_RUNS: u64 = 16;
 
-/// The debt of a table, and the rewrites to reduce it.
 pub struct Plan {
     pub debt: Debt,
     /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where queries
@@ -63,7 +62,7 @@ impl Debt {
 }
 
 pub struct Rewrite {
-    /// The cube of the rewritten subtree; for a move, the cube of the first run.
+    /// For a move, the cube of the first run.
     pub top: CubeId,
     pub kind: Kind,
     pub runs: Vec<(CubeId, RunId)>,
@@ -158,7 +157,7 @@ impl Found {
     }
 }
 
-/// Takes the runs and cutoffs of a table in depth-first order of cubes.
+/// Takes runs and cutoffs in depth-first order of cubes.
 pub struct CompactionPlanner<'a> {
     forest: Forest,
     newest: u32,
@@ -167,12 +166,12 @@ pub struct CompactionPlanner<'a> {
     read_amplification: &'a ReadAmplification,
     wanted: Option<Wanted<'a>>,
     debt: Debt,
-    /// The cube whose entries arrive now.
+    /// Whose entries arrive now.
     here: Option<Node>,
     /// The last cube of the newest tree that had runs, and its ancestors that have runs.
     open: Vec<Node>,
     compactions: Found,
-    /// For one round: the most useful subtree among those that may be rewritten whole.
+    /// For one round: the most useful subtree that may be rewritten whole.
     best: Option<Rewrite>,
     moves: Found,
     /// The unfinished move, and its bytes.
@@ -255,7 +254,6 @@ impl<'a> CompactionPlanner<'a> {
         Plan { debt, rewrites }
     }
 
-    /// Computes the debt of a cube after its last entry.
     fn settle(&mut self) {
         let Some(mut here) = self.here.take().filter(|here| here.runs > 0) else { return };
         here.own.sort_unstable_by_key(|run| run.id);
@@ -410,8 +408,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube that are worth rewriting while the runs below stay, and whose rows fit in memory. It
-    /// excludes the largest run if that is nearly right, so that its replicas stay valid.
+    /// The runs of the cube that are worth rewriting while the runs below stay, and that fit in memory. It excludes the
+    /// largest run if that is nearly right, so that its replicas stay valid.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);

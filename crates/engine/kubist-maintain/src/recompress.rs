@@ -1,7 +1,5 @@
-//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows.
-//!
-//! Writers use the table's current settings, and older runs keep theirs until they are rewritten here. The optimizer
-//! then makes new replicas of the rewritten runs.
+//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows. Older runs keep
+//! their settings until then. The optimizer then makes new replicas of the rewritten runs.
 
 use std::sync::Arc;
 

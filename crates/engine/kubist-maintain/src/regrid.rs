@@ -26,10 +26,9 @@ pub struct GridOptions {
     /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all rows.
     /// `None`: the columns and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
-    /// Periods of columns, as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be
-    /// inside.
+    /// As in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
-    /// Fraction of a core that the move of rows may use, as in [`OptimizeOptions`].
+    /// As in [`OptimizeOptions`].
     pub core_share: f64,
     /// Stops the work. Rows that have moved stay in the new grid.
     pub cancel: Cancel,
@@ -66,11 +65,10 @@ const LEAST_ROWS: u64 = 1 << 14;
 const COMPARED: u64 = 1 << 15;
 const LOOKED_AT: u64 = 1 << 9;
 
-/// When to compare the data with the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Now,
-    /// Only if the table has grown by a quarter since the last comparison in this process.
+    /// Only if the table has grown by a quarter since the last comparison.
     Grown,
 }
 

@@ -64,12 +64,12 @@ impl Node {
     }
 }
 
-/// Takes the runs and cutoffs of a tree in depth-first order of cubes.
+/// Takes runs and cutoffs in depth-first order of cubes.
 struct Targets<'a> {
     geometry: Geometry,
     policy: Replication,
     options: &'a OptimizeOptions,
-    /// The cubes from the root to the parent of the current cube.
+    /// From the root to the parent of the current cube.
     path: Vec<Node>,
     here: Option<Node>,
     parts: Vec<Part>,

@@ -54,7 +54,7 @@ pub fn retract_up_to(core: &Arc<Core>, step: i64, positions: &[(String, u64)], c
     retract_before(core, step, Some(positions), cancel)
 }
 
-/// The later steps whose rows stay, because their commits are not before the positions.
+/// The later steps whose commits are not before the positions.
 fn staying(snapshot: &Snapshot, step: i64, positions: &[(String, u64)]) -> Result<BTreeSet<i64>> {
     let history = &snapshot.view.history;
     let (mut leaving, mut staying) = (BTreeSet::new(), BTreeSet::new());

@@ -52,8 +52,6 @@ impl Widening {
         Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
     }
 
-    /// Returns the alteration with the wider type of its column.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow fails.

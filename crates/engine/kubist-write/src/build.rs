@@ -3,8 +3,8 @@
 //! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's cutoff,
 //! and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few other rows, and
 //! inside a stratum the zones are small boxes. Rows of a stratum near a plane are placed between the rows before and
-//! after the plane, dimension by dimension (`planes`). If only the size counts, the rows of a zone are ordered by the
-//! identity, which then takes few bits.
+//! after the plane (`planes`). If only the size counts, the rows of a zone are ordered by the identity, which then
+//! takes few bits.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -48,7 +48,6 @@ const WINDOW_STRATUM_ROWS: usize = 16;
 /// Queries read all such runs, and strata would make their zones larger.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 
-/// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
     frame: Arc<Frame>,
     dimensions: Dimensions,
@@ -60,7 +59,6 @@ pub struct SortedRows {
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     encoding: RunEncoding,
-    /// Number of rows outside the domain in any dimension.
     pub outside: u64,
 }
 
@@ -171,8 +169,7 @@ impl SortedRows {
         placed
     }
 
-    /// Cuts rows, ascending in key order, into zones where neighbours are farthest apart in the tree of cubes, so that
-    /// zones are compact boxes.
+    /// Cuts rows, ascending in key order, into zones where neighbours are farthest apart in the tree of cubes.
     fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
         let (least, most) = zone_limits(wanted);
         let mut first = 0;
@@ -198,8 +195,6 @@ impl SortedRows {
         }
     }
 
-    /// Encodes the runs of placements in parallel.
-    ///
     /// # Errors
     ///
     /// `Cancelled`; `Internal` if Arrow fails.
@@ -294,7 +289,6 @@ fn zone_limits(wanted: usize) -> (usize, usize) {
 /// Fewer rows are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
-/// Maps items in parallel, and returns the results in their order.
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     match of.len() < ONE_CORE {
         true => of.iter().map(made).collect(),
@@ -327,7 +321,7 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
 /// More rows are first sorted by the highest bits in which they differ.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-/// Sorts words with the differing bits of the keys, as far as they fit, above the row number.
+/// A word has the differing bits of a key, as far as they fit, above the row number.
 fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     let (first, keys) = (rows.start as u32, &keys[rows]);
     let Some(last) = keys.len().checked_sub(1) else { return };
@@ -350,7 +344,7 @@ fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
 
 /// Sorts words that differ only in the lowest `bits`.
 fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
-    // About eight rows per digit value, if they are evenly distributed.
+    // About eight rows per digit value, if evenly distributed.
     let digit_bits = (words.len() / 8).ilog2().min(12);
     let shift = bits.saturating_sub(digit_bits);
     let digit = |word: u64| (word >> shift) as usize & ((1 << digit_bits) - 1);

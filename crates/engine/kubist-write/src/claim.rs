@@ -1,7 +1,7 @@
 //! Claims: they let one writer at a time do work that must enter a table once, such as the ingestion of a file.
 //!
-//! A claim is an object that names its writer, created only if there is none. It does not expire. A process that finds
-//! a claim tries to take the log of its writer. If it succeeds, the writer has ended permanently
+//! A claim is an object that names its writer, put only if absent. It does not expire. A process that finds a claim
+//! tries to take the log of its writer. If it succeeds, the writer has ended permanently
 //! ([`kubist_store::Store::own_log`]), so the claim can be removed while the log is held. Only the tokens of commits
 //! show whether the work was done, so the new holder checks them after it has its own claim.
 
@@ -57,7 +57,6 @@ impl Claim {
                 store.delete(&name).map_err(store_error)?;
             }
             drop(log);
-            // Makes its last commits visible.
             store.catch_up().map_err(store_error)?;
         }
         Ok(claim)

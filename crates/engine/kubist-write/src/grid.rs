@@ -15,7 +15,7 @@ use kubist_format::header::HeaderDimension;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Minimum rows of a commit for which a new grid may be made.
+/// Minimum rows of a commit that makes a new grid.
 const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
 const LOOKED_AT_ROWS: u64 = 1 << 9;
@@ -91,8 +91,8 @@ fn fitting(
     core.newest_frame(&schema)
 }
 
-/// One row of each `step` of all batches, as indices into each batch. The distances are not equal, because rows may
-/// repeat a pattern, such as the frames of a trajectory.
+/// One row of each `step` of all batches, as indices into each batch. Distances vary, because rows may repeat a
+/// pattern, such as the frames of a trajectory.
 fn picked_rows(batches: impl Iterator<Item = usize>, step: usize) -> Vec<UInt32Array> {
     let within = |number: usize| (((number as u32).wrapping_mul(0x9e37_79b1) as u64 * step as u64) >> 32) as usize;
     let (mut first, mut number) = (0, 0);

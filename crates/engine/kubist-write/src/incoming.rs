@@ -10,7 +10,7 @@ use kubist_index::plain;
 use kubist_types::error::{Error, Result};
 
 const SLICE_ROWS: usize = 1 << 18;
-/// Maximum bytes of the values of dictionaries and views in a slice without their encoding.
+/// Maximum bytes of decoded dictionaries and views in a slice.
 const SLICE_BYTES: usize = 64 << 20;
 
 /// Copies without shared memory, because callers may reuse their buffers after `append`.

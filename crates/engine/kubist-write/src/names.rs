@@ -11,7 +11,7 @@ use kubist_types::error::{Error, Result};
 /// Maximum time for which cleaning or rewriting holds a log.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Takes a writer's log. It tries again before it reports `Busy`, because cleaning and rewriting hold a log briefly.
+/// Tries again before it reports `Busy`, because cleaning and rewriting hold a log briefly.
 pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     let begin = Instant::now();
     loop {

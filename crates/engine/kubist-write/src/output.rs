@@ -16,7 +16,7 @@ use kubist_format::ranges;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// Default limit of memory in bytes.
+/// In bytes.
 pub const DEFAULT_MEMORY: usize = 1 << 30;
 
 const GROUP_ROWS: usize = 1 << 19;
@@ -34,8 +34,8 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// An output for runs whose dimensions are these stored columns. It holds postings of about one eighth of `memory`
-    /// bytes for each column with a secondary index.
+    /// `dimensions` are stored columns. The output holds postings of about one eighth of `memory` bytes for each column
+    /// with a secondary index.
     pub fn new(
         core: &Core,
         dimensions: &[usize],

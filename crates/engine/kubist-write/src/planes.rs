@@ -2,11 +2,11 @@
 //!
 //! On the space-filling curve these rows are among their neighbours in space, so a query for the space in front of the
 //! wall would read most of their zones. Rows near a plane therefore get separate zones that are almost flat in that
-//! dimension, and no other zone crosses the plane. There can be one plane in each dimension.
+//! dimension. There can be one plane in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
-/// A plane needs one in `ONE_IN` of the rows, within a small fraction of the extent, given as a number of halvings.
+/// A plane needs one in `ONE_IN` of the rows, within a fraction of the extent, given as a number of halvings.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
 /// Rows sampled to find a plane, and the number that must be near it.
@@ -18,7 +18,7 @@ pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
 
-/// The space between two coordinates of a dimension, both included.
+/// Between two coordinates of a dimension, both included.
 pub struct Plane {
     mask: MortonKey,
     low: MortonKey,
@@ -103,7 +103,6 @@ mod tests {
     const WALL: u32 = 1 << 30;
     const WAVES: u32 = 1000;
 
-    /// Ascending keys of points in 3-D, of which about a fraction is near a wall across `x`.
     fn beside_a_wall(rows: usize, share: f64) -> (Geometry, Vec<MortonKey>) {
         let mut rng = SmallRng::seed_from_u64(5);
         let geometry = Geometry::new(3).unwrap();

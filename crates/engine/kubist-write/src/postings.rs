@@ -1,5 +1,5 @@
-//! Postings before they are written: they are collected run by run until there are enough, so that memory stays bounded
-//! and few keys are stored twice.
+//! Postings are collected run by run until there are enough, so that memory stays bounded and few keys are stored
+//! twice.
 
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ const PARTS: usize = 256;
 /// Smaller parts are joined with the next, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
-/// The postings of runs that were not written yet.
 pub struct Gathered {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,

@@ -6,9 +6,9 @@
 //! # Why no rewrite names a segment that cleaning deletes
 //!
 //! A rewriter (1) reads the table and sees N - 1 rewrites, (2) checks that its segment exists and is not noted as
-//! garbage, and (3) takes number N. It may be stopped for any time in between. The cleaner (1) notes a segment as
-//! garbage, (2) takes a number F by an empty entry (the *fence*), (3) reads the table up to F at least, and (4) deletes
-//! the segment if nothing there names it. Each number has one owner, so N is not F:
+//! garbage, and (3) takes number N. The cleaner (1) notes a segment as garbage, (2) takes a number F by an empty entry
+//! (the *fence*), (3) reads the table up to F at least, and (4) deletes the segment if nothing there names it. Each may
+//! be stopped for any time in between. Each number has one owner, so N is not F:
 //!
 //! - N < F: the cleaner sees the rewrite, and the segment stays;
 //! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it and
@@ -65,11 +65,11 @@ use kubist_types::error::{Error, Result};
 /// Maximum wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// On stores where changes become visible late, the time after its creation during which a rewrite's segment is not
-/// noted as garbage. Its rewriter reserves it after half the time.
+/// On stores where changes become visible late, a rewrite's segment is not noted as garbage for this time. Its rewriter
+/// reserves it after half the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
-/// Number of the last rewrites that cleaning keeps although a checkpoint contains them.
+/// The last rewrites that cleaning keeps although a checkpoint contains them.
 pub const KEPT_REWRITES: u64 = 64;
 
 #[derive(Default)]
@@ -173,7 +173,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Returns whether the number that was just taken was free before (see the module). The table was read `ago`.
+/// Returns whether the number just taken was free (see the module). The table was read `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -215,7 +215,7 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Removes the notes, because a segment that a rewrite names is not garbage. Cleaning deletes a note that remains.
+    /// Removes the notes. Cleaning deletes a note that remains.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
@@ -237,8 +237,6 @@ pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
-/// Returns whether a segment was deleted or noted as garbage.
-///
 /// # Errors
 ///
 /// A storage error.
@@ -279,7 +277,7 @@ fn discard(core: &Core, segment: &str) {
     let _ = core.store.delete_segment(segment);
 }
 
-/// Durable runs in a new segment that is not published yet.
+/// Durable runs in a new segment that is not published.
 pub struct NewRuns {
     pub runs: Vec<Arc<Run<Location>>>,
     segment: String,
@@ -291,7 +289,7 @@ impl NewRuns {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned away during the call; a storage error.
+    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned during the call; a storage error.
     pub fn write(
         core: &Core,
         view: &View,

@@ -66,7 +66,7 @@ impl Prepared {
     }
 }
 
-/// Keeps the lowest cutoff per cube, sorted by cube.
+/// The lowest cutoff per cube, sorted by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
@@ -118,7 +118,6 @@ impl Runs<'_> {
                 }
                 Ok(())
             };
-            // Finished parts are written while the next ones are processed.
             let make = |part: Part| self.make(part, &above, &capacity, &lookup);
             let (appended, made) =
                 rayon::join(append, || some.into_par_iter().map(make).collect::<Result<Vec<Made>>>());

@@ -52,7 +52,6 @@ enum Extent {
     Scratch(u64, u64),
 }
 
-/// The rows of a commit inside one cube.
 pub struct Part {
     pub cube: CubeId,
     pub rows: u64,
@@ -118,8 +117,6 @@ impl Spill {
         first + self.cubes[first + 1..=last].partition_point(|cube| cube.first_key() <= key)
     }
 
-    /// Distributes batches over the parts.
-    ///
     /// # Errors
     ///
     /// `Cancelled`; `Internal` if Arrow fails; `NoSpace` and other storage errors of the scratch space.
@@ -223,8 +220,6 @@ impl Part {
         Part { cube: frame.geometry.root(), rows, bytes, scratch: None, extents }
     }
 
-    /// Loads all batches of the part.
-    ///
     /// # Errors
     ///
     /// A storage error of the scratch space.

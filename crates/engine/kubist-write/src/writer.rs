@@ -49,8 +49,6 @@ const SEGMENT_BYTES: u64 = 256 << 20;
 
 /// Background work after a writer's commits, which may delay later commits.
 pub trait Behind: Send + Sync {
-    /// Waits while too much work is left.
-    ///
     /// # Errors
     ///
     /// `Cancelled`.
@@ -70,7 +68,7 @@ pub struct Writer {
     segment: Option<Box<dyn Segment>>,
     segment_bytes: u64,
     next_segment: u64,
-    /// Commits and rows before the pending ones.
+    /// Before the pending rows.
     sequence: u64,
     rows: u64,
     /// Its random number is this one plus the sequence number.
@@ -113,10 +111,10 @@ impl Pending {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
-    /// The number of this writer's commit, from 1; 0 if there was nothing to commit.
+    /// Counts this writer's commits from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain of the grid in some dimension. If there are many, the optimizer makes a new grid.
+    /// Rows outside the domain of the grid. If there are many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -124,7 +122,7 @@ pub struct Committed {
     pub repeated: bool,
 }
 
-/// The commit of another table whose rows a writer repeats.
+/// The commit of another table that a writer repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Its random number, which distinguishes two histories; `None`: a new one.
@@ -145,7 +143,7 @@ fn rows_of(commit: &Commit<Location>) -> u64 {
     commit.runs.iter().map(|run| run.rows).sum()
 }
 
-/// Adds missing columns to rows that were pending when a column was added, because a grid may need the column.
+/// A new grid may need a column that was added while rows were pending.
 fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
     batches.iter().map(|batch| schema.widened(batch)).collect()
 }
@@ -252,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the newest schema, and returns whether it is another one.
+    /// Returns whether the newest schema is another one.
     fn is_altered(&mut self) -> Result<bool> {
         let newest = self.core.view(&self.cancel)?.schema.clone();
         let is_altered = newest.version != self.schema.version;
@@ -260,7 +258,6 @@ impl Writer {
         Ok(is_altered)
     }
 
-    /// Adds the table's location to an error about input values.
     fn located(&self, error: Error) -> Error {
         match error {
             Error::Invalid(why) => Error::Invalid(format!("{}: {why}", self.core.store.location())),
@@ -341,8 +338,7 @@ impl Writer {
         self.commit_as(&CommitOptions::default())
     }
 
-    /// Commits as a simulation step, or with a token. A retry with the same token after a lost response is the same
-    /// commit.
+    /// Commits as a simulation step, or with a token, by which a retry after a lost response is the same commit.
     ///
     /// # Errors
     ///
@@ -470,8 +466,7 @@ impl Writer {
         self.commit_origin(Origin { steps, thinned, ..Origin::default() })
     }
 
-    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token. The rows
-    /// already have their steps.
+    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token.
     ///
     /// # Errors
     ///
@@ -517,7 +512,7 @@ impl Writer {
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
-    /// The last step that this writer committed or abandoned, and that was not retracted.
+    /// The last step that this writer committed or abandoned, if it was not retracted.
     ///
     /// # Errors
     ///
@@ -637,7 +632,6 @@ impl Writer {
             self.schema = view.schema.clone();
         }
         let batches = self.weighed(&view.schema, batches)?;
-        // Spilled rows keep the grid of their parts.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
             None => self.frame(&view, &batches, view.rows() + first.map_or(0, rows_of))?,
