@@ -2,7 +2,7 @@
 //!
 //! For m balls and large n, the excess of the fullest of n bins has the leading term sqrt(2 m ln n / n) (Raab and
 //! Steger, 1998). The paper omits the factor 2. Its formula then matches the mean of the fullest bin for the tens of
-//! nodes of a cluster; a test compares it with a simulation.
+//! nodes of a cluster, as a test shows by simulation.
 
 /// The relative excess of the fullest node over the mean, for `keys` on `nodes`: formula 1 (section II; thesis 2.1).
 pub fn imbalance(keys: f64, nodes: f64) -> f64 {

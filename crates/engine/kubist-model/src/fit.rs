@@ -213,7 +213,7 @@ fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup
 mod tests {
     use super::*;
 
-    /// Measurements that the model with the paper's constants predicts.
+    /// As the model predicts with the paper's constants.
     fn printed(sizes: &[f64], nodes: u32, noise: impl Fn(usize) -> f64) -> Vec<Measured> {
         let model = Model::AS_PRINTED;
         let mut measured = Vec::new();

@@ -31,9 +31,9 @@ pub struct Catalogue {
     numbers: BTreeMap<String, Site>,
     pub(crate) state: Causal<Site, Names>,
     pub(crate) heads: BTreeMap<Site, Head>,
-    /// For each site, the lines that it has confirmed.
+    /// The lines that each site has confirmed.
     pub(crate) seen: BTreeMap<Site, BTreeMap<Site, u64>>,
-    /// The number of the newest checkpoint that was read.
+    /// Of the newest checkpoint that was read.
     pub(crate) checkpoint: u64,
     pub(crate) index: Option<Index>,
 }
@@ -344,7 +344,7 @@ impl Catalogue {
         })
     }
 
-    /// Confirms that the lines of all sites arrived here, for [`Catalogue::prune`] at other sites.
+    /// For [`Catalogue::prune`] at other sites.
     pub(crate) fn confirm(&mut self) -> Result<()> {
         let seen = |catalogue: &Catalogue| {
             let heads =
@@ -361,7 +361,7 @@ impl Catalogue {
         })
     }
 
-    /// Writes one line, made from the newest state. If another process takes its number, the line is made again.
+    /// If another process takes the line's number, the line is made again from the newest state.
     #[expect(clippy::type_complexity, reason = "the content of one line")]
     fn write(
         &mut self,
@@ -394,8 +394,7 @@ impl Catalogue {
         Op { name: draft.name, set: draft.set, gone }
     }
 
-    /// Puts a line under its number. Returns false if another line has the number; see "Late writers" in the crate's
-    /// invariants.
+    /// Returns false if another line has the number; see "Late writers" in the crate's invariants.
     pub(crate) fn put(&self, line: &Line, bytes: &[u8]) -> Result<bool> {
         let object = line_name(&self.site, line.n);
         if !self.place.put(&object, &[bytes, b"\n"].concat())? {
@@ -517,7 +516,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The index of a site in memory.
     pub(crate) fn number(&mut self, site: &str) -> Result<Site> {
         if let Some(&number) = self.numbers.get(site) {
             return Ok(number);
@@ -582,7 +580,6 @@ impl Catalogue {
     }
 }
 
-/// Drops settings that a later one replaces.
 fn last_of_each(settings: Vec<(String, Setting)>) -> Vec<(String, Setting)> {
     let mut known = HashSet::new();
     let mut last = Vec::new();
@@ -624,7 +621,7 @@ fn random() -> Result<String> {
     Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
-/// The machine's name, in the characters that a site's name may have.
+/// In the characters that a site's name may have.
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });

@@ -28,12 +28,11 @@ pub struct Pruned {
 #[serde(deny_unknown_fields)]
 struct Header {
     v: u32,
-    /// The log of each site in the state.
+    /// The log of each site.
     heads: BTreeMap<String, Head>,
     /// Operations beyond the logs, which were removed before they arrived.
     beyond: BTreeMap<String, Vec<u64>>,
     seen: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The number of further lines.
     dots: u64,
 }
 
@@ -142,7 +141,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Reads the newest checkpoint of the store, if it is new.
     pub(crate) fn read_checkpoint(&mut self) -> Result<()> {
         let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
             return Ok(());
@@ -172,7 +170,7 @@ impl Catalogue {
         Ok(header(&self.place.shown(&object), line)?.heads.remove(self.site()))
     }
 
-    /// Writes the state as the newest checkpoint and deletes older ones.
+    /// Deletes older checkpoints.
     pub(crate) fn write_checkpoint(&mut self) -> Result<u64> {
         loop {
             let bytes = self.checkpoint_bytes()?;

@@ -56,8 +56,6 @@ enum Token {
 const DEEPEST: usize = 64;
 const LONGEST: usize = 64 << 10;
 
-/// Parses a condition.
-///
 /// # Errors
 ///
 /// `Invalid` names the character.
@@ -150,7 +148,6 @@ impl Parser {
         Error::invalid(format!("at character {position} of the condition: {what}"))
     }
 
-    /// Takes the keyword if it is next.
     fn word(&mut self, keyword: &str) -> bool {
         let found =
             matches!(self.tokens.get(self.at), Some((_, Token::Word(word))) if word.eq_ignore_ascii_case(keyword));

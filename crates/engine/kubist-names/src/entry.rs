@@ -73,7 +73,6 @@ impl Setting {
     }
 }
 
-/// The properties of a name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Entry {
     pub kind: DotFun<Site, String>,
@@ -85,7 +84,6 @@ pub(crate) struct Entry {
     pub reads: DotFun<Site, Tally>,
 }
 
-/// All names.
 pub(crate) type Names = DotMap<String, Entry>;
 
 impl DotStore<Site> for Entry {
@@ -133,7 +131,6 @@ impl DotStore<Site> for Entry {
 }
 
 impl Entry {
-    /// An entry with one dot.
     pub fn of(setting: Setting, dot: Dot<Site>) -> Entry {
         let one = |text| DotFun::one(dot, text);
         let mut entry = Entry::default();

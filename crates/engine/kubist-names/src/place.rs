@@ -8,7 +8,6 @@ use kubist::store::Store;
 use kubist_catalog::error::store_error;
 use kubist_types::{Error, Result};
 
-/// The most bytes of a pack.
 const PACK_BYTES: usize = 16 << 20;
 
 /// An object with lines of one site.
@@ -21,12 +20,11 @@ pub(crate) struct Part {
 /// The objects with lines, by site.
 pub(crate) type Parts = BTreeMap<String, Vec<Part>>;
 
-/// The store of one site's catalogue.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(pub Arc<dyn Store>);
 
 impl Place {
-    /// The path or address of an object, for messages.
+    /// For messages.
     pub fn shown(&self, object: &str) -> String {
         format!("{}/{object}", kubist_types::shown::without_password(self.0.location()).trim_end_matches('/'))
     }

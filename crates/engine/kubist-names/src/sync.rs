@@ -110,7 +110,7 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     Ok(pulled)
 }
 
-/// The error for two logs of one name.
+/// For two logs of one name.
 pub(crate) fn forked(site: &str, location: &str) -> Error {
     Error::Refused(format!(
         "two sites are named `{site}`: the log of `{site}` in {location} differs from the one here; nothing was taken \

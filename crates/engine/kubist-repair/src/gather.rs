@@ -85,7 +85,7 @@ fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     }
 }
 
-/// Returns the columns of the creation and of all alterations before the first missing or unreadable one.
+/// The columns after all alterations before the first missing or unreadable one.
 fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
     let numbers = core.store.list(ALTERATIONS).map_err(store_error)?;
     let last = numbers.iter().map(|name| number_of(name)).max().unwrap_or(0);
@@ -132,8 +132,7 @@ fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>>
     }
 }
 
-/// Returns the decoded value or a description of its damage. An object of a newer Kubist is not damaged, but ends the
-/// repair with an error.
+/// An object of a newer Kubist is not damaged, but ends the repair with an error.
 fn or_wrong<T>(
     decoded: std::result::Result<T, EntryError>,
     told: impl FnOnce(EntryError) -> Error,
@@ -177,7 +176,7 @@ fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(S
     Ok((state, held.history.clone(), held.vouched()))
 }
 
-/// Reads the rest of a log, past damaged entries, and returns the position of its end.
+/// Reads the rest of a log, past damaged entries; returns its end.
 fn follow(
     core: &Core,
     writer: &str,

@@ -2,8 +2,8 @@
 //!
 //! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy intact rows.
 //! Separate decisions could report a page as lost and still copy it, or copy its rows twice. Therefore the first
-//! complete read of a run decides which pages are intact. Later reads skip the lost pages, and end the repair with an
-//! error if an intact page has become unreadable.
+//! complete read of a run decides. Later reads skip the lost pages, and end the repair with an error if an intact page
+//! has become unreadable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::readable::{Decided, Sound, read_decided, read_sound};
 
 #[derive(Debug, Default)]
 pub struct PageLedger {
-    /// By location, because the same bytes may have several run ids over time.
+    /// By location, because the same bytes may get several run ids.
     runs: HashMap<Site, Decided>,
 }
 
@@ -35,7 +35,7 @@ impl PageLedger {
         Ok(sound)
     }
 
-    /// Forgets an intact run that is not needed later, to save memory.
+    /// Saves memory if an intact run is not needed later.
     pub fn forget(&mut self, run: &Run<Location>) {
         self.runs.remove(&run.payload.site());
     }
@@ -94,7 +94,7 @@ impl PageLedger {
     }
 }
 
-/// Turns a failed read into the final error of a repair, because without these bytes the loss would be a guess.
+/// Turns a failed read into the final error of a repair, because otherwise the loss would be a guess.
 pub fn undecided(error: Error) -> Error {
     match is_unread(&error) {
         true => Error::storage(
@@ -109,7 +109,6 @@ pub fn undecided(error: Error) -> Error {
     }
 }
 
-/// The error for an intact page that has become unreadable.
 fn changed(run: &Run<Location>, error: Error) -> Error {
     match is_unread(&error) || is_damage(&error) {
         true => Error::storage(

@@ -23,7 +23,7 @@ use kubist_types::cancel::Cancel;
 /// In milliseconds.
 const PAUSES: [u64; 3] = [5, 40, 200];
 const LOOK: u64 = 10;
-/// Number of reads that fail for good before repeating stops.
+/// After this many reads failed for good, repeating stops.
 const MOST_FAILED: u32 = 8;
 
 /// Writes pass through unchanged.

@@ -31,7 +31,6 @@ pub struct Sound {
     /// The valid rows of pages with some invalid values.
     pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
-    /// Rows that the storage did not return and that may be intact.
     pub unread: Vec<Unread>,
 }
 
@@ -48,12 +47,11 @@ pub struct Lost {
     pub why: String,
 }
 
-/// The result of the first complete read of a run.
 #[derive(Debug, Default)]
 pub struct Decided {
     /// The zone map is damaged, so the whole run is lost.
     pub all: bool,
-    /// The damaged pages, with their rows that have invalid values, or `None` for the whole page.
+    /// The damaged pages; `None` for a whole page, otherwise its rows with invalid values.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
     pub lost: Vec<Lost>,
 }
@@ -108,7 +106,7 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// The result for a run whose segment was cleaned.
+    /// For a run whose segment was cleaned.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
@@ -207,7 +205,7 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dec
     Ok(sound)
 }
 
-/// Decodes a page from `whole`, the bytes of the run, or reads the page alone.
+/// From `whole`, the bytes of the run, or by a separate read.
 fn read_page(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -230,7 +228,7 @@ fn read_page(
     }
 }
 
-/// Returns the number of columns that the run has and the table lacks, with a message; `None` without such columns.
+/// The number of columns that the run has and the table lacks, with a message.
 pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
     let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
     let more = found.checked_sub(known).filter(|more| *more > 0)?;

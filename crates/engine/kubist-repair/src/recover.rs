@@ -20,7 +20,6 @@ use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// The position and hash of every row.
 type Rows = Vec<(MortonKey, u64)>;
 
 /// Returns the rows of damaged runs that replicas or replaced runs still hold, each row once.

@@ -50,16 +50,15 @@ pub struct SalvageReport {
     pub rows: u64,
     /// Rows of damaged runs that came from replicas or replaced runs; part of `rows`.
     pub rows_recovered: u64,
-    /// Committed rows that are missing in the new table, if they can be counted.
+    /// Committed rows that the new table lacks, if they can be counted.
     pub rows_lost: u64,
-    /// Known commits whose entries cannot be read.
     pub commits_lost: u64,
     /// More rows may be lost than `rows_lost`; `notes` gives the reason.
     pub uncounted: bool,
     /// Alterations that are unreadable or follow an unreadable one. The new table lacks the columns, units and metadata
     /// that they added.
     pub alterations_lost: u64,
-    /// The loss at each damaged location, before any recovery.
+    /// The loss at each location, before any recovery.
     pub losses: Vec<Loss>,
     /// Other damage and its consequences.
     pub notes: Vec<String>,
@@ -78,9 +77,9 @@ struct Pass<'a> {
     cancel: &'a Cancel,
 }
 
-/// Copies the intact rows of the table at `from` into a new table at `to`, which must be empty. Calls `progress(done,
-/// total)` in rows. `from` is never changed. After an error or a crash, `to` holds no table, and the call can be
-/// repeated once the cause is removed.
+/// Copies the intact rows of the table at `from` into a new table at `to`, which must be empty. Calls
+/// `progress(done, total)` in rows. `from` is never changed. After an error or a crash, `to` holds no table, and the
+/// call can be repeated once the cause is removed.
 ///
 /// # Errors
 ///
@@ -122,7 +121,6 @@ fn salvage_patiently(
     let saved = fill(&from, &unfinished.core, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
-        // Any remaining files do not form a table.
         let _ = drop_table(to.as_ref(), false, &Cancel::default());
         return Err(error);
     }
@@ -202,7 +200,7 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     Unfinished::begin(to, header, schema, options)
 }
 
-/// Copies the alterations and, if it is valid, the grid.
+/// Copies the alterations and the grid if it is valid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     let (mut copied, mut chain, to) = (0, Chain::of_alterations(&to.header.id), &to.store);
     for name in (1..=known.view.schema.version).map(alteration::name_of) {

@@ -43,7 +43,7 @@ use walk::{Placed, Seen, Waiting, length};
 
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// Read every page, in addition to the metadata.
+    /// Read every page.
     pub deep: bool,
     pub cancel: Cancel,
 }
@@ -56,7 +56,7 @@ impl VerifyOptions {
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
-    /// True if every page was to be read.
+    /// Every page was to be read.
     pub deep: bool,
     /// Rows in live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
@@ -70,20 +70,19 @@ pub struct VerifyReport {
     pub losses: Vec<Loss>,
     /// One line for each problem; empty if everything that could be read is intact.
     pub findings: Vec<String>,
-    /// Rows that may be intact but could not be read, because the storage failed or did not respond.
+    /// Rows that could not be read and may be intact.
     pub rows_unread: u64,
-    /// One line for each failed read with its cause; another run may succeed.
+    /// One line for each failed read with its cause.
     pub unread: Vec<String>,
 }
 
 /// The most findings in a report; one more line says that there are more.
 const MOST_FINDINGS: usize = 100;
-/// The number of failed reads after which verification stops.
+/// Limit of failed reads.
 const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
 impl VerifyReport {
-    /// True if everything could be read and there are no findings.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unread.is_empty()
     }
@@ -159,7 +158,7 @@ pub fn verify_at(
 /// some of its pages were cleaned away during the check. Other failed reads are in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
-    // The table at the location must still be the one that the handle opened.
+    // The table at the location must still be the opened one.
     if let Err(error @ Error::Replaced { .. }) = core.view(&options.cancel) {
         return Err(error);
     }
@@ -241,7 +240,6 @@ fn verify_patiently(
     let walked = snapshot.view.runs.each_in_order(&snapshot.core, &options.cancel, |entry| {
         let some = waiting.take(&forest, entry, options.deep);
         looking.look(&some, &mut report, progress, total)?;
-        // Ends the walk through the manifest after too many failed reads.
         if looking.is_whole { Ok(()) } else { Err(Error::Cancelled) }
     });
     match walked.and_then(|()| looking.look(&waiting.runs, &mut report, progress, total)) {
@@ -275,7 +273,7 @@ fn verify_patiently(
     Ok(report)
 }
 
-/// State of the pass over all runs, which takes some runs at a time.
+/// Takes some runs at a time.
 struct Looking<'a> {
     snapshot: &'a Snapshot,
     options: &'a VerifyOptions,
@@ -284,7 +282,7 @@ struct Looking<'a> {
     ledger: Ledger,
     damaged: HashSet<RunId>,
     pages: PageLedger,
-    /// False if the pass ended early after too many failed reads.
+    /// False after too many failed reads.
     is_whole: bool,
 }
 
@@ -408,8 +406,8 @@ fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut Ve
     Ok(left_out)
 }
 
-/// Checks that the table has all columns of the run, and that the run's entry and zone map agree on the bounds and
-/// nulls of each.
+/// Checks that the table has all columns of the run, and that the run's entry and zone map agree on their bounds and
+/// nulls.
 fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
     if let Some((_, what)) = unknown_columns(snapshot, run, map) {
         report.find(what);

@@ -268,7 +268,7 @@ fn check(source: &Site, target: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Retracts the steps of commits that another site has retracted. Returns the number of rows.
+/// Returns the number of retracted rows.
 fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result<u64> {
     // By step: the logs and the last positions of commits to retract.
     let mut steps: BTreeMap<i64, BTreeMap<String, u64>> = BTreeMap::new();
@@ -344,7 +344,6 @@ struct Transfer<'a> {
     retracted: &'a BTreeSet<StepOf>,
     options: &'a SyncOptions,
     progress: &'a mut dyn FnMut(u64, u64),
-    /// Commits.
     done: u64,
     all: u64,
 }

@@ -130,12 +130,12 @@ impl Site {
         self.core.store.location()
     }
 
-    /// The number of commits of a source that the copy began with.
+    /// Commits of a source that the copy began with.
     pub fn began_with(&self, source: &Source) -> u64 {
         self.base.have.iter().find(|(one, _)| one == source).map_or(0, |(_, commits)| *commits)
     }
 
-    /// The number of commits of each source that are here.
+    /// Commits of each source that are here.
     pub fn have(&self) -> BTreeMap<Source, u64> {
         let mut have: BTreeMap<Source, u64> = self.base.have.iter().cloned().collect();
         for (source, (_, commits)) in &self.logs {
@@ -181,7 +181,6 @@ impl Site {
         (live, retracted)
     }
 
-    /// The content that a copy of this state begins with.
     pub fn as_base(&self) -> Base {
         let (live, retracted) = self.steps();
         let in_base = self.base.steps.iter().filter(|step| !retracted.contains(step)).cloned();

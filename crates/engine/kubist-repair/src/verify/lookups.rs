@@ -110,7 +110,6 @@ fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec
     lookup.columns.iter().map(of_column).collect()
 }
 
-/// Returns the sums over pages of a run, by indexed column.
 pub fn held(
     snapshot: &Snapshot,
     run: &Run<Location>,

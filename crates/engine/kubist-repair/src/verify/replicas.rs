@@ -69,7 +69,6 @@ impl Ledger {
         self.lost.insert(run);
     }
 
-    /// Adds rows of a source or of a replica to the sums.
     pub fn count(&mut self, run: &Arc<Run<Location>>, frame: &Frame, batch: &RecordBatch) {
         let replicas = self.named_by.get(&run.id);
         if replicas.is_none() && !run.is_replica() {

@@ -102,7 +102,7 @@ pub fn note(
     Ok(())
 }
 
-/// Returns the lowest and the highest priority of a page; `Err` describes the damage.
+/// `Err` describes the damage.
 fn check_page(
     snapshot: &Snapshot,
     run: &Run<Location>,
