@@ -120,7 +120,7 @@ impl Folder {
         Some(Bytes::from(bytes).slice(HEAD_BYTES..))
     }
 
-    /// Stores a copy. The first failure prints a warning and stops further writes.
+    /// The first failure prints a warning and stops further writes.
     pub(crate) fn put(&self, key: &str, location: &str, value: &[u8]) {
         if self.is_broken.load(Ordering::Relaxed) {
             return;
@@ -299,7 +299,7 @@ mod tests {
         (root, folder)
     }
 
-    /// Sets a copy's last use to so many seconds ago.
+    /// The number of seconds ago.
     fn used_before(folder: &Folder, key: &str, seconds: u64) {
         let file = File::open(folder.path(key)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();

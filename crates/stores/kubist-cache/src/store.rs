@@ -83,7 +83,7 @@ impl Cached {
         blocks
     }
 
-    /// Adds the store's response for ranges of whole blocks, and caches it.
+    /// Caches the store's response for ranges of whole blocks.
     fn take(&self, segment: &str, blocks: &mut Blocks, ranges: &[Range<u64>], answer: Vec<Bytes>) {
         for (range, bytes) in ranges.iter().zip(answer) {
             for number in numbers(range) {

@@ -2,8 +2,7 @@
 //!
 //! A block is written once, always with the same timestamp. Writing it again changes nothing, and no replica has an old
 //! version. So a read asks one replica, and the others only if that one lacks a block. Blocks do not cross multiples of
-//! [`BLOCK`], so a reader knows where the block of a byte may begin. The blocks of [`BUCKET`] bytes are one partition,
-//! and the ring spreads the partitions over the nodes.
+//! [`BLOCK`], so a reader knows where the block of a byte may begin. The blocks of [`BUCKET`] bytes are one partition.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +29,7 @@ const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? 
 
 /// Maximum number of concurrent blocks of a segment's writer.
 pub const MOST_SENT: usize = 96;
-/// Concurrent blocks are within this number of partitions.
+/// Concurrent blocks are in at most this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
 /// Returns the offset where a block that begins at `start` must end.
@@ -89,7 +88,7 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// Returns the hosts of bytes, given by name and offset.
+/// By name and offset.
 pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
     let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;
@@ -112,7 +111,7 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
-/// Joins overlapping ranges of a partition; the input is sorted.
+/// Joins overlapping ranges, which are sorted.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {

@@ -126,7 +126,6 @@ impl Link {
         state.get_nodes_info().iter().map(|node| node.address.ip().to_string()).collect()
     }
 
-    /// Selects the location's keyspace, which exists, for later statements.
     pub async fn enter_keyspace(&self) -> Result<()> {
         let enter = async || {
             let mut pauses = Pauses::new(self.location.patience);
@@ -210,7 +209,7 @@ impl Link {
         Ok((rows, host))
     }
 
-    /// Returns the hosts of the partition of a statement on a table.
+    /// The hosts of the partition of a statement.
     pub async fn replica_location(
         &self,
         cql: &'static str,
@@ -330,7 +329,6 @@ impl Pauses {
         Pauses { end: Instant::now() + patience, next: FIRST_PAUSE }
     }
 
-    /// Waits; `false` if no time is left.
     async fn next(&mut self) -> bool {
         if Instant::now() + self.next > self.end {
             return false;
@@ -392,7 +390,7 @@ fn why(error: &ExecutionError) -> String {
     error.to_string()
 }
 
-/// Whether the keyspace or table does not exist, or that node does not know it yet.
+/// Also true if that node does not know the keyspace or table yet.
 fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
     let absent = text.contains("does not exist") || text.contains("doesn't exist");

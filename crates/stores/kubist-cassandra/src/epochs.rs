@@ -21,7 +21,7 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-/// Later than any transaction, independent of this machine's clock. Store ids are never reused.
+/// Later than any transaction, because no clock is trusted. Store ids are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
 /// The lifetime of a holder without renewal, which the statements repeat as a number.
@@ -80,7 +80,6 @@ pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Resul
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))
 }
 
-/// Sets the start of an epoch, unless it is already set.
 pub async fn decide_start(link: &Link, store: Uuid, writer: &str, number: i64, start: u64) -> Result<()> {
     link.decide(START, &(start as i64, store, writer, number)).await.map(drop)
 }
@@ -102,7 +101,6 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
     }
 }
 
-/// Renews the claim, unless another process has it.
 pub async fn renew(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
     let decision = link.decide(RENEW, &(me.text(), store, writer, me.text())).await?;
     if !decision.applied && decision.text("holder").is_none() {

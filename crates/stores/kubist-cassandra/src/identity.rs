@@ -17,7 +17,7 @@ pub async fn find(link: &Link) -> Result<Option<Uuid>> {
     Ok(found.and_then(|(id,)| id))
 }
 
-/// Returns the id of the name, and binds the name if necessary.
+/// Binds the name if necessary.
 pub async fn bind(link: &Link) -> Result<Uuid> {
     match find(link).await? {
         Some(id) => Ok(id),
@@ -31,8 +31,7 @@ async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })
 }
 
-/// Checks that the name still leads to this store, because another process may have dropped it while it was empty.
-/// Called after something was written.
+/// Called after a write: another process may have dropped the store while it was empty.
 pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     match bind_to(link, id).await? == id {
         true => Ok(()),

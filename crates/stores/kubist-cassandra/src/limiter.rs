@@ -1,5 +1,4 @@
-//! Limits a store's concurrent requests. Further requests wait for a permit, so that neither the cluster nor this
-//! client is overloaded.
+//! Limits a store's concurrent requests, so that neither the cluster nor this client is overloaded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -25,7 +24,7 @@ struct State {
     surplus: usize,
 }
 
-/// The right to one concurrent request, which is returned on drop.
+/// A permit for one request, which is returned on drop.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,

@@ -17,10 +17,8 @@ pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 const PORT: u16 = 9042;
 /// How long one operation is retried.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Initial number of concurrent blocks.
 const PARALLEL: usize = 32;
 
-/// The location of a table, and the settings of its cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     pub hosts: Vec<String>,

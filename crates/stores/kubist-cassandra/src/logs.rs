@@ -108,7 +108,7 @@ impl Rows {
 
 type Found = BTreeMap<(u64, i64), Rows>;
 
-/// Reads the entries of a partition from a position on, of all epochs, from a majority.
+/// Reads all entries of a partition from a position on, of all epochs, from a majority.
 async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
     let mut found = Found::new();
     let values = (store, writer, bucket(from), from as i64);
@@ -132,7 +132,7 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
-    // A position where the log is known to continue.
+    // Where the log is known to continue.
     let mut known = 0;
     loop {
         let found = rows(link, store, writer, tail.next).await?;
@@ -299,7 +299,6 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
     Ok(Box::new(CassandraLog { link, store, writer: writer.to_owned(), me, renewal, epoch, position, failed: None }))
 }
 
-/// Begins an epoch and decides its start.
 async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
     loop {
         let last = match settled(link, store, writer, u64::MAX).await {
@@ -344,7 +343,7 @@ impl CassandraLog {
         self.link.run(WRITE, &(store, writer, bucket, position, epoch, part, length, checksum, bytes)).await
     }
 
-    /// Writes an entry, then checks that this process still owns the log.
+    /// Checks after the write that this process still owns the log.
     async fn put(&self, entry: &[u8]) -> Result<()> {
         let first = &entry[..entry.len().min(PART)];
         let rest = entry[first.len()..].chunks(PART);

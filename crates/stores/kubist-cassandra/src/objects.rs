@@ -104,7 +104,7 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
     Ok(find(link, store, name).await?.is_some())
 }
 
-/// Returns an error if the name is a folder that is not empty.
+/// Refuses a name that is a folder with objects.
 async fn check_not_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
     // In name order, zero follows the slash.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
@@ -145,7 +145,6 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
         };
         match value {
             Some(value) if i64::from(crc32c::crc32c(&value)) == checksum => return Ok(Some(value)),
-            // Deleted during the read.
             None if !exists_as(link, store, name, nonce).await? => {}
             _ => {
                 let what = "its checksum is wrong, or a part of it is missing".into();
@@ -159,7 +158,7 @@ async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<
     Ok(find(link, store, name).await?.is_some_and(|found| found.nonce == nonce))
 }
 
-/// Returns the names that begin with `prefix` and the sizes of their values, in name order.
+/// In name order, with the sizes of values.
 pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
     list_after(link, store, prefix, "").await
 }

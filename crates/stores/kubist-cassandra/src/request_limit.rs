@@ -3,8 +3,8 @@
 //! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided by the
 //! latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a higher limit is
 //! tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So the limit settles where a
-//! queue would begin. The best limit depends on the size of requests and on the cluster (key-value scalability paper,
-//! figure 7: 32, 16 and 8 for small, medium and large ones), so none is fixed.
+//! queue would begin. No limit is fixed, because the best one depends on the size of requests and on the cluster
+//! (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large requests).
 //!
 //! Pure: times are arguments.
 
@@ -57,7 +57,7 @@ impl RequestLimit {
         self.limit
     }
 
-    /// Adds a response to a request that was sent at the limit: its work, in any unit, and its latency.
+    /// Adds a response: its work, in any unit, and its latency.
     pub fn answered(&mut self, work: f64, seconds: f64) {
         if self.least == self.most {
             return;

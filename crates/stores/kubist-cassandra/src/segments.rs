@@ -34,7 +34,7 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// Lengths that this handle has seen. They only grow, so most reads need no request for the length.
+/// They only grow, so most reads need no request for the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
@@ -137,7 +137,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// Whether the read may start before the length is known, because damaged data may request anything.
+/// Whether the read may start before the length is known. Damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges
@@ -184,7 +184,6 @@ struct CassandraSegment {
 }
 
 impl CassandraSegment {
-    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

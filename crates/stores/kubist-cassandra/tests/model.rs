@@ -54,10 +54,8 @@ struct World {
     replicas: [Replica; 3],
     /// Requests under way to a replica.
     requests: Vec<(usize, Row)>,
-    /// Starts of the epochs from 1 on.
     starts: Vec<Option<usize>>,
     next: u32,
-    /// The acknowledged entries, and the longest log that a reader has seen.
     acknowledged: BTreeSet<u32>,
     seen: Vec<u32>,
     wrong: Option<String>,

@@ -380,7 +380,6 @@ fn numbers(disk: &dyn Disk, directory: &Path, name: &str) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Returns the newest complete file of a keyspace, and its superblock.
 fn newest(disk: &dyn Disk, directory: &Path, name: &str, how: Open) -> Result<Option<(u64, KeyFile, Superblock)>> {
     let mut unfinished = None;
     for number in numbers(disk, directory, name)?.into_iter().rev() {
@@ -415,7 +414,7 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
     Ok(file)
 }
 
-/// Completes a new file, whose frames are durable.
+/// The frames of the new file must be durable.
 fn finish(disk: &dyn Disk, directory: &Path, file: &KeyFile, superblock: &Superblock) -> Result<()> {
     file.put_superblock(superblock)?;
     file.acknowledge(superblock.log)?;

@@ -22,7 +22,6 @@ const ACKNOWLEDGED_AT: u64 = SLOT_BYTES / 2;
 /// Frames are written together up to this length.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// An open file of a keyspace, with a cache of its stored nodes.
 #[derive(Debug)]
 pub struct KeyFile {
     file: Box<dyn DiskFile>,
@@ -48,7 +47,6 @@ impl KeyFile {
         self.file.bytes().map_err(|error| self.failed("measure", error))
     }
 
-    /// Reads up to `length` bytes, fewer at the end of the file.
     fn read_up_to(&self, position: u64, length: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         let mut done = 0;
@@ -106,7 +104,7 @@ impl KeyFile {
         }
     }
 
-    /// Returns a node at some depth below the root.
+    /// At some depth below the root.
     pub fn node(&self, child: &Child, depth: usize) -> Result<Arc<Node>> {
         let at = match child {
             Child::Changed(node) => return Ok(node.clone()),
@@ -134,7 +132,6 @@ impl KeyFile {
         Ok(node)
     }
 
-    /// Returns the newest superblock; `None` if the file has none.
     pub fn superblock(&self) -> Result<Option<Superblock>> {
         let mut newest: Option<Superblock> = None;
         for slot in 0..2 {
@@ -166,7 +163,7 @@ impl KeyFile {
         self.write(&bytes, ACKNOWLEDGED_AT)
     }
 
-    /// The acknowledged length, or 0 if it is unknown.
+    /// 0 if it is unknown.
     fn acknowledged(&self) -> Result<u64> {
         let bytes = self.read_up_to(ACKNOWLEDGED_AT, 12)?;
         let is_valid = bytes.len() == 12 && u32_at(&bytes, 8) == crc32c::crc32c(&bytes[..8]);
@@ -225,7 +222,6 @@ pub fn failed(operation: &'static str, path: &Path, source: io::Error) -> Error 
     Error::Io { operation, file: path.display().to_string(), source }
 }
 
-/// The end of a log, which its writer appends to.
 #[derive(Debug)]
 pub struct Log {
     pub end: u64,
@@ -239,7 +235,7 @@ impl Log {
         Log { end: LOG_START, chain: 0, buffer: Vec::new() }
     }
 
-    /// Appends a frame, and returns the position of its payload.
+    /// Returns the position of the frame's payload.
     pub fn append(&mut self, file: &KeyFile, kind: Kind, payload: &[u8]) -> Result<u64> {
         let (head, checksum) = head(kind, self.end, self.chain, payload);
         self.buffer.extend(head);

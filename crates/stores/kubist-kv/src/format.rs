@@ -6,18 +6,15 @@ pub const LOG_START: u64 = 2 * SLOT_BYTES;
 pub const VERSION: u32 = 1;
 /// Bytes of a frame before its payload: length, checksum, kind.
 pub const HEAD_BYTES: usize = 9;
-/// The largest payload of a frame.
 pub const MOST_BYTES: u64 = (1 << 31) - 1;
 
 const MAGIC: &[u8; 8] = b"KUBI-KEY";
 const SUPERBLOCK_BYTES: usize = 80;
 
-/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Puts and deletes that become visible together.
     Batch = 1,
-    /// A node of the tree.
     Node = 2,
 }
 
@@ -69,10 +66,9 @@ pub struct Address {
     pub checksum: u32,
 }
 
-/// The state of the tree at a checkpoint.
+/// At a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
-    /// The number of the checkpoint.
     pub epoch: u64,
     /// The position of the first batch that is not in the tree.
     pub log: u64,
@@ -81,7 +77,7 @@ pub struct Superblock {
     /// `None` for an empty tree.
     pub root: Option<Address>,
     pub keys: u64,
-    /// Bytes of the keys and values in the tree.
+    /// Bytes of all keys and values.
     pub live: u64,
 }
 

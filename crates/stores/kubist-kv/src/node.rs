@@ -103,7 +103,7 @@ impl Node {
         Some(out)
     }
 
-    /// Decodes the node at `position`; `None` if the bytes are not a node.
+    /// `None` if the bytes are not a node at `position`.
     pub fn decode(bytes: &[u8], position: u64) -> Option<Node> {
         let mut fields = Fields { bytes, at: 0 };
         let address = |fields: &mut Fields<'_>| {
@@ -149,7 +149,7 @@ pub fn child_of(children: &[(Arc<[u8]>, Child)], key: &[u8]) -> usize {
     children.partition_point(|(bound, _)| bound.as_ref() <= key).saturating_sub(1)
 }
 
-/// The common prefix of two keys, which all keys between them have too.
+/// All keys between the two have this prefix.
 fn prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
     let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     &first[..length]

@@ -37,7 +37,7 @@ struct Newest {
     number: u64,
     /// `None` if the claim was released.
     holder: Option<String>,
-    /// A number of the log that was taken when the claim was put.
+    /// A taken number of the log.
     hint: u64,
 }
 
@@ -45,7 +45,7 @@ fn said(hint: u64, holder: &str) -> Vec<u8> {
     [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
 }
 
-/// An observed claim: its number, its holder, and when it was first seen and last checked.
+/// With its number, its holder, and when it was first seen and last checked.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -55,11 +55,10 @@ struct Seen {
     renewed: bool,
 }
 
-/// A handle's observations of others' claims.
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// A claim that this process holds. Dropping it releases it.
+/// Dropping it releases the claim.
 pub struct Claim {
     link: Link,
     writer: String,
@@ -161,7 +160,7 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
         let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
         let Some(number) = numbers.max() else { return Ok(None) };
-        // If it is gone, it was renewed after the listing.
+        // It was renewed after the listing.
         let Some(found) = link.get(&key(writer, number)).await? else { continue };
         let text = |at: usize| found.payload.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
         let hint = found.payload.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
@@ -180,7 +179,6 @@ impl Claim {
         self.hint.store(number, Ordering::Relaxed);
     }
 
-    /// Marks the claim as lost, so that it will not be released.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }

@@ -48,7 +48,6 @@ pub struct Link {
     pub bucket: Arc<AmazonS3>,
     pub traffic: Arc<Counts>,
     pub latency: Arc<LatencyModel>,
-    /// Limits the concurrent requests.
     pub permits: Arc<Semaphore>,
     pub host: Arc<str>,
     process: u32,
@@ -56,7 +55,7 @@ pub struct Link {
     ended: Arc<AtomicBool>,
 }
 
-/// A range of an object, and the size of the whole object.
+/// With the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -127,7 +126,7 @@ impl Link {
         })
     }
 
-    /// Runs work on the process's runtime and waits for it.
+    /// Runs work on the process's runtime.
     ///
     /// # Errors
     ///
@@ -144,7 +143,6 @@ impl Link {
         self.process == std::process::id()
     }
 
-    /// Marks the store as erased, so that claims are no longer released.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -169,8 +167,8 @@ impl Link {
         self.permits.acquire().await.expect("it is never closed")
     }
 
-    /// Puts an object if its key is free; `false` if it is taken. If an earlier response was lost, the put's unique
-    /// number shows whether it succeeded.
+    /// Puts an object if its key is free. If an earlier response was lost, the put's unique number shows whether it
+    /// succeeded.
     ///
     /// # Errors
     ///
@@ -210,8 +208,6 @@ impl Link {
         }
     }
 
-    /// Reads an object; `None` if the key does not exist.
-    ///
     /// # Errors
     ///
     /// `Damaged`; `Newer`; as for [`failed`].
@@ -248,8 +244,6 @@ impl Link {
         Ok(Part { bytes, whole, sent, answered })
     }
 
-    /// Returns the size of an object; `None` if the key does not exist.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -320,8 +314,6 @@ impl Link {
         Ok(found)
     }
 
-    /// Returns the folders directly below a folder.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -338,8 +330,6 @@ impl Link {
         Ok(names)
     }
 
-    /// Deletes an object, if it exists.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -353,8 +343,6 @@ impl Link {
         }
     }
 
-    /// Deletes all objects of a folder.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -369,7 +357,7 @@ fn runtime_for(location: &str) -> Result<&'static tokio::runtime::Runtime> {
     runtime().map_err(|source| Error::Io { operation: "reach", file: location.into(), source })
 }
 
-/// Runs work on the process's runtime and waits for it. `process` is the one that opened the location.
+/// Runs work on the process's runtime. `process` is the one that opened the location.
 ///
 /// # Errors
 ///

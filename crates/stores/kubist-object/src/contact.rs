@@ -23,7 +23,7 @@ const ANSWERING: Duration = Duration::from_secs(10);
 /// The minimum timeout of a request, so that a handle that gave up notices when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Creates clients that give up on a service that never responded.
+/// Its clients give up on a service that never responded.
 #[derive(Debug, Default)]
 pub struct FirstContact(Arc<Known>);
 
@@ -51,7 +51,7 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// Returns whether the client gave up, so that a retry is useless.
+/// A retry is then useless.
 pub fn is_given_up(error: &object_store::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -95,7 +95,7 @@ impl HttpService for Client {
     }
 }
 
-/// The innermost cause, which is the most specific: the outer ones repeat it with addresses.
+/// The innermost cause is the most specific: the outer ones repeat it with addresses.
 pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -24,13 +24,10 @@ use crate::location::Location;
 /// A machine's credential service responds within a second, or does not exist.
 const PATIENCE: Duration = Duration::from_secs(4);
 const ANSWERING: Duration = Duration::from_secs(2);
-/// The pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(5);
 
 type Profile = BTreeMap<String, String>;
 
-/// Returns a builder with credentials, region and endpoint.
-///
 /// # Errors
 ///
 /// The reason why the profile cannot be used.

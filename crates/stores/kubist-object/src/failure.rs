@@ -55,7 +55,6 @@ pub fn is_taken(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
 }
 
-/// Whether the range begins after the object's end.
 pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
@@ -128,8 +127,6 @@ fn why(error: &object_store::Error) -> String {
     innermost(error)
 }
 
-/// Converts a service result to a store result.
-///
 /// # Errors
 ///
 /// As for [`failed`].

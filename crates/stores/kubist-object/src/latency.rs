@@ -13,7 +13,7 @@ const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
 /// Smaller responses do not measure the transfer rate.
 const TELLING: u64 = 256 << 10;
-/// The weight of a new measurement in the moving average.
+/// In the moving average.
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct Known {
 }
 
 impl LatencyModel {
-    /// Adds a measurement: the response began after `waited`, and its bytes took `reading`.
+    /// The response began after `waited`, and its bytes took `reading`.
     pub fn answered(&self, waited: Duration, bytes: u64, reading: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old + NEW * (new - old)));

@@ -11,10 +11,8 @@ use kubist_store::names::check_part;
 const SCHEME: &str = "s3://";
 /// How long one operation is retried.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Maximum number of concurrent requests.
 const PARALLEL: usize = 64;
 
-/// The location of a store, and the settings of its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub bucket: String,
@@ -29,7 +27,6 @@ pub struct Location {
     /// The file with the root certificates for the service.
     pub authorities: Option<String>,
     pub patience: Duration,
-    /// Whether the location sets `patience`.
     pub patience_is_given: bool,
     pub parallel: usize,
     settings: String,

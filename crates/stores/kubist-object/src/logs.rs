@@ -33,8 +33,7 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle put, which need
-/// not be read.
+/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle put.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
@@ -160,7 +159,6 @@ async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     }
 }
 
-/// Returns the end of the last entry at or before a number.
 fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     match found.kind {
         Kind::Entry => Ok(number + 1),
@@ -184,7 +182,7 @@ async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
         step *= 2;
     }
     if taken.is_none() && free > 0 {
-        // The claim's hint is beyond the log's end; the log decides.
+        // The hint is beyond the log's end; the log decides.
         taken = is_taken(0).await?.then_some(0);
         if taken.is_none() {
             return Ok(0);
@@ -204,7 +202,7 @@ struct Owned {
     link: Link,
     fences: Arc<Fences>,
     writer: String,
-    /// The next number, and the end of the last entry.
+    /// And the end of the last entry.
     next: u64,
     end: u64,
     claim: Claim,

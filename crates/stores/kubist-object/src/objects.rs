@@ -60,7 +60,7 @@ pub async fn get(link: &Link, name: &str) -> Result<Option<Bytes>> {
     }
 }
 
-/// Returns the names that begin with `prefix` and come after `after`, in order.
+/// Names that begin with `prefix` and come after `after`, in order.
 pub async fn list(link: &Link, prefix: &str, after: &str) -> Result<Vec<String>> {
     let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
     if !folder.is_empty() && folder.split('/').any(|part| check_part(part).is_err()) {
@@ -81,7 +81,7 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
     link.delete(&key(name)).await
 }
 
-/// Deletes an object, or a folder of objects if the name ends in a slash.
+/// A name that ends in a slash is a folder of objects.
 pub async fn erase(link: &Link, name: &str) -> Result<()> {
     match name.strip_suffix('/') {
         Some(folder) => {

@@ -26,7 +26,6 @@ use crate::traffic::Counts;
 
 type Translate = Box<dyn Fn(&'static str, object_store::Error) -> Error + Send + Sync>;
 
-/// A file of a service, as a [`Source`].
 pub struct RemoteFile {
     pub location: String,
     pub service: Arc<dyn ObjectStore>,
@@ -160,7 +159,7 @@ impl RemoteFile {
         }
     }
 
-    /// Explains a failed read, because the file may be another one now.
+    /// The file may be another one now.
     async fn explained(&self, error: object_store::Error) -> Error {
         if let object_store::Error::NotFound { .. } = error {
             return self.changed("removed");

@@ -11,7 +11,7 @@ use crate::location::Location;
 use crate::remote::RemoteFile;
 use crate::store::ObjectStore;
 
-/// The scheme `s3`: stores in buckets.
+/// Stores in buckets.
 #[derive(Debug, Clone, Copy)]
 pub struct Buckets;
 

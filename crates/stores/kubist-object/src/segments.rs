@@ -208,16 +208,13 @@ async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
 struct Growing {
     link: Link,
     name: String,
-    /// The number of the next piece.
     piece: u64,
-    /// The end offset of the last piece.
     end: u64,
     upload: Option<Upload>,
     failed: Option<String>,
 }
 
 impl Growing {
-    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

@@ -51,8 +51,6 @@ impl ObjectStore {
         ObjectStore::find(Link::open(location)?)
     }
 
-    /// Opens the store of a connection.
-    ///
     /// # Errors
     ///
     /// As for [`ObjectStore::open`].
@@ -82,7 +80,7 @@ impl ObjectStore {
         Ok(ObjectStore::new(link, Some(mark)))
     }
 
-    /// A handle to a store that may not exist.
+    /// The store may not exist.
     pub(crate) fn ahead(link: Link) -> ObjectStore {
         ObjectStore::new(link, None)
     }

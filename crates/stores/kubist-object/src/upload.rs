@@ -47,7 +47,6 @@ impl Upload {
         self.sent + self.pending.len() as u64
     }
 
-    /// Appends bytes, and sends each full part.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let part = if self.count < SHORT_PARTS { PART } else { LONG_PART };
@@ -85,7 +84,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Completes the piece, which exists completely on return.
+    /// On return the piece exists completely.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {
@@ -135,7 +134,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take().filter(|_| self.link.is_this_process()) else { return };
         if let Ok(runtime) = self.link.runtime() {
-            // If this fails, the service keeps unused parts until its own rules remove them.
+            // Otherwise the service keeps unused parts until its own rules remove them.
             runtime.spawn(async move { parts.abort().await });
         }
     }

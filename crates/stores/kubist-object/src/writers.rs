@@ -17,7 +17,7 @@ pub const FOLDER: &str = "writers";
 const AT_FIRST: usize = 4;
 const AHEAD: usize = 64;
 
-/// The names that a handle knows, in the order of their numbers.
+/// In the order of their numbers.
 #[derive(Debug, Default)]
 pub struct Writers(Mutex<Vec<(Uuid, String)>>);
 
@@ -30,7 +30,6 @@ impl Writers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns all current names, in the order of their numbers.
     pub async fn names(&self, link: &Link) -> Result<Vec<String>> {
         let mut known = self.known();
         if let Some((mark, _)) = known.last() {

@@ -11,7 +11,6 @@ pub fn checksum(nonce: &Nonce, position: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(head, bytes)
 }
 
-/// Bytes of the file, with their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub position: u64,
@@ -31,7 +30,6 @@ impl Extent {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
     }
 
-    /// The position after the last byte.
     pub fn end(&self) -> u64 {
         self.position + self.length
     }
@@ -45,7 +43,7 @@ impl Extent {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,
-    /// The offset of each extent's first byte.
+    /// Of each extent's first byte.
     offsets: Vec<u64>,
     length: u64,
 }
@@ -60,7 +58,7 @@ impl Extents {
         Some(())
     }
 
-    /// Adds bytes that were written at `position`.
+    /// The bytes were written at `position`.
     pub fn append(&mut self, nonce: &Nonce, position: u64, bytes: &[u8]) {
         match self.all.last_mut().filter(|last| last.end() == position) {
             Some(last) => {

@@ -22,9 +22,7 @@ pub const MOST_BYTES: u64 = 1 << 30;
 pub enum Wrong {
     /// The magic is missing, so this is another kind of file.
     Foreign,
-    /// It is damaged at this position.
     Damaged(u64, String),
-    /// A newer Kubist wrote it.
     Newer(u32),
 }
 
@@ -42,7 +40,7 @@ pub fn header(nonce: &Nonce) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
-/// Returns the random number of a file from its first bytes.
+/// Returns the random number of a file.
 pub fn read_header(bytes: &[u8]) -> Result<Nonce, Wrong> {
     if !bytes.starts_with(MAGIC) {
         return Err(Wrong::Foreign);
@@ -113,7 +111,7 @@ impl Footer {
     }
 }
 
-/// The names in a file, and the extents of their bytes.
+/// Names and the extents of their bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
     pub objects: BTreeMap<String, Extent>,
@@ -125,7 +123,7 @@ pub struct Tree {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
-    /// The position after the last entry.
+    /// After the last entry.
     pub next: u64,
 }
 
@@ -215,7 +213,7 @@ impl Tree {
         all.windows(2).any(|pair| pair[0].end() > pair[1].position)
     }
 
-    /// All extents, in the order of the names.
+    /// In the order of the names.
     pub fn extents(&self) -> impl Iterator<Item = (String, Extent)> {
         let objects = self.objects.iter().map(|(name, extent)| (name.clone(), *extent));
         let logs = self
@@ -233,7 +231,6 @@ impl Tree {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The tree's position in the file.
     position: u64,
 }
 

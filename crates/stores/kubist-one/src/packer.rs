@@ -27,7 +27,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Packer {
     file: Arc<Packing>,
-    /// Objects and logs.
     rest: MemoryStore,
 }
 
@@ -65,7 +64,7 @@ impl Packing {
         failed(operation, &self.location, source)
     }
 
-    /// Writes bytes at the end of the file, and returns their position.
+    /// Writes at the end of the file, and returns the position.
     fn write(&self, state: &mut State, bytes: &[u8]) -> Result<u64> {
         let position = state.end;
         self.file.write_all_at(bytes, position).map_err(|error| self.failed("write", error))?;
@@ -174,7 +173,6 @@ impl Packer {
     }
 }
 
-/// The name of a value in the tree.
 enum Place {
     Object(String),
     /// The writer, and the position in its log.

@@ -31,7 +31,6 @@ struct At {
 }
 
 impl At {
-    /// Opens the sealed file at the path, if one is there.
     fn sealed(&self) -> Result<Option<SealedStore>> {
         if !self.path.is_file() {
             return Ok(None);

@@ -28,7 +28,7 @@ pub struct SealedStore {
     nonce: Nonce,
     tree: Tree,
     length: u64,
-    /// The last bytes of the file, from this position.
+    /// From this position.
     tail: (u64, Bytes),
 }
 
@@ -174,7 +174,7 @@ impl SealedStore {
         Ok(located.into_iter().map(|found| Ok(found?.into_iter().map(&mut joined).collect())).collect())
     }
 
-    /// The parts of the file per range of a segment.
+    /// Per range of a segment.
     fn located(&self, name: &str, ranges: &[Range<u64>], is_short: bool) -> Result<Vec<Vec<Range<u64>>>> {
         let extents = self.segment(name)?;
         let end = if is_short { extents.length() } else { u64::MAX };
@@ -192,7 +192,6 @@ impl SealedStore {
         ranges.iter().map(locate).collect()
     }
 
-    /// The error of every write.
     fn refused<T>(&self) -> Result<T> {
         let location = self.location();
         let why = format!(

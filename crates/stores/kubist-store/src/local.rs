@@ -96,7 +96,7 @@ pub fn open_local(path: &Path) -> Result<LocalStore> {
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
 
-/// Makes the path independent of the working directory.
+/// Independent of the working directory.
 fn from_any_directory(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
@@ -205,8 +205,7 @@ impl LocalStore {
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 
-    /// Takes a log by its lock or by a claim. `waits` allows waiting to see whether a holder on another machine is
-    /// dead.
+    /// `waits` allows waiting to see whether a holder on another machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
             return Err(Error::InvalidName {
@@ -229,7 +228,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Reads from some segments, and returns whether any read waited.
+    /// Also returns whether any read waited.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {

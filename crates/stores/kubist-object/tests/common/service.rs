@@ -11,15 +11,15 @@ use std::thread;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
     Serve,
-    /// It is refused: a status and a code.
+    /// Refused with a status and a code.
     Refuse(u16, &'static str),
-    /// It is served, and the connection ends without a response.
+    /// Served, and the connection ends without a response.
     LoseAnswer,
-    /// It is served without its condition.
+    /// Served without its condition.
     IgnoreCondition,
-    /// It is never answered.
+    /// Never answered.
     Silence,
-    /// It is served only when this many requests of its kind have arrived.
+    /// Served only when this many requests of its kind have arrived.
     ServeTogether(usize),
 }
 
@@ -180,7 +180,6 @@ fn part(request: &Request, value: &[u8]) -> Answer {
     let end: usize = end.parse().unwrap();
     let (start, end) = match start.parse() {
         Ok(start) => (start, end),
-        // The last bytes.
         Err(_) => (value.len().saturating_sub(end), value.len().max(1) - 1),
     };
     if start >= value.len() {

@@ -1,4 +1,4 @@
-//! The claim on a log of a shared store: numbered files, of which the last one counts.
+//! The claim on a log of a shared store: numbered files, where the highest number counts.
 //!
 //! A holder writes a file with its name, and renews the claim by a file with the next number. A process that wants the
 //! log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the next number itself.
@@ -53,7 +53,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims a writer's log. `waits` allows waiting to see whether a holder on another machine renews its claim.
+    /// `waits` allows waiting to see whether a holder on another machine renews its claim.
     pub fn hold(&self, directory: &Arc<StoreDirectory>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&directory.disk.holder());
         let number = self.next(directory, writer, &me, waits).inspect_err(|_| me.end())?;
@@ -61,7 +61,7 @@ impl Claims {
         Ok(Claim { directory: directory.clone(), writer: writer.to_owned(), me, state })
     }
 
-    /// Renews a claim from now on, in a background thread if the disk allows threads.
+    /// Renews the claim in a background thread if the disk allows threads.
     pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
         if !claim.directory.disk.has_threads() {
             return None;
@@ -195,7 +195,6 @@ impl Claim {
         Ok(())
     }
 
-    /// The error for an owner that has lost the log.
     pub fn refused(&self) -> Error {
         let file = format!("{}/{}", self.directory.location, numbered::folder(&self.writer, ""));
         Error::Refused { file, cause: "another owner has taken the log".into() }
@@ -269,7 +268,6 @@ fn renew_all(kept: &Kept) {
             state.claims.iter().filter_map(Weak::upgrade).collect()
         };
         for claim in claims {
-            // Tried again the next time.
             let _ = claim.renew();
         }
     }

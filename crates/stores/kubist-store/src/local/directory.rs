@@ -68,7 +68,6 @@ impl StoreDirectory {
         }
     }
 
-    /// Returns whether only this machine uses the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);
@@ -90,7 +89,7 @@ impl StoreDirectory {
         if self.is_shared() { self.staleness } else { Duration::ZERO }
     }
 
-    /// Records that the handle learned of a change by others, which may not be completely visible here.
+    /// Changes by others may not be completely visible here.
     pub fn learn(&self) {
         if self.is_shared() {
             self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
@@ -156,12 +155,11 @@ impl StoreDirectory {
         pause.min(LONGEST_PAUSE)
     }
 
-    /// Waits until everything that existed at the time of this call is visible.
+    /// Until everything that existed at the time of this call is visible.
     pub fn catch_up(&self) -> Result<()> {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }
 
-    /// Waits, unless the call is cancelled.
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
             check_stopped(&self.location)?;
@@ -189,7 +187,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Opens a file, even if this machine has cached a deleted file with this name.
+    /// Works even if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -202,7 +200,6 @@ impl StoreDirectory {
         match self.disk.find(path) {
             Ok(Some(Found { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
             Ok(None) => Ok(Stamp::Absent),
-            // A parent is a file or a link.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(Stamp::Absent),
             Err(error) => Err(Error::io("examine", path, error)),
         }

@@ -36,9 +36,9 @@ pub struct Known(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
-    /// Files of all numbers before this one exist.
+    /// All lower numbers exist.
     there: u64,
-    /// Names before this one are durable.
+    /// All lower names are durable.
     durable: u64,
     /// The first number with its own file, once that is decided.
     start: Option<u64>,
@@ -159,7 +159,6 @@ fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     })
 }
 
-/// Reads entries from a position on, up to `most` bytes.
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     if start_of(store, writer)?.is_none() && logs::is_there(store, writer)? {
@@ -224,7 +223,6 @@ struct Followed {
     damage: Option<Error>,
 }
 
-/// Follows a log from a position on, up to `most` bytes.
 fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Followed> {
     let folder = numbered::folder(writer, ENTRIES);
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };

@@ -56,7 +56,7 @@ impl Folders {
         })
     }
 
-    /// Lists a folder; empty if there is no such folder.
+    /// Empty if there is no such folder.
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),

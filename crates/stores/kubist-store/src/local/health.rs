@@ -29,7 +29,6 @@ impl HandleHealth {
         Ok(())
     }
 
-    /// Returns whether this is the process that created the handle.
     pub fn is_own(&self, disk: &dyn Disk) -> bool {
         self.process == disk.process()
     }

@@ -37,7 +37,7 @@ fn path(directory: &StoreDirectory, folder: &str, number: u64) -> PathBuf {
     directory.root.join(folder).join(format!("{number:020}"))
 }
 
-/// Writes a file under its number, durably. Returns `false` if the number is taken.
+/// Returns `false` if the number is taken.
 pub(super) fn put(
     directory: &StoreDirectory,
     folder: &str,
@@ -66,7 +66,6 @@ pub(super) fn put_after(
     Ok(won)
 }
 
-/// Returns the record type and payload of a numbered file, if it exists.
 pub(super) fn get(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Option<(RecordType, Bytes)>> {
     let path = path(directory, folder, number);
     directory.retry_while_stale(|| {

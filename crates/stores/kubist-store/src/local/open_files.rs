@@ -63,7 +63,6 @@ impl OpenFiles {
         OpenFiles { disk, most, kept: Mutex::default() }
     }
 
-    /// Returns the file of this kind at `path`, if it exists.
     pub fn get(&self, path: &Path, kind: Kind) -> Result<Option<Arc<OpenFile>>> {
         {
             let mut kept = self.kept();

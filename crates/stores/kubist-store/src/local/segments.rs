@@ -44,7 +44,7 @@ struct LocalSegment {
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
     health: HandleHealth,
-    /// Bytes written to the file, without the buffer.
+    /// Without the buffer.
     written: u64,
     buffer: Vec<u8>,
     writeback_begun: u64,
@@ -193,7 +193,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
     let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
     for (name, ranges) in wanted {
-        // The later read reports errors of a segment.
+        // A later read reports the error.
         let is_name = names::check_part(name).is_ok();
         let open = || store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
         let file = is_name.then(open).flatten();

@@ -23,7 +23,7 @@ use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// Attempts to create a file, each of which fails only because another handle starts its clean-up at the same time.
+/// Each attempt fails only because another handle starts its clean-up at the same time.
 const ATTEMPTS: usize = 16;
 
 /// Gives a durable file with these bytes the name `path` atomically. Returns `false` if the name is taken. The caller
@@ -182,7 +182,6 @@ fn name(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// Returns whether this is the name of a temporary file of the store.
 pub(super) fn is_name(name: &str) -> bool {
     let (maker, number) = name.rsplit_once('-').map_or((None, name), |(maker, number)| (Some(maker), number));
     let is_number = u64::from_str_radix(number, 16).is_ok_and(|found| self::name(found) == number);
