@@ -1,7 +1,7 @@
 //! Alterations: changes of a table after its creation, such as new columns, metadata, units, grids or writers.
 //!
-//! Each alteration is an object with the next number, put only if absent. If two processes alter concurrently, the
-//! second checks again whether its alteration still fits. Alterations are never cleaned.
+//! Each alteration is an object with the next number, put only if absent and never cleaned. If two processes alter
+//! concurrently, the second checks again whether its alteration still fits.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Caches of zone maps, guides of secondary indexes, and checkpoint pages, each with a capacity in bytes.
 //!
-//! Recently used entries are in the young generation. When it is full, it becomes the old generation, and unused old
-//! entries are dropped.
+//! Used entries are in the young generation. When it is full, it becomes the old one, and unused old entries are
+//! dropped.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock};

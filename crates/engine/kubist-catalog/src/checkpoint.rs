@@ -1,8 +1,8 @@
-//! Checkpoints: the state of a table in one object, so that opening a table need not read all log entries.
+//! Checkpoints: the state of a table in one object, so that opening need not read all log entries.
 //!
-//! A checkpoint holds the result of a prefix of every log and of the rewrites: live runs, cutoffs, and the history of
-//! writers. It is written after these entries are durable. Many runs are in pages in separate segments (`directory`),
-//! and the object lists its own pages and those of the previous checkpoint.
+//! A checkpoint holds the result of a durable prefix of every log and of the rewrites: live runs, cutoffs, and the
+//! history of writers. Many runs are in pages in separate segments (`directory`); the object then lists its own pages
+//! and those of the previous checkpoint.
 
 use kubist_store::StoreExt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `Core`: the state that all handles of a table share.
 //!
-//! One thread at a time refreshes: it takes the `Tail`, follows the logs (`follow`) and builds the next view, an
-//! immutable snapshot of the table. No lock is held during I/O, so callers that can use the last view do not wait.
+//! One thread at a time refreshes: it takes the `Tail`, follows the logs (`follow`) and builds the next immutable view.
+//! No lock is held during I/O, so callers that can use the last view do not wait.
 
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -3,8 +3,8 @@
 //! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded form, and
 //! later queries skip I/O, checksum and decompression.
 //!
-//! Eviction is CLOCK over runs. While recent evictions outweigh recent hits, the working set is larger than the cache,
-//! and only a fraction of the pages is admitted.
+//! Eviction is CLOCK over runs. While recent evictions outweigh recent hits, only a fraction of the pages is admitted,
+//! because the working set is larger than the cache.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};

@@ -1,12 +1,12 @@
 //! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
-//! A checkpoint of many runs stores them in pages, in its own segments, with a summary of every page
-//! (`kubist_index::pages`). The pages form levels with one segment each: a checkpoint adds a level and sometimes merges
-//! older ones (`kubist_index::levels`). A view is this list of pages, plus the later runs in memory.
+//! A checkpoint of many runs stores them in pages with a summary each (`kubist_index::pages`). The pages form levels
+//! with one segment each: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is
+//! this list of pages, plus the later runs in memory.
 //!
 //! A query loads the pages that can meet its region and priorities in one request. Once queries have requested as many
-//! pages as exist, all pages are loaded and stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query
-//! that needs many pages reads them in stretches (`stretches`).
+//! pages as exist, all pages stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query that needs many
+//! pages reads them in stretches (`stretches`).
 
 mod base;
 mod cubes;

@@ -1,5 +1,5 @@
-//! Following: reads everything added to a table's logs, rewrites, alterations and checkpoints since the last read, and
-//! joins it to the `Tail`.
+//! Following: reads everything new in a table's logs, rewrites, alterations and checkpoints, and joins it to the
+//! `Tail`.
 //!
 //! Every function here waits for the store, so callers must not hold a lock.
 

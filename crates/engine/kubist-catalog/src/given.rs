@@ -1,10 +1,9 @@
 //! Conversion of given values to stored ones, the same for every binding.
 //!
-//! A value is stored unchanged or as an equal value of the column's type. Otherwise it is refused, and the error names
-//! the column, row and value. Only two conversions round:
+//! A value is stored unchanged or as an equal value of the column's type. Otherwise the error names the column, row and
+//! value. Only two conversions round:
 //!
-//! - A column with an error bound takes the nearest float. A value is refused if the result is infinite, or subnormal
-//!   and not equal.
+//! - A column with an error bound takes the nearest float, unless it is infinite, or subnormal and not equal.
 //! - A float in another unit becomes the nearest float in the column's unit. An integer must give an integer.
 //!
 //! Data without a unit is taken to be in the column's unit. A column without a unit refuses data with a unit, which

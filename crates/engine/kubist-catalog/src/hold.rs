@@ -1,8 +1,8 @@
 //! Holds: they keep the files of snapshots that a process uses for long, such as for training.
 //!
 //! A hold begins no later than its snapshot. Until it ends, nobody deletes checkpoints, rewrites, or segments and bytes
-//! that were in use when it began. So every snapshot since then can be read, also by another process after a crash. A
-//! cleaner that listed the holds just before one was put may ignore it.
+//! that were in use when it began, even after a crash of its process. A cleaner that listed the holds just before one
+//! was put may ignore it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;

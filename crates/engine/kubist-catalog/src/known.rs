@@ -1,8 +1,8 @@
-//! Checks that the table is still the one that a handle has read.
+//! Checks that the table is still the one that a handle has read: it can be dropped and created again, moved, restored
+//! from a backup, or replaced by a copy.
 //!
-//! A table can be dropped and created again, moved, restored from a backup, or replaced by a copy with other commits.
-//! So each refresh compares the last known entry of each log, and the last rewrite and alteration, with the store. New
-//! entries name their predecessors (`kubist_format::chain`), so a log with new entries needs no other check. The chain
+//! Each refresh compares the last known entry of each log, and the last rewrite and alteration, with the store. A log
+//! with new entries needs no other check, because entries name their predecessors (`kubist_format::chain`). The chain
 //! of every log starts with the table's id, so a table with a commit needs no check of its header.
 //!
 //! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). An entry is read

@@ -1,10 +1,10 @@
 //! The columns of a table: as users see them, as runs store them, and the conversion between the two. Each alteration
 //! makes the next version of the schema.
 //!
-//! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns of the
-//! creation, the hidden step column, the hidden identity columns (writer name and row counter, only in tables without
-//! identity), then the added columns. Columns are only appended, so the index of a stored column never changes. A run
-//! that is older than a column lacks it, and its rows have the column's default.
+//! Dictionaries and views are stored as plain values. The stored columns are: the columns of the creation, the hidden
+//! step column, the hidden identity columns (writer name and row counter, only in tables without identity), then the
+//! added columns. Columns are only appended, so the index of a stored column never changes. A run that is older than a
+//! column lacks it, and its rows have the column's default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

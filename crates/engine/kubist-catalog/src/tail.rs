@@ -1,7 +1,6 @@
 //! `Tail`: the logs, as far as they were read, joined to one state.
 //!
-//! Joining does no I/O; it takes entries that `follow` has read, in the order of their log. After an error, all entries
-//! before the bad one are joined, so joining can continue there.
+//! Joining does no I/O. After an error, all entries before the bad one are joined, so joining can continue there.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Snapshot tokens: names of snapshots that are valid in other processes.
 //!
-//! A token consists of the log positions that the snapshot joins, and a hash of the chains up to these positions, which
+//! A token has the log positions that the snapshot joins, and a hash of the chains up to these positions, which
 //! distinguishes this history from others, such as a restored backup. A token keeps no files: once files of its
 //! snapshot are cleaned, opening it returns `SnapshotExpired`, never other rows.
 //!

@@ -3,11 +3,10 @@
 //! A log that is missing, or has lost its end, looks like a log that never was longer. These files show the loss,
 //! because each was written after the log was durable up to a position:
 //!
-//! - a checkpoint stores the position of every log that it covers;
-//! - a rewrite names the positions that it needs;
-//! - an acknowledgement stores the durable length of its log; so does an earlier read of the log by this handle;
-//! - a segment `<writer>-<13 digits>` proves a durable log and acknowledgement, because a writer creates segments only
-//!   after both.
+//! - a checkpoint, for every log that it covers;
+//! - a rewrite, for the positions that it needs;
+//! - an acknowledgement, or an earlier read of the log by this handle;
+//! - a segment `<writer>-<13 digits>`, because a writer creates segments only after a durable log and acknowledgement.
 //!
 //! A log that ends before such a position is damaged for every reader. Readers must not skip the gap, and no writer may
 //! start again where acknowledged commits were. The loss of commits that no such file records cannot be detected.

@@ -1,8 +1,8 @@
 //! Weights of rows, in tables whose samples are not uniform.
 //!
 //! A row of the relative weight w is in a sample of fraction f with probability `min(1, w f / (1 - f))`
-//! (`kubist_index::priority::weigh`). Each row stores its weight in a hidden column, so that every reader computes the
-//! same priority and probability.
+//! (`kubist_index::priority::weigh`). A hidden column stores the weight, so that every reader computes the same
+//! priority.
 //!
 //! - By an expression: w is its value divided by the scale, which an alteration records: the mean of the first commit,
 //!   where a value counts as at most 100 times the mean.

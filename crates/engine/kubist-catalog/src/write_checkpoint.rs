@@ -10,9 +10,9 @@
 //! Cleaning deletes a segment of pages only if a checkpoint with its number or a later one exists, and if no checkpoint
 //! listed *then* names it.
 //!
-//! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was read.
-//! While N does not exist, nobody deletes N - 1, because the two newest checkpoints are never deleted. So the pages of
-//! N - 1 exist when N is put, and from then on N itself is listed.
+//! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was read. The
+//! two newest checkpoints are never deleted, so the pages of N - 1 exist when N is put, and from then on N itself is
+//! listed.
 //!
 //! A cleaner may have listed a checkpoint that is no longer the newest. Its successors name only its pages, or pages
 //! for numbers that were unused at that time.

@@ -1,8 +1,8 @@
 //! Cleaning: deletes files that no current snapshot needs, after a retention time.
 //!
 //! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call deletes it
-//! once the note has reached the retention time, so readers of older snapshots have that long to finish. Logs stay, and
-//! so do segments that a running writer may append to.
+//! after the retention time, so readers of older snapshots have that long to finish. Logs stay, and so do segments that
+//! a running writer may append to.
 //!
 //! A segment of a rewrite or checkpoint may still be published, so it gets no note in its first ten minutes, unless a
 //! rewrite names it or a checkpoint has taken its number or a later one. On stores where changes become visible late,
@@ -10,10 +10,10 @@
 //! the cleaner finds its rewrite (`publish`).
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes (`Capabilities::punches`),
-//! one object notes all dead ranges, and a call after the retention time frees the ranges that are still unused. Dead
-//! bytes stay dead (I6), because only a live run can pass its bytes on under a new name. So a note is valid if the
-//! rewrites that it relies on are durable: the fence comes first. In a segment that a running writer may append to,
-//! only ranges before the last live run count.
+//! one object notes all dead ranges, and a call after the retention time frees those that are still unused. Dead bytes
+//! stay dead (I6), because only a live run can pass its bytes on under a new name. So a note is valid if the rewrites
+//! that it relies on are durable: the fence comes first. In a segment that a running writer may append to, only ranges
+//! before the last live run count.
 //!
 //! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since the
 //! hold began stay.

@@ -4,9 +4,9 @@
 //! none. An error removes the copy. A crash leaves an unfinished location that is no table; repeating the copy removes
 //! it (`unfinished`).
 //!
-//! The rows keep their hidden columns, and so their steps, and in a table without identity their priorities. Tokens,
-//! histories of writers and declared writers are not copied. So a step that waits for a writer is complete in the copy,
-//! with the rows that it had.
+//! The rows keep their steps, and in a table without identity their priorities. Tokens, histories of writers and
+//! declared writers are not copied, so a step that waits for a writer is complete in the copy, with the rows that it
+//! had.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

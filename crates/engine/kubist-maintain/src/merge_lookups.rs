@@ -1,10 +1,10 @@
 //! Merges the small secondary indexes (`Lookup`) of a table.
 //!
 //! Each commit and each rewrite writes an index, and a search for a value reads every index that has a live run:
-//! hundreds in a very large table. A merge is a rewrite that moves and reads no rows. It gives runs with the same bytes
-//! and cubes new names, and writes one index that covers them.
+//! hundreds in a very large table. A merge is a rewrite that reads no rows. It gives the same bytes new run names, and
+//! writes one index for them.
 //!
-//! A replica counts only while the runs that it copies live, so the optimizer merges indexes before it makes replicas.
+//! A replica counts only while the runs that it copies live, so indexes are merged before replicas are made.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a subtree
 //! that the planner chose, moves their rows to the right cubes of the newest grid, and publishes the result as one
-//! rewrite. Then it merges secondary indexes, and makes the replicas of the table's policy.
+//! rewrite. It also merges secondary indexes, and makes the replicas of the table's policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,13 +5,12 @@
 //! memory.
 //!
 //! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each time the
-//! data around it doubles. It is also rewritten when queries have examined as many of its rows without returning them
-//! as the rewrite costs. Until then, cubes with many runs merge runs of similar size, so their number grows only with
-//! the logarithm of the commits.
+//! data around it doubles. It is also rewritten when queries have wasted as many rows on it as the rewrite costs. Until
+//! then, cubes with many runs merge runs of similar size, so their number grows only with the logarithm of the commits.
 //!
-//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the names of runs that
-//! are or may be rewritten. A cube ends after all cubes below it, so its rewrite replaces the rewrites below. The
-//! number of names is bounded; the next plan finds the others.
+//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and a bounded number of
+//! names of runs that are or may be rewritten; the next plan finds the others. A cube ends after all cubes below it, so
+//! its rewrite replaces the rewrites below.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

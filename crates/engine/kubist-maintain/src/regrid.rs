@@ -1,10 +1,9 @@
 //! Adds a new grid to a table that has rows: other dimensions, domains or scales.
 //!
 //! The optimizer and writers add a grid when the data no longer fits the newest one and the table has twice the rows
-//! that it had at that grid. Each row thus moves about once each time the table doubles.
-//!
-//! Writers place new rows by the grid when they see it; the optimizer moves existing rows. Results are the same at all
-//! times (docs/design/placement.md).
+//! that it had at that grid, so each row moves about once each time the table doubles. Writers place new rows by the
+//! grid when they see it; the optimizer moves existing rows. Results are the same at all times
+//! (docs/design/placement.md).
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Checkpoints: the whole state as one object, and the deletion of lines that it replaces.
 //!
-//! The first line is a header, and each further line a live dot and its setting. Each line begins with its hash, as in
-//! the logs. A checkpoint is a state of the CRDT, so it can be joined to another state in any order. A peer that lacks
-//! deleted lines gets the checkpoint instead.
+//! The first line is a header, and each further line a live dot and its setting. Each line begins with its hash. A
+//! checkpoint is a state of the CRDT, so it can be joined to another state in any order, such as that of a peer that
+//! lacks deleted lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,8 @@
 //! Record of the readable pages of each run, for one repair.
 //!
 //! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy intact rows.
-//! Separate decisions could report a page as lost and still copy it, or copy its rows twice. Therefore the first
-//! complete read of a run decides. Later reads skip the lost pages, and end the repair with an error if an intact page
-//! has become unreadable.
+//! The first complete read of a run decides, so that no page is both lost and copied. Later reads skip the lost pages,
+//! and end the repair with an error if an intact page has become unreadable.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The readable rows of a run, page by page.
 //!
-//! The unit of loss is a page, because its rows are incomplete if the chunk of a column is damaged. If the checksums
-//! are right but some values are invalid for their column (text that is not UTF-8), only their rows are lost. A damaged
-//! zone map loses the whole run, because it holds the parameters that the values were packed with.
+//! The unit of loss is a page. If the checksums are right but some values are invalid for their column (text that is
+//! not UTF-8), only their rows are lost. A damaged zone map loses the whole run, because it holds the parameters that
+//! the values were packed with.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Recovery of lost rows from the runs that a rewrite replaced.
 //!
 //! A rewrite copies the rows of the runs that it removes, except for retracted steps, and adds no others. Until the
-//! removed runs are cleaned, they still hold the lost rows: rows of the removed runs minus the readable rows of the new
-//! runs.
+//! removed runs are cleaned, the lost rows are the difference: rows of the removed runs minus the readable rows of the
+//! new runs.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};

@@ -1,9 +1,8 @@
 //! Copies all intact rows of a damaged table into a new table.
 //!
 //! The metadata is read as far as possible (`gather`): an older checkpoint, the readable commits of a damaged log, and
-//! rewrites up to the first unreadable one. The result is an earlier snapshot of the table, or one with fewer commits,
-//! so no row appears twice. Each run contributes its intact pages. Lost rows are taken from replaced runs and replicas
-//! (`recover`).
+//! rewrites up to the first unreadable one. The result is an earlier snapshot, or one with fewer commits, so no row
+//! appears twice. Lost rows are taken from replaced runs and replicas (`recover`).
 //!
 //! The new table has the same columns, grid, identity and seed, so its samples contain the same rows. Rows keep their
 //! steps; the writer `salvage` commits each step once.

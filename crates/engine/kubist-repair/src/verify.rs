@@ -4,11 +4,11 @@
 //! compares cutoffs with the entries that set them (I3), and the column bounds in each run's entry with its zone map.
 //!
 //! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each row and all
-//! zone maps (I1, I2). It then compares each replica with the rows of its source runs inside its cube (I4), and each
+//! zone maps (I1, I2). It compares each replica with the rows of its source runs inside its cube (I4), and each
 //! secondary index with the zones that contain a value.
 //!
-//! A finding is damage. A read that failed for another reason is repeated (`patient`). If it still fails, the report
-//! lists it separately, because those bytes may be intact.
+//! A finding is damage. A read that failed for another reason is repeated (`patient`), and then listed separately,
+//! because those bytes may be intact.
 
 mod entries;
 mod lookups;

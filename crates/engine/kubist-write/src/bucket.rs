@@ -1,7 +1,6 @@
-//! Groups rows by location in space before they are sorted.
-//!
-//! Encoding gathers every column of every run in an order unrelated to the order of arrival, so each value would be a
-//! cache miss. Rows are therefore first moved, column by column, to buckets by the highest bits of their keys.
+//! Groups rows by location in space before they are sorted: column by column, in buckets by the highest bits of their
+//! keys. Encoding gathers every column in another order than that of arrival, so without buckets each value would be a
+//! cache miss.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;

@@ -2,9 +2,8 @@
 //!
 //! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's cutoff,
 //! and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few other rows, and
-//! inside a stratum the zones are small boxes. Rows of a stratum near a plane are placed between the rows before and
-//! after the plane (`planes`). If only the size counts, the rows of a zone are ordered by the identity, which then
-//! takes few bits.
+//! inside a stratum the zones are small boxes. Rows near a plane are placed between the rows before and after it
+//! (`planes`). If only the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 //! A claim is an object that names its writer, put only if absent. It does not expire. A process that finds a claim
 //! tries to take the log of its writer. If it succeeds, the writer has ended permanently
 //! ([`kubist_store::Store::own_log`]), so the claim can be removed while the log is held. Only the tokens of commits
-//! show whether the work was done, so the new holder checks them after it has its own claim.
+//! show whether the work was done, so the new holder checks them.
 
 use std::sync::Arc;
 use std::time::Duration;

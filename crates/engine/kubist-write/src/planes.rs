@@ -1,8 +1,8 @@
 //! Rows near one plane: particles on a wall or the floor, or rows written at one time.
 //!
-//! On the space-filling curve these rows are among their neighbours in space, so a query for the space in front of the
-//! wall would read most of their zones. Rows near a plane therefore get separate zones that are almost flat in that
-//! dimension. There can be one plane in each dimension.
+//! The space-filling curve mixes these rows with their neighbours, so a query for the space in front of the wall would
+//! read most of their zones. They therefore get separate zones that are almost flat in that dimension. There can be one
+//! plane in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 

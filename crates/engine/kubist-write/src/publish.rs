@@ -8,7 +8,7 @@
 //! A rewriter (1) reads the table and sees N - 1 rewrites, (2) checks that its segment exists and is not noted as
 //! garbage, and (3) takes number N. The cleaner (1) notes a segment as garbage, (2) takes a number F by an empty entry
 //! (the *fence*), (3) reads the table up to F at least, and (4) deletes the segment if nothing there names it. Each may
-//! be stopped for any time in between. Each number has one owner, so N is not F:
+//! be stopped for any time in between. N is not F:
 //!
 //! - N < F: the cleaner sees the rewrite, and the segment stays;
 //! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it and
@@ -19,17 +19,17 @@
 //! input's segment. A cleaner that reads it after N sees the rewrite. For a cleaner that read it before, the entry that
 //! made the input was such an N.
 //!
-//! The protocol uses only *put if absent* and reads of objects. On stores where a machine may remember for some time
-//! that a name is absent, a note can be overlooked. There, cleaning does not note a rewrite's segment within the first
-//! hour. A rewriter that has used half of that time, by its own clock, puts the note itself ([`reserve`]), dated one
-//! hour later. From then on the segment counts as garbage, and cleaning finds the name taken. If the rewriter finds the
-//! name taken, it is too late. Clocks may differ by half an hour.
+//! On stores where a machine may remember for some time that a name is absent, a note can be overlooked. There,
+//! cleaning does not note a rewrite's segment within the first hour. A rewriter that has used half of that time, by its
+//! own clock, puts the note itself ([`reserve`]), dated one hour later. From then on the segment counts as garbage, and
+//! cleaning finds the name taken. If the rewriter finds the name taken, it is too late. Clocks may differ by half an
+//! hour.
 //!
 //! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a checkpoint
 //! stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint is so far ahead that
 //! cleaning may have deleted this number, then this number was taken before, and the entry just put under it does not
 //! count. The first number has no previous one. On stores where changes become visible late, cleaning deletes rewrites
-//! only when every machine sees the checkpoint that contains them. So a rewriter that was not stopped since it read the
+//! only when every machine sees the checkpoint that contains them, so a rewriter that was not stopped since it read the
 //! table has seen later rewrites.
 
 use std::collections::{BTreeSet, HashSet};

@@ -1,8 +1,7 @@
 //! Distribution of many rows over parts of space, in memory or in scratch files.
 //!
-//! A part is a cube, chosen from the first rows, and the parts cover space without overlap. A part that becomes too
-//! large is split again before it is loaded. The rows come back part by part, in key order, few enough to be sorted in
-//! parallel.
+//! A part is a cube, chosen from the first rows. The parts cover space without overlap, and a part that becomes too
+//! large is split again. The rows come back part by part, in key order, few enough to be sorted in parallel.
 
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
 //! Creation of a complete table: a copy, or the result of a salvage.
 //!
 //! The header is written last; until then there is a mark, and the table cannot be opened. A process that repeats the
-//! work finds the mark and the log of the first process. If the log has no owner, it removes the incomplete objects and
-//! starts again. A process takes its log before it sets the mark, so a mark without an owner means that the process has
-//! ended.
+//! work finds the mark and the log of the first process. If the log has no owner, that process has ended, because it
+//! took the log before it set the mark. The incomplete objects are then removed.
 
 use std::sync::Arc;
 

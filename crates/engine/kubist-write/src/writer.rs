@@ -2,7 +2,7 @@
 //!
 //! Rows are collected in memory; above a limit they are distributed over parts of space in scratch files. A commit
 //! sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's segment, syncs it, and
-//! appends one entry to the writer's log. The commit becomes visible when that entry is durable.
+//! appends one entry to the writer's log, which makes the commit visible.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};

@@ -1,8 +1,7 @@
 //! A cache on the local disk for stores on the network.
 //!
 //! [`Cached`] is a store in front of another one. It caches only things that never change: blocks of segments, and
-//! objects that are requested as immutable. It caches no listing, log or absence, so results are as current as without
-//! it.
+//! objects that are requested as immutable. So results are as current as without it.
 //!
 //! It relies on four properties:
 //!

@@ -1,8 +1,8 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
-//! A block is written once, always with the same timestamp. Writing it again changes nothing, and no replica has an old
-//! version. So a read asks one replica, and the others only if that one lacks a block. Blocks do not cross multiples of
-//! [`BLOCK`], so a reader knows where the block of a byte may begin. The blocks of [`BUCKET`] bytes are one partition.
+//! A block is written once, always with the same timestamp, so no replica has an old version. A read asks one replica,
+//! and the others only if that one lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader knows where
+//! the block of a byte may begin. The blocks of [`BUCKET`] bytes are one partition.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -4,7 +4,7 @@
 //! position on. The entry at a position is that of the last epoch that starts at or before it; other entries there are
 //! void for ever. The head of `logs` explains why no acknowledged entry becomes void.
 //!
-//! The holder is a text in the log's partition that names the owner. It expires after [`HELD`] unless it is renewed.
+//! The holder is a text in the log's partition that names the owner and expires after [`HELD`] unless it is renewed.
 //! The holder of a dead process on this machine is replaced immediately. Two processes that both believe to hold the
 //! log lose nothing, because their epochs differ.
 

@@ -1,9 +1,8 @@
 //! Kubist's store on Apache Cassandra, or another database with its protocol.
 //!
-//! The database is distributed, replicated and available while nodes fail. This crate implements
-//! [`kubist_store::Store`] and installs nothing on the nodes. Objects and claims are rows that lightweight transactions
-//! decide (`objects`, `identity`). Segments are immutable blocks that the ring spreads (`segments`, `blocks`). Logs are
-//! chains of rows that epochs fence (`logs`, `epochs`).
+//! This crate implements [`kubist_store::Store`] and installs nothing on the nodes. Objects and claims are rows that
+//! lightweight transactions decide (`objects`, `identity`). Segments are immutable blocks that the ring spreads
+//! (`segments`, `blocks`). Logs are chains of rows that epochs fence (`logs`, `epochs`).
 //!
 //! It relies on four principles:
 //!

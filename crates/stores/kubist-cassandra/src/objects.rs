@@ -2,7 +2,7 @@
 //!
 //! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes that it
 //! has won. A value that is too large for a row is first written as blocks under that number, so a name never leads to
-//! an incomplete value. Only such transactions change the rows of objects.
+//! an incomplete value.
 //!
 //! The objects of a folder are one partition. The folders of a store are a list of names that only grows.
 

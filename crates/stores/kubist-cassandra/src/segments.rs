@@ -1,8 +1,8 @@
 //! Segments: byte streams, split into blocks that are sent when they are full.
 //!
 //! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to it were
-//! acknowledged. The length is its own timestamp, so the longest wins in any order of requests. Nothing is written
-//! twice: the block after a sync begins where the last one ended, in a new row.
+//! acknowledged. The length is its own timestamp, so the longest wins in any order of requests. The block after a sync
+//! is a new row, so nothing is written twice.
 //!
 //! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then it removes
 //! the blocks, and last the name from the list, so an interrupted deletion is visible and repeated. The mark stays for

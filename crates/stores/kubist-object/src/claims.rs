@@ -1,4 +1,4 @@
-//! Claims on logs: `claims/WRITER/NUMBER`, the highest of which counts.
+//! Claims on logs: `claims/WRITER/NUMBER`, where the highest number counts.
 //!
 //! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants the log
 //! of a holder on another machine waits until it has seen no new number for 30 seconds by its own clock, and then puts

@@ -1,8 +1,8 @@
 //! First contact: a short timeout for a service that has never responded.
 //!
-//! Requests to a service that has responded before are retried for [`Location::patience`]. A service that has never
-//! responded is more likely a mistake, such as a wrong address or a missing network. So before the first response the
-//! retries end after a few seconds, unless the location sets `patience`.
+//! Such a service is more likely a mistake, for example a wrong address or a missing network. So before the first
+//! response the retries end after a few seconds, unless the location sets `patience`. Later requests are retried for
+//! [`Location::patience`].
 //!
 //! [`Location::patience`]: crate::location::Location::patience
 

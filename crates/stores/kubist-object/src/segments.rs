@@ -1,8 +1,7 @@
-//! Segments: `segments/NAME/PIECE`, one piece per sync.
+//! Segments: `segments/NAME/PIECE`, one piece per sync, because an object cannot grow.
 //!
-//! An object cannot grow, so the bytes since the last sync become a new object. The high bits of an offset are the
-//! number of the piece, the low bits count bytes in it. So a reader requests its bytes directly, without a lookup. A
-//! separate object reserves a segment's name (`segments/NAME/made`).
+//! The high bits of an offset are the number of the piece, the low bits count bytes in it. So a reader requests its
+//! bytes directly, without a lookup. A separate object reserves a segment's name (`segments/NAME/made`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;

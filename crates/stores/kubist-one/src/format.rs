@@ -1,8 +1,7 @@
 //! The bytes of a sealed file, as pure functions: header, footer and tree of names.
 //!
-//! A decoded tree is consistent: names are valid, sorted and unique, every extent lies between the header and the tree,
-//! and no two extents overlap. Its bytes come from anywhere, so no memory is reserved for a count before its entries
-//! were read.
+//! In a decoded tree, names are valid, sorted and unique, every extent lies between the header and the tree, and no two
+//! extents overlap. Its bytes come from anywhere, so no memory is reserved for a count before its entries were read.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
 //! Claims: they limit a log to one owner where no lock reaches every machine.
 //!
-//! A lock ends with its process and is visible on one machine; a claim is a record that all machines see. All stores
-//! with claims ([`Fencing::Claim`](crate::Fencing)) follow these rules:
+//! A claim is a record that all machines see. All stores with claims ([`Fencing::Claim`](crate::Fencing)) follow these
+//! rules:
 //!
 //! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after [`LAPSE`]
 //!   without renewal, by the clock of the waiting process or of the store. Clocks of two machines are never compared.
 //! - **A number fences.** A process that takes a log puts a record under a free number of the log itself, after which
-//!   no entry of an earlier owner gets a number. An earlier owner that was only suspended finds its next number taken
-//!   and is refused for ever, so two owners that both believe in their claim do no harm.
+//!   no entry of an earlier owner gets a number. A suspended owner finds its next number taken and is refused for ever,
+//!   so two owners that both believe in their claim do no harm.
 //! - **Dead processes of this machine are recognized** ([`life`]), and their claims are taken immediately.
 //!
 //! [`conformance::claims`](crate::conformance::claims) tests every such store.

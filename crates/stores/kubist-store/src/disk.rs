@@ -7,9 +7,9 @@
 //! - a name in a directory survives once `sync_directory` of it returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
-//! A directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or device must
-//! not block a read for ever. So no path below a store's directory leads through a symbolic link, and only regular
-//! files are opened. Other paths give an error that names them ([`Irregular`]).
+//! A directory may come from an untrusted source, so no path below it leads through a symbolic link, and only regular
+//! files are opened: a link must not lead to the user's files, and a pipe or device must not block a read for ever.
+//! Other paths give an error that names them ([`Irregular`]).
 
 mod os;
 

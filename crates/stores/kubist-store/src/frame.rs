@@ -8,8 +8,8 @@
 //! another position or of an older log are never accepted as a frame.
 //!
 //! An owner starts an entry only after the one before is durable. So at most the last frame can be unfinished, and
-//! **nothing valid follows a torn frame**. If a valid frame follows, the broken frame was once complete, which is
-//! damage. The acknowledged length (see `local/logs.rs`) decides the remaining cases.
+//! **nothing valid follows a torn frame**: if a valid frame follows, the broken frame is damage. The acknowledged
+//! length (see `local/logs.rs`) decides the remaining cases.
 
 use bytes::Bytes;
 

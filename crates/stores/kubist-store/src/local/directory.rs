@@ -5,9 +5,9 @@
 //!
 //! - A complete file that is visible is trusted immediately, because named files never change.
 //! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the handle's
-//!   knowledge. Names that the handle read refer only to files that existed then. So the store checks again until
-//!   enough time has passed since the handle last [learned](StoreDirectory::learn) of anything. After that it does not
-//!   retry, so a handle waits once for any amount of damage.
+//!   knowledge. So the store checks again until enough time has passed since the handle last
+//!   [learned](StoreDirectory::learn) of anything. After that it does not retry, so a handle waits once for any amount
+//!   of damage.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};

@@ -1,9 +1,8 @@
 //! Logs of one machine: one file per writer, appended by the handle that holds its lock.
 //!
 //! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This write is
-//! not synced: it must be correct, but need not survive. It distinguishes damage from a torn tail: a broken entry
-//! before the acknowledged length is damage, while bytes after it may be an append that is in progress or never
-//! finished.
+//! not synced: it must be correct, but need not survive. A broken entry before the acknowledged length is damage, while
+//! bytes after it may be an append that is in progress or never finished.
 //!
 //! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one disk
 //! sector, so no crash makes it unreadable. If it is missing, a log whose end is broken is therefore damaged, not torn.

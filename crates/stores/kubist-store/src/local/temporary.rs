@@ -3,8 +3,7 @@
 //!
 //! The next handle that creates a temporary file removes those of dead processes. On one machine a file's creator holds
 //! its lock. A file can be removed between its creation and its locking; its link then fails with `NotFound`, and it is
-//! created again. In a shared store, the file's name contains its creator, and each machine removes the files of its
-//! own dead processes.
+//! created again. In a shared store, the file's name contains its creator, and each machine removes only its own files.
 //!
 //! In a shared store a file is closed before it gets its name, because errors may appear only then. If a response is
 //! lost, a repeated link may find the name taken, so a file with two names counts as linked.
