@@ -25,7 +25,7 @@ use crate::segment::unix_ms;
 use crate::stop::stoppable;
 use crate::view::View;
 
-/// A default is repeated for each older row, so it must be short.
+/// Short, because a default is repeated for each older row.
 const MOST_DEFAULT_BYTES: usize = 1024;
 
 const MOST_KEY_BYTES: usize = 1024;
@@ -36,7 +36,7 @@ pub struct NewColumn {
     pub name: String,
     pub data_type: DataType,
     pub nullable: bool,
-    /// The value of all rows that are written without the column.
+    /// For all rows that are written without the column.
     pub default: Value,
     pub unit: Option<String>,
     /// As in [`TableOptions::accuracy`].
@@ -45,7 +45,7 @@ pub struct NewColumn {
     pub accuracy: Option<Value>,
 }
 
-/// Returns the schema of a new table with the units of its columns.
+/// Adds units to the schema of a new table.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ pub fn of_period(column: &str, period: Option<Period>) -> Alteration {
     Alteration::Set { column: Some(column.to_owned()), values: Metadata::from([(PERIOD.into(), text.into())]) }
 }
 
-/// Returns the grid that follows the newest grid of a schema.
+/// The grid after the newest one.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
@@ -110,8 +110,7 @@ pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> 
 }
 
 impl Core {
-    /// Adds a column, which cannot be a dimension or an identity. Rows written before, or by writers that do not know
-    /// the column, have the default.
+    /// Adds a column, which cannot be a dimension or an identity. Rows without it have the default.
     ///
     /// # Errors
     ///
@@ -144,7 +143,7 @@ impl Core {
         self.alter(Alteration::AddColumn { field, default, accuracy }, cancel)
     }
 
-    /// Adds the column with the priority threshold of subsampled steps, unless it exists.
+    /// Adds the column with the priority threshold of subsampled steps, if missing.
     ///
     /// # Errors
     ///
@@ -159,8 +158,8 @@ impl Core {
         }
     }
 
-    /// Adds the columns that `other` gained after its creation and that are missing here, and returns their names. Both
-    /// tables must have the same columns at their creation.
+    /// Adds the missing columns that `other` gained after its creation, and returns their names. Both tables must have
+    /// the same columns at their creation.
     ///
     /// # Errors
     ///
@@ -195,7 +194,7 @@ impl Core {
         Ok(added)
     }
 
-    /// Sets metadata of the table or a column in one step; a null removes its key.
+    /// Sets metadata in one step; a null removes its key.
     ///
     /// # Errors
     ///
@@ -212,7 +211,7 @@ impl Core {
         self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
     }
 
-    /// Sets periods of columns; `None` removes one. The rows of the table must be inside.
+    /// `None` removes a period. All rows must be inside.
     ///
     /// # Errors
     ///
@@ -252,8 +251,8 @@ impl Core {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }
 
-    /// Publishes the grid that follows the newest one that the caller knew. Returns `false` if another process
-    /// published that number first.
+    /// Publishes the grid after the newest one that the caller knew. Returns `false` if another process published one
+    /// first.
     ///
     /// # Errors
     ///
@@ -280,8 +279,8 @@ impl Core {
     }
 
     /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint with other
-    /// ranks. Later steps must be retracted first. Repeating the current declaration succeeds. In a table without steps
-    /// the declaration applies to all steps.
+    /// ranks. Retract later steps first. Repeating the declaration succeeds. In a table without steps it applies to all
+    /// steps.
     ///
     /// # Errors
     ///
@@ -319,7 +318,7 @@ impl Core {
         self.store.put_if_absent(&name, &bytes).map_err(store_error)
     }
 
-    /// Publishes an alteration with the next number, if it fits all alterations before it.
+    /// Publishes an alteration, if it fits all alterations before it.
     pub(crate) fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
         stoppable(cancel, || {
             cancel.check()?;

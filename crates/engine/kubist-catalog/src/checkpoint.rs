@@ -22,7 +22,7 @@ use crate::vouched::Vouched;
 
 pub struct Held {
     pub name: String,
-    /// Without the runs and cutoffs of the base, if there is one.
+    /// Without the runs and cutoffs of the base.
     pub state: State<Location>,
     pub base: Option<Arc<Base>>,
     pub history: History,
@@ -43,7 +43,7 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
 ///
 /// The errors of [`load`].
 pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: &Cancel) -> Result<Option<Held>> {
-    // A checkpoint that disappears between the calls was replaced by a newer one, which a stale listing lacks.
+    // A newer checkpoint replaced one that disappears between the calls; a stale listing lacks it.
     for attempt in 0.. {
         cancel.check()?;
         let names = listed.take().map_or_else(|| files.store.list(CHECKPOINTS), Ok);
@@ -102,7 +102,7 @@ impl Held {
         Ok(self.with(live))
     }
 
-    /// Returns the state with the runs of all readable pages, and the number of runs on the other pages.
+    /// The state with the runs of all readable pages, and the number of other runs.
     ///
     /// # Errors
     ///

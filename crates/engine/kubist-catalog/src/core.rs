@@ -51,12 +51,12 @@ impl Deref for Core {
     }
 }
 
-/// The progress of following. Its lock is held briefly and never during I/O.
+/// Its lock is never held during I/O.
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
     begun: u64,
-    /// The last view, and the number of the refresh that produced it.
+    /// And the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
     checkpointed: Joined,
 }
@@ -227,8 +227,8 @@ impl Core {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
 
-    /// Explains damage that a snapshot of `seen` found: `SnapshotExpired` if the run or index with these bytes is no
-    /// longer live, because cleaning may have freed them.
+    /// Returns `SnapshotExpired` if the run or index with these bytes is no longer live, because cleaning may have
+    /// freed them.
     pub fn explained(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool, damage: Error) -> Error {
         match self.is_replaced(seen, lives) {
             Ok(false) => damage,
@@ -242,7 +242,7 @@ impl Core {
         }
     }
 
-    /// True if the store frees ranges of live segments, and no run selected by `lives` is left.
+    /// True if the store frees ranges of segments, and no run selected by `lives` is left.
     fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
         let cancel = Cancel::default();
         if !self.store.capabilities().punches || self.view(&cancel)?.rewrites == seen.rewrites {
@@ -256,7 +256,7 @@ impl Core {
         Ok(!found)
     }
 
-    /// True if live runs of the current table, or their secondary indexes, use the segment.
+    /// True if live runs or their secondary indexes use the segment.
     fn is_needed(&self, segment: &str) -> Result<bool> {
         let (mut needed, cancel) = (false, Cancel::default());
         let names = |run: &Run<Location>| run.payload.segments().any(|other| **other == *segment);
@@ -307,8 +307,7 @@ impl Core {
         self.followed().last.as_ref().map(|(_, view)| view.clone())
     }
 
-    /// Returns the current view and the result of `load` on it. Retries up to 8 times if pages are cleaned during the
-    /// load.
+    /// Returns the current view and the result of `load`. Retries up to 8 times if pages are cleaned during the load.
     ///
     /// # Errors
     ///
@@ -324,7 +323,7 @@ impl Core {
         }
     }
 
-    /// On stores with delayed visibility, waits until everything that a token names is visible here.
+    /// Waits until everything that a token names is visible, on stores with delayed visibility.
     ///
     /// # Errors
     ///
@@ -383,8 +382,8 @@ impl Core {
         }
     }
 
-    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`, and returns the new view or `None`. It
-    /// checks at the interval `every`, but at most every 2 ms.
+    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`. Checks at the interval `every`, but at
+    /// most every 2 ms.
     ///
     /// # Errors
     ///
@@ -402,7 +401,7 @@ impl Core {
             if begin.elapsed() >= patience {
                 return Ok(None);
             }
-            // Many logs make a check slower; at most a tenth of a core is spent on it.
+            // At most a tenth of a core is spent on checks.
             let pause = (look.elapsed() * 10).max(Duration::from_millis(2)).max(every.saturating_sub(look.elapsed()));
             let (end, pausing) = (pause.min(patience.saturating_sub(begin.elapsed())), Instant::now());
             while pausing.elapsed() < end {

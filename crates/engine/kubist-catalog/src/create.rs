@@ -26,13 +26,13 @@ const DEFAULT_CAPACITY: u32 = 2048;
 /// The default with strata of windows: a window of 1/128 has enough rows in each run.
 const CAPACITY_OF_WINDOWS: u32 = 65_536;
 
-/// Creates a table in an empty store. With `exist_ok`, opens an existing table that agrees with the plan.
+/// Creates a table in an empty store. With `exist_ok`, also opens a table that agrees with the plan.
 ///
 /// # Errors
 ///
 /// `Exists` if a table is there and `exist_ok` is false or the plan differs; `Damaged`; `Newer`; a storage error.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
-    // Before the table exists, so that no writer ever relies on a file lock.
+    // No writer may ever rely on a file lock.
     if plan.shared && store.get(TABLE).map_err(store_error)?.is_none() {
         store.share().map_err(store_error)?;
     }
@@ -187,8 +187,7 @@ pub fn check_capacity(capacity: u32) -> Result<()> {
     }
 }
 
-/// Returns the scale of a domain; `None` if it must be learned. `column` has the unit of its values, which
-/// are stored as `data_type`.
+/// `None` if the scale must be learned. `column` has the unit of its values, which are stored as `data_type`.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ const ENTRY_BYTES: usize = 160;
 /// Approximate bytes in addition to the values.
 const ALLOCATED_BYTES: usize = 96;
 /// Under pressure, 1 page in `FEW` is admitted, or 1 in `FEW_OF_SMALL` for queries of at most 1/`SMALL` of the
-/// capacity, because their pages take little space.
+/// capacity.
 const FEW: u32 = 16;
 const FEW_OF_SMALL: u32 = 4;
 const SMALL: usize = 32;
@@ -28,7 +28,7 @@ const SMALL: usize = 32;
 pub struct DecodedPages {
     bound: usize,
     runs: Mutex<Runs>,
-    /// Bytes of all entries, including evicted ones that are still in use.
+    /// Of all entries, including evicted ones in use.
     held: Arc<AtomicUsize>,
     questions: AtomicU32,
     /// Bytes stored, copied and evicted since `keeps_few` was last decided.
@@ -57,16 +57,15 @@ pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
     is_used: AtomicBool,
-    /// Varies the admission between runs: many runs have a single page.
+    /// Many runs have a single page, so admission varies between runs.
     salt: u32,
-    /// For each page, the last query that read it, or 0. The lowest bit is set if another query read it before.
+    /// The last query that read each page, or 0. The lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
 impl DecodedPages {
-    /// Returns a cache of `bound` bytes. Each concurrent thread may exceed it by the entries of a task's runs and a
-    /// page.
+    /// Each concurrent thread may exceed `bound` by the entries of a task's runs and a page.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
@@ -79,12 +78,12 @@ impl DecodedPages {
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
-    /// Returns the admission of a query that may read up to `bytes`.
+    /// The query may read up to `bytes`.
     pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// Returns the entries of runs, created with their numbers of pages if missing.
+    /// Creates missing entries with these numbers of pages.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -105,7 +104,7 @@ impl DecodedPages {
         found
     }
 
-    /// If the cache is full, evicts about 1/16 of the capacity and returns the evicted entries.
+    /// If the cache is full, evicts about 1/16 of the capacity.
     fn make_room(&self, runs: &mut Runs) -> Vec<Arc<DecodedRun>> {
         let (held, mut freed, mut left) = (self.held.load(Relaxed), 0, Vec::new());
         if held < self.bound {
@@ -127,9 +126,9 @@ impl DecodedPages {
         left
     }
 
-    /// Records that a query reads a page; returns whether to store the page.
+    /// Records a read, and decides whether to store the page.
     pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
-        // The high bits of the product are well mixed, also for numbers at regular intervals.
+        // The high bits are well mixed, also for numbers at regular intervals.
         let number = (question.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);
         let mixed = || number.wrapping_mul(0x9E37_79B1) >> 20;
         run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
@@ -174,7 +173,7 @@ impl DecodedRun {
         self.held.fetch_add(bytes, Relaxed);
     }
 
-    /// Records that a query reads a page; returns true if another query read it before.
+    /// Returns true if another query read the page before.
     fn note_reading(&self, page: usize, question: QuestionId) -> bool {
         let Some(reader) = self.readers.get(page) else { return false };
         let before = reader.load(Relaxed);
@@ -266,7 +265,7 @@ mod tests {
         assert!(!read(&pages, 3));
     }
 
-    /// The capacity also holds when existing entries grow by one page at a time.
+    /// Existing entries grow by one page at a time.
     #[test]
     fn the_bound_holds_where_no_run_is_new() {
         let pages = DecodedPages::new(BOUND);
@@ -302,7 +301,7 @@ mod tests {
         assert!((200..300).contains(&of_small) && (40..90).contains(&of_large), "{of_small} and {of_large} of 1,000");
     }
 
-    /// A cyclic scan of twice the capacity, where storing every page would give no hits.
+    /// A cyclic scan of twice the capacity: storing every page would give no hits.
     #[test]
     fn what_comes_in_turn_and_is_too_much_is_kept_in_part() {
         let pages = DecodedPages::new(BOUND);

@@ -4,7 +4,7 @@ use kubist_format::alteration::name_of;
 use kubist_format::error::EntryError;
 use kubist_types::{Error, ErrorKind};
 
-/// Converts a store's error, and keeps it as the source if that adds information.
+/// Keeps the store's error as the source if that adds information.
 pub fn store_error(error: kubist_store::Error) -> Error {
     use kubist_store::Error as Store;
     match error {

@@ -13,8 +13,8 @@ use crate::error::{is_unread, store_error};
 use crate::files::{GONE, TableFiles};
 use crate::trace;
 
-/// Ranges with smaller gaps, in bytes, are read together: the threshold alpha * beta / B of the block-index paper for
-/// data in memory, where a read costs one system call.
+/// Ranges with smaller gaps, in bytes, are read together: alpha * beta / B of the block-index paper for data in memory,
+/// where a read costs one system call.
 const MERGE_GAP: u64 = 4 << 10;
 /// Largest size of a merged range, in bytes.
 const MERGE_LIMIT: u64 = 4 << 20;
@@ -56,10 +56,8 @@ enum Unread {
     Failed(Error),
 }
 
-/// Reads byte ranges of segments.
-///
-/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it. On a store
-/// with delayed visibility, both are checked again before damage is reported.
+/// A missing segment was cleaned, or is damage if `is_needed`. On a store with delayed visibility, both are checked
+/// again before damage is reported.
 ///
 /// # Errors
 ///

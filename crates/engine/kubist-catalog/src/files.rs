@@ -31,16 +31,15 @@ use kubist_format::error::EntryError;
 pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 
-/// The store cannot distinguish a dropped table from a moved one.
+/// The store cannot distinguish these cases.
 pub const GONE: &str = "it was dropped or moved after it was opened: open it at its new location, or create it again";
 
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
-/// Default for the largest directory in memory, in runs: about 80 MB, plus 2 to 8 MB for each column that is no
-/// dimension.
+/// Default for the largest directory in memory: about 80 MB, plus 2 to 8 MB for each column that is no dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
-/// Attempts to read the newest checkpoint, which can be replaced between listing and reading.
+/// The newest checkpoint can be replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
 pub struct TableFiles {
@@ -120,8 +119,8 @@ impl TableFiles {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// Returns the page segments that existing checkpoints name. The newest checkpoint is always included, because
-    /// later checkpoints may reuse its pages.
+    /// Page segments of existing checkpoints, always including the newest, because later checkpoints may reuse its
+    /// pages.
     ///
     /// # Errors
     ///
@@ -143,7 +142,7 @@ impl TableFiles {
             if has_newest {
                 return Ok(segments);
             }
-            // It was replaced between the two calls, or the listing is stale.
+            // Replaced between the two calls, or the listing is stale.
             if attempt == 0 {
                 self.store.learn();
             }
@@ -153,7 +152,7 @@ impl TableFiles {
         Err(bad_entry(self.store.location(), CHECKPOINTS, 0, EntryError::Bad(what)))
     }
 
-    /// Refuses to work in a forked process, where locks and threads are broken.
+    /// In a forked process, locks and threads are broken.
     ///
     /// # Errors
     ///
@@ -175,7 +174,7 @@ impl TableFiles {
         self.check_seen(dropped.map_err(store_error)?.is_some(), table.map_err(store_error)?)
     }
 
-    /// Like [`TableFiles::check_still_there`], for a drop mark and a header that were just read.
+    /// Like [`TableFiles::check_still_there`], for a drop mark and a header just read.
     ///
     /// # Errors
     ///
@@ -238,7 +237,7 @@ impl TableFiles {
     fn learn(&self, forest: &Forest) {
         let mut grids = self.grids();
         for tree in forest.trees() {
-            // The first entry that names a grid fixes its number of dimensions; an entry that disagrees is ignored.
+            // The first entry that names a grid fixes its number of dimensions.
             let _ = grids.forest.learn(tree);
         }
     }
@@ -280,7 +279,7 @@ impl TableFiles {
         self.frame(schema, schema.newest_grid())
     }
 
-    /// Publishes the first grid, or returns the one that another writer published first.
+    /// Publishes the first grid, or returns the one that another writer published.
     ///
     /// # Errors
     ///
@@ -291,7 +290,7 @@ impl TableFiles {
         self.frame(&self.created, 0)?.ok_or_else(missing)
     }
 
-    /// Makes the existing header and grid durable. A put that finds an object guarantees that.
+    /// Makes the header and grid durable, which a put that finds an object guarantees.
     ///
     /// # Errors
     ///
@@ -305,8 +304,7 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Makes the alterations of a schema durable. A run with a column must not outlive the alteration that
-    /// adds the column.
+    /// Makes alterations durable. A run must not outlive the alteration that adds one of its columns.
     ///
     /// # Errors
     ///

@@ -28,13 +28,13 @@ use crate::vouched;
 /// Cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
 const REWRITES_AT_ONCE: usize = 16;
-/// Checkpoint pages of at most this many bytes are prefetched from a remote store when a table is opened.
+/// Limit of checkpoint pages, in bytes, that are prefetched from a remote store when a table is opened.
 const FEW_PAGES: u64 = 4 << 20;
-/// The number of restarts after files were cleaned during the read.
+/// Restarts after files were cleaned during the read.
 const MOST_RESTARTS: usize = 8;
 
-/// Follows again while apparent damage may come from delayed visibility. Such a store can show a rewrite before a
-/// commit that it needs.
+/// Follows again while apparent damage may come from delayed visibility: a rewrite may be visible before a commit that
+/// it needs.
 ///
 /// # Errors
 ///
@@ -50,10 +50,8 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
     }
 }
 
-/// Follows the table up to now. Afterwards everything that was durable before the call is joined.
-///
-/// It follows again if an alteration needs rewrites that were published after the listing, or if runs use columns or
-/// grids of alterations that the store does not show yet.
+/// Follows the table, so that everything durable before the call is joined. It follows again if an alteration needs
+/// rewrites that were published after the listing, or if runs use columns or grids that the store does not show yet.
 ///
 /// # Errors
 ///
@@ -82,7 +80,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
         }
         let is_late = files.store.look_again(attempt).map_err(store_error)?;
         if has_rewrites && !is_late {
-            // The reader of a run with unknown columns reports what is missing.
+            // The reader of such a run reports what is missing.
             return match tail.schema(files).version {
                 version if version < tail.history.needs_alterations => {
                     Err(missing_alteration(files.store.location(), version + 1))
@@ -102,7 +100,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let mut look = tail.first_look.take();
     let listed = look.as_mut().map(|look| std::mem::take(&mut look.checkpoints));
-    // `FirstLook` has listed everything that must be listed before the logs.
+    // `FirstLook` has made all listings that come before the logs.
     let mut logs = None;
     match (tail.begun, listed) {
         (true, _) => keep_up(files, tail, cancel)?,
@@ -114,8 +112,8 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
             logs = Some(names.map_err(store_error)?);
         }
     }
-    // A checkpoint usually holds everything. On a remote store the last look therefore runs in parallel with the logs,
-    // and is repeated only if something was joined.
+    // A checkpoint usually holds everything, so on a remote store the last look runs in parallel with the logs. It is
+    // repeated only if something was joined.
     let (early, joined) = (is_far(files.store.as_ref()) && tail.checkpoint.is_some() && look.is_some(), tail.joined());
     let last = LastLook::of(files, tail);
     let (followed, seen) = match early {
@@ -139,9 +137,9 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     last.join(files, tail, seen, cancel)
 }
 
-/// The requests after the logs, which describe all columns of joined runs.
+/// Requests after the logs, for all columns of joined runs.
 struct LastLook {
-    /// The number of known alterations, and the name of the next one.
+    /// Known alterations, and the name of the next one.
     version: u64,
     altered: String,
     checkpoint: Option<String>,
@@ -162,7 +160,7 @@ impl LastLook {
         }
     }
 
-    /// Returns the objects in the order in which `join` consumes them, and the names of later alterations.
+    /// The objects in the order of `join`, and the names of later alterations.
     fn ask(&self, files: &TableFiles) -> Result<(Vec<Option<Bytes>>, Vec<String>)> {
         let mut asked = vec![self.altered.clone()];
         asked.extend(self.is_of_table.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
@@ -218,13 +216,11 @@ fn follow_entries(
     mut logs: Option<Vec<String>>,
     cancel: &Cancel,
 ) -> Result<()> {
-    // Cleaning can remove rewrites during the read. The checkpoint that holds them was published first, so following
-    // restarts from it.
+    // Cleaning can remove rewrites during the read. The checkpoint that holds them was published first.
     let mut restarts = 0;
     loop {
         cancel.check()?;
-        // Rewrites are listed before the logs are read, because a rewrite is published only after the commits it needs
-        // are durable (I5).
+        // Listed before the logs are read: a rewrite is published only after the commits it needs are durable (I5).
         let (new, listed_at, at_work) = match look.take() {
             Some(mut look) => {
                 let known = rewrite_name(tail.state.rewrites());
@@ -234,7 +230,7 @@ fn follow_entries(
             }
             None => {
                 let (new, listed_at) = new_rewrites(files, tail)?;
-                // A writer whose segment is listed here already has a log.
+                // A writer whose segment is listed already has a log.
                 let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
                 (new, listed_at, at_work)
             }
@@ -256,10 +252,9 @@ fn follow_entries(
     Ok(())
 }
 
-/// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new.
-///
-/// On a remote store, all checks run in parallel. Their order does not matter, because without new rewrites, log
-/// entries can be joined whenever they were read. If anything else is new, `follow_all` reads everything in order.
+/// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new. On a remote store,
+/// all checks run in parallel: without new rewrites, the order does not matter. Otherwise `follow_all` reads everything
+/// in order.
 fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     if !is_far(files.store.as_ref())
         || !tail.begun
@@ -274,7 +269,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     let from: Vec<(&str, u64)> = tail.logs.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
     let (rewrites, altered) = (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version));
     let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
-    // If the checkpoint is gone, its pages are gone too.
+    // Then its pages are gone too.
     let checkpoint = tail.base.as_ref().and(tail.checkpoint.as_ref());
     let switches = &switches();
     let (answers, read) = thread::scope(|scope| {
@@ -305,7 +300,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     }
 }
 
-/// Joins the result of `glance`; returns `false` if the new entries need other files too.
+/// Returns `false` if the new entries need other files too.
 fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
     let writers = tail.logs.clone();
     for (writer, read) in writers.iter().zip(read) {
@@ -325,10 +320,8 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
     Ok(tail.is_described(files))
 }
 
-/// Returns the table's snapshot at a token.
-///
-/// Logs and alterations are never cleaned. The snapshot can be reached if the newest checkpoint is not newer than it,
-/// or if all rewrites still exist.
+/// Returns the snapshot at a token. It can be reached if the newest checkpoint is not newer, or if all rewrites still
+/// exist.
 ///
 /// # Errors
 ///
@@ -339,7 +332,7 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
     from_to_token(files, held.filter(|held| token.is_at_or_after(&held.state)), token, cancel)
 }
 
-/// Like [`to_token`], from a checkpoint that is not newer than the token.
+/// Like [`to_token`], from a checkpoint that is not newer.
 ///
 /// # Errors
 ///
@@ -398,8 +391,8 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
     }
 }
 
-/// Waits until this machine sees all log positions, rewrites and alterations of a token. Returns immediately on stores
-/// without delayed visibility.
+/// Waits until this machine sees everything that a token names. Returns immediately on stores without delayed
+/// visibility.
 ///
 /// # Errors
 ///
@@ -421,7 +414,7 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
         }
     }
     let is_there = |name: &str| store.get(name).map(|found| found.is_some());
-    // Alterations are never cleaned; a rewrite may be cleaned if later ones exist.
+    // A rewrite may be cleaned if later ones exist.
     Ok((token.alterations == 0 || is_there(&alteration::name_of(token.alterations))?)
         && (token.declared.is_none() || is_there(WRITERS)?)
         && (token.rewrites == 0
@@ -432,10 +425,9 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
 /// With its content if that was already read.
 type Found = (String, Option<Bytes>);
 
-/// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing if that is useful.
-///
-/// A stale listing lacks the last rewrites, so these are read by number. A few new rewrites are read by number without
-/// a listing while the newest checkpoint is unchanged, because a rewrite is cleaned only after a checkpoint holds it.
+/// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing if useful. The last
+/// rewrites are read by number, because a stale listing lacks them. While the newest checkpoint is unchanged, no
+/// listing is needed, because a rewrite is cleaned only after a checkpoint holds it.
 fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
@@ -444,7 +436,7 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     let mut read = Vec::new();
     if let Some(known) = tail.listed_at.as_ref().filter(|_| by_number) {
         read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
-        // Listed after the reads: if the checkpoint is unchanged, no rewrite was cleaned before.
+        // If the checkpoint is unchanged, no rewrite was cleaned before.
         if read.len() < REWRITES_AT_ONCE && newest()? == *known {
             return Ok((read, tail.listed_at.clone()));
         }
@@ -460,7 +452,7 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     Ok((found, listed_at))
 }
 
-/// Reads up to `most` rewrites after a number, until one is missing.
+/// Reads up to `most` rewrites until one is missing.
 fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in (behind + 1..).map(rewrite_name).take(most) {
@@ -476,8 +468,7 @@ fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Restarts from the newest checkpoint if the current one is gone, because its pages may be gone too, or if much was
-/// added since.
+/// Restarts from the newest checkpoint if the current one and perhaps its pages are gone, or if much was added since.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let long = is_long(files, tail);
     if tail.base.is_none() && !long {
@@ -498,8 +489,8 @@ fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
-/// Reads the new entries of the logs, which must reach every position that another file proves. Returns `false` if a
-/// log lost an entry that only this handle had read.
+/// Reads the new entries of the logs, which must reach every proven position. Returns `false` if a log lost an entry
+/// that only this handle had read.
 fn follow_logs(
     files: &TableFiles,
     tail: &mut Tail,
@@ -512,7 +503,7 @@ fn follow_logs(
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
-    // Queries will need the pages of a new checkpoint, so a few pages are fetched with the logs.
+    // Queries will need these pages.
     let store = files.store.as_ref();
     let mut base =
         tail.base.clone().filter(|base| is_far(store) && !tail.looked_at_segments && base.bytes() <= FEW_PAGES);

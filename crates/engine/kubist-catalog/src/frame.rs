@@ -70,7 +70,7 @@ impl Frame {
             _ => unreachable!("{data_type} was refused as a dimension"))
     }
 
-    /// Returns the lowest order key of this type whose coordinate in dimension `d` is at least `coordinate`, if any.
+    /// The lowest order key of this type whose coordinate in dimension `d` is at least `coordinate`.
     pub fn first_key(&self, d: usize, data_type: &DataType, coordinate: u32) -> Option<u64> {
         let (mut low, mut high) = order::number_keys(data_type);
         let reaches =
@@ -110,7 +110,7 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// Counts the rows outside the domain of any dimension, except null and NaN, which no domain contains.
+    /// Without null and NaN, which no domain contains.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
         let is_out = |value: u32, (low, high): (u32, u32)| (value < low) | ((value > high) & (value != nowhere));
@@ -126,8 +126,7 @@ impl Frame {
         (0..rows).filter(row_is_out).count() as u64
     }
 
-    /// Estimates how many of `rows` rows are outside the domain, for a uniform distribution between their lowest and
-    /// highest coordinates.
+    /// Estimates rows outside the domain, for a uniform distribution between their lowest and highest coordinates.
     pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
         let inside = |d: usize| {
             let (first, last) = self.domains[d];
@@ -148,7 +147,7 @@ impl Frame {
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
     }
 
-    /// Returns the lowest and highest coordinates of rows of a stored batch; `map` is their zone map.
+    /// The lowest and highest coordinates of stored rows; `map` is their zone map.
     pub fn extent(
         &self,
         batch: &RecordBatch,
@@ -161,7 +160,7 @@ impl Frame {
             let (first, last) = order::number_keys(array.data_type());
             let (min, max) = (zones.min.iter().min().copied(), zones.max.iter().max().copied());
             let ends = match (min, max) {
-                // The scale is monotone for all numbers, so the bounds of zones suffice.
+                // The scale is monotone, so the bounds of zones suffice.
                 (Some(min), Some(max)) if zones.nulls.is_empty() && first <= min && max <= last => {
                     let ends = [min, max].map(|key| order::number(array.data_type(), key));
                     ends.map(|number| self.scales[d].coordinate(number, self.geometry.bits()))

@@ -48,7 +48,7 @@ enum Way {
 }
 
 impl Given<'_> {
-    /// Returns the values in the stored type and the unit of `column`.
+    /// In the stored type and the unit of `column`.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Given<'_> {
         }
     }
 
-    /// Between the units of data and column; `None` if none is needed.
+    /// `None` if the units are equal.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -140,8 +140,7 @@ impl Given<'_> {
                 true => self.cast(values, column, &DataType::Float64)?,
                 false => values.clone(),
             };
-            // With an offset (such as K to °C), a result near zero is a difference of larger numbers and may be
-            // subnormal.
+            // With an offset (such as K to °C), a difference of larger numbers may be subnormal.
             let refused = if conversion.keeps_zero() { Refused::Small } else { Refused::Nothing };
             return self.nearest(column, values, wanted, &floats(&given)?, |value| conversion.of_float(value), refused);
         }
@@ -213,7 +212,7 @@ impl Given<'_> {
     }
 }
 
-/// Values that are refused, in addition to those that become infinite.
+/// Values that are refused, in addition to infinite ones.
 #[derive(Clone, Copy)]
 enum Refused {
     Nothing,
@@ -259,7 +258,7 @@ fn nearest<T: ArrowPrimitiveType>(
     Ok(Arc::new(stored.finish()))
 }
 
-/// True if the number type `wide` has an equal value for each value of the number type `narrow`.
+/// True if `wide` has an equal value for each value of the number type `narrow`.
 pub fn is_contained(narrow: &DataType, wide: &DataType) -> bool {
     let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
     is_number(narrow) && is_number(wide) && (narrow == wide || matches!(way(narrow, wide), Some(Way::Equal)))

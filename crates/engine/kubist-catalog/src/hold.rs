@@ -19,8 +19,8 @@ const CLOCKS: Duration = Duration::from_secs(600);
 /// A later end came from a wrong clock.
 const LONGEST: Duration = Duration::from_secs(31 * 86_400);
 
-/// Puts a hold that ends after `time`, and returns its name. `since` is a time no later than the snapshot, in
-/// milliseconds since 1970.
+/// Puts a hold that ends after `time`; returns its name. `since`, in milliseconds since 1970, is not later than the
+/// snapshot.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub fn release(core: &Core, name: &str) -> Result<()> {
     core.store.delete(name).map_err(store_error)
 }
 
-/// Returns the time since which everything is held, and deletes ended holds.
+/// The time since which everything is held. Deletes ended holds.
 ///
 /// # Errors
 ///

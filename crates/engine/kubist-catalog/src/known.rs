@@ -85,7 +85,7 @@ impl Known {
         Known { logs, objects, rewrites, checkpoint }
     }
 
-    /// Requests the stamps, or the last entries from a remote store without stamps.
+    /// Requests stamps, or the last entries from a remote store without stamps.
     ///
     /// # Errors
     ///
@@ -107,8 +107,8 @@ impl Known {
         Ok(There { logs, read, objects })
     }
 
-    /// Compares the stamps with the known entries, except for logs that a refresh has extended, because their chain was
-    /// checked.
+    /// Compares the stamps with the known entries, except of logs that a refresh has extended and checked by their
+    /// chain.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Known {
                 true if *stamp != Stamp::Unknown && tail.seen.logs.get(&log.writer) == Some(&(end, *stamp)) => {}
                 true => doubtful.push((log, *stamp)),
                 false if !is_joined => doubtful.push((log, Stamp::Unknown)),
-                // The stamp is older than the entries that were read.
+                // The stamp is older than the read entries.
                 false if is_near => drop(tail.seen.logs.insert(log.writer.clone(), (end, *stamp))),
                 false => drop(tail.seen.logs.remove(&log.writer)),
             }
@@ -183,7 +183,7 @@ impl Known {
     }
 }
 
-/// The error for a table with the same id and another history.
+/// The same id, but another history.
 pub fn replaced(files: &TableFiles, what: &str) -> Error {
     let why = format!("{what}; it may have been restored from a backup");
     Error::Replaced { location: files.store.location().into(), why }

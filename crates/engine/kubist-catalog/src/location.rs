@@ -14,7 +14,7 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// The location of a table, or a store that the caller holds.
+/// A location, or a store that the caller holds.
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
     Held(Arc<dyn Store>),
@@ -41,7 +41,7 @@ impl TableLocation {
         locate(location).map(TableLocation::Named).map_err(Error::Invalid)
     }
 
-    /// Returns the store of the table, which may be partly copied or dropped. A held store is returned unread.
+    /// The table may be partly copied or dropped. A held store is returned unread.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl TableLocation {
         Err(Error::NotATable { location: self.to_string(), why })
     }
 
-    /// Returns the store of the table. On a remote store the first requests of opening run in parallel, and their
-    /// results are returned if they found a table.
+    /// Like [`TableLocation::store`]. On a remote store the first requests of opening run in parallel; their results
+    /// are returned if they found a table.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl TableLocation {
         let Some(ahead) = named.ahead() else { return Ok((self.store()?, None)) };
         let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
-            // The requests went to a directory of objects, but the location may be a sealed file.
+            // The location may be a sealed file, not a directory of objects.
             Found::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),
             found => Ok((self.store_of(named.as_ref(), found)?, None)),
         }
@@ -125,7 +125,7 @@ impl TableLocation {
         }
     }
 
-    /// Returns the store, created if missing. The caller checks its content.
+    /// Creates the store if missing. The caller checks its content.
     ///
     /// # Errors
     ///
@@ -137,8 +137,8 @@ impl TableLocation {
         }
     }
 
-    /// Returns the location of a store next to this one, with `suffix` added to its name. If the store limits its
-    /// parallel requests, the new one may run `requests` in parallel.
+    /// The location of a store next to this one, with `suffix` added to its name. A store that limits its parallel
+    /// requests may run `requests`.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl TableLocation {
     }
 }
 
-/// Why no table can be created in this store; `None` if it is empty or holds only the first files of a copy.
+/// Why no table can be created here; `None` for an empty store, or one with only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
     if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);
@@ -177,7 +177,7 @@ fn is_any_there(store: &dyn Store) -> Result<bool> {
     Ok(is_there(store, TABLE)? || is_there(store, DROPPED)? || is_there(store, UNFINISHED)?)
 }
 
-/// True if a store holds at most the empty log of a copy or salvage that has not written its mark.
+/// True if a store has at most the empty log of a copy or salvage.
 ///
 /// # Errors
 ///

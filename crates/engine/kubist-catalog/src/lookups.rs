@@ -48,7 +48,7 @@ pub struct Covered {
 
 #[derive(Debug)]
 enum Found {
-    /// The index and location of every run that was live when this was built, ascending.
+    /// Index and location of every run that was live when this was built, ascending.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
     Table(Table),
@@ -93,13 +93,13 @@ impl Gathering {
     }
 }
 
-/// The bits that all run ids of a log entry share.
+/// The common bits of all run ids of a log entry.
 fn entry_of(run: RunId) -> u128 {
     run.0 & !(u32::MAX as u128)
 }
 
 impl Live {
-    /// True if most of the runs in memory were removed after the indexes were collected.
+    /// True if most of the runs in memory were removed since.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
@@ -136,7 +136,7 @@ impl Covering {
         covering
     }
 
-    /// Drops indexes whose runs are all removed; the others still list removed runs.
+    /// Drops indexes without live runs; the others still list removed runs.
     fn leave_out(&mut self, removed: &SpreadSet<RunId>) {
         if removed.is_empty() {
             return;
@@ -175,7 +175,7 @@ impl Covered {
         RunId(self.entry | self.lookup.first.wrapping_add(index) as u128)
     }
 
-    /// Appends the locations of its runs, all or at some indices, or returns the digest's table that has them.
+    /// Appends the locations of its runs, all or at some indices, or returns the digest's table with them.
     pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
         let runs = match &*self.runs {
             Found::Known(runs) => runs,

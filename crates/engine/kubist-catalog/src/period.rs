@@ -13,8 +13,8 @@ use kubist_types::{Error, PERIOD, Period, Result, SPHERE, Value};
 
 use crate::frame::numbers;
 
-/// Parses the period of a column: a length in the column's unit, text with a unit (`25 kpc`), or the interval of its
-/// values (`-12.5:12.5`).
+/// Parses a period: a length in the column's unit, text with a unit (`25 kpc`), or the interval of values
+/// (`-12.5:12.5`).
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn with_periods(schema: &SchemaRef, periods: &[(String, Value)]) -> Result<S
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// Returns the schema of a new table with positions on a sphere.
+/// Adds positions on a sphere to the schema of a new table.
 ///
 /// # Errors
 ///
@@ -97,18 +97,17 @@ pub fn with_sphere(schema: &SchemaRef, columns: Option<&[String; 2]>) -> Result<
     Ok(Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())))
 }
 
-/// A full circle in the unit of a column of angles; angles without a unit are in degrees.
+/// A full circle; angles without a unit are in degrees.
 fn turn_of(field: &Field) -> Result<f64> {
     let has_unit = field.metadata().get(UNIT).is_some_and(|unit| !unit.trim().is_empty());
     let degree = if has_unit { in_unit_of(field, "1 deg", Meant::Distance)? } else { None };
     Ok(360.0 * degree.unwrap_or(1.0))
 }
 
-/// Refuses values outside the interval of a column with a period. `first_row` is the position of the first value in the
-/// user's batch.
+/// Refuses values outside a period. `first_row` is the position of the first value in the user's batch.
 pub(crate) fn check_inside(column: &Field, values: &ArrayRef, first_row: usize) -> Result<()> {
     let Some(period) = Period::of(column) else { return Ok(()) };
-    // The bounds in the column's own type, which the data may have.
+    // In the column's own type, which the data may have.
     let of_type = |end: f64| match values.data_type() {
         DataType::Float32 => f64::from(end as f32),
         _ => end,

@@ -11,7 +11,7 @@ use kubist_index::state::RunId;
 
 use crate::fetch::Piece;
 
-/// The table of a digest that maps runs of an index to pages of a level.
+/// Maps runs of an index to pages of a level.
 #[derive(Debug)]
 pub struct Table {
     pub pages: Range<usize>,
@@ -19,7 +19,7 @@ pub struct Table {
     /// Offset in the segment.
     begin: u64,
     of: OfLookup,
-    /// The same map, read from the pages if the digest is damaged.
+    /// Read from the pages if the digest is damaged.
     found: OnceLock<BTreeMap<u32, u32>>,
 }
 
@@ -41,7 +41,7 @@ impl Table {
         RunId(self.of.first.0.saturating_add(index as u128))
     }
 
-    /// The blocks with the pages of all runs or of those at some indices; none if the blocks are damaged.
+    /// Blocks with the pages of all runs or of those at some indices; none if damaged.
     pub fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
         match indices {
             _ if self.is_found() => Vec::new(),
@@ -62,7 +62,7 @@ impl Table {
         blocks.iter().map(piece).collect()
     }
 
-    /// Reads indices and pages (in the level) of all runs, or of those at `indices`, from blocks; `None` if a block is
+    /// Reads indices and pages (in the level) from blocks, of all runs or of those at `indices`; `None` if a block is
     /// damaged.
     pub fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
         if self.is_found() || bytes.len() < blocks.len() {
@@ -87,7 +87,7 @@ impl Table {
         self.found.get().is_some()
     }
 
-    /// Stores the map from run index to page that was read from the pages.
+    /// Stores the map from run index to page.
     pub fn take(&self, found: BTreeMap<u32, u32>) {
         let _ = self.found.set(found);
     }

@@ -11,7 +11,7 @@ use kubist_index::priority::{self, is_identity_type};
 use kubist_types::error::{Error, Result};
 use kubist_types::options::Sampling;
 
-/// The hidden column with the relative weight of each row, in tables with weighted samples.
+/// The hidden column with the relative weight of each row, if samples are weighted.
 pub const WEIGHT: &str = "_kubist_weight";
 /// The weight of rows that no writer has weighted.
 pub const UNWEIGHED: f32 = 0.0;
@@ -40,7 +40,7 @@ impl Prioritised {
     }
 }
 
-/// Checks the sampling of a new table, and returns it with column names as the table spells them.
+/// Checks the sampling of a new table; returns it with column names as the table spells them.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
     Ok(sampling.clone())
 }
 
-/// Checks the weights of rows; `offset` is the position of the first row in the user's batch.
+/// `offset` is the position of the first row in the user's batch.
 ///
 /// # Errors
 ///

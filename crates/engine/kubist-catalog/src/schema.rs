@@ -46,17 +46,17 @@ const ROW: &str = "_kubist_row";
 pub struct TableSchema {
     /// The columns of the creation, then the added ones.
     pub user: SchemaRef,
-    /// The columns of the creation, the hidden ones, then the added ones.
+    /// Created, hidden, then added columns.
     pub stored: SchemaRef,
-    /// The columns that predicates are bound to, in their stored types: the user's, then the hidden ones.
-    /// `stored_index` maps each to its stored column.
+    /// Columns for predicates, in their stored types: the user's, then the hidden ones. `stored_index` maps each to its
+    /// stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
     /// Stored columns, in the order of the newest grid.
     pub dimensions: Vec<usize>,
     /// The grids after the first, numbered from 1.
     pub grids: Vec<Grid>,
-    /// Stored columns, in the order in which they are hashed into the priority.
+    /// Stored columns, in the order of hashing into the priority.
     pub identity: Vec<usize>,
     pub sampling: Sampling,
     /// A stored column, unless samples are uniform.
@@ -295,8 +295,8 @@ impl TableSchema {
         RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
     }
 
-    /// Returns a user's batch with its values as the table would store them: rounded to the error bounds and converted
-    /// to the table's units. Changed columns have their stored types.
+    /// A user's batch as the table would store its values: rounded to the error bounds, in the table's units. Changed
+    /// columns have their stored types.
     ///
     /// # Errors
     ///
@@ -397,7 +397,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Describes the user's columns. Field metadata of Arrow and Parquet is stored but not shown.
+    /// Field metadata of Arrow and Parquet is stored but not shown.
     pub fn describe(&self) -> Vec<ColumnInfo> {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
@@ -422,7 +422,7 @@ impl TableSchema {
             .collect()
     }
 
-    /// True if `other` has the same created columns, and all its added columns are here. Metadata may differ.
+    /// True if `other` has the same created columns, and all its added columns are here.
     pub fn agrees(&self, other: &TableSchema) -> bool {
         let same = |(one, other): (&Arc<Field>, &Arc<Field>)| {
             one.name() == other.name()
@@ -440,7 +440,7 @@ impl TableSchema {
         fields.filter_map(|field| Some((field.name().clone(), Period::of(&self.measured(field))?))).collect()
     }
 
-    /// Refuses stored rows outside of a period that was set after they were appended.
+    /// Refuses rows outside a period that was set after they were appended.
     ///
     /// # Errors
     ///
@@ -449,7 +449,7 @@ impl TableSchema {
         self.visible().iter().try_for_each(|column| check_inside(&self.with_unit(*column), rows.column(*column), 0))
     }
 
-    /// True if each column of `other`, which must agree with this schema, has the same error bound here.
+    /// `other` must agree with this schema.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
             let index = schema.user.index_of(name).ok()?;
@@ -473,7 +473,7 @@ impl TableSchema {
         self.added[column - self.base()].zone
     }
 
-    /// Adds the columns of this version to a stored batch of an earlier version.
+    /// Adds missing columns to a stored batch of an earlier version.
     ///
     /// # Errors
     ///
@@ -486,10 +486,8 @@ impl TableSchema {
         RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)
     }
 
-    /// Returns a user's batch in stored form.
-    ///
-    /// Columns are matched by name, and added columns may be missing. `first_row` is the number of rows that the writer
-    /// wrote before. `offset` is the position of this batch in the user's batch.
+    /// A user's batch in stored form. Columns are matched by name, and added columns may be missing. The writer wrote
+    /// `first_row` rows before. `offset` is the position of this batch in the user's.
     ///
     /// # Errors
     ///
@@ -528,7 +526,7 @@ impl TableSchema {
             let array = given.stored(&column, stored.data_type())?;
             check_lengths(name, &array, offset)?;
             check_inside(&column, &array, offset)?;
-            // Rounding happens once, before anything is computed from the values.
+            // Rounded before anything is computed from the values.
             columns.push(match self.accuracy.get(&self.stored_index[index]) {
                 Some(accuracy) => accuracy.round(&array),
                 None => array,
@@ -585,7 +583,7 @@ impl TableSchema {
             return Ok(array);
         }
         match arrow_cast::cast(&array, wanted) {
-            // The codes of few values may still exceed those of the user's type.
+            // The codes of a few values may exceed the user's type.
             Err(_) if matches!(array.data_type(), DataType::Dictionary(..)) => {
                 let plain = self.stored.field(column).data_type();
                 let plain = arrow_cast::cast(&array, plain).map_err(Error::kernel)?;
@@ -622,7 +620,7 @@ impl TableSchema {
         field.clone().with_metadata([UNIT, PERIOD, SPHERE].into_iter().filter_map(text).collect::<HashMap<_, _>>())
     }
 
-    /// Returns the stored column of a name. An exact match wins; otherwise letter case is ignored.
+    /// An exact match wins; otherwise letter case is ignored.
     ///
     /// # Errors
     ///

@@ -27,10 +27,8 @@ fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn 
     Err(Error::Busy(format!("{}: ten thousand {prefix}{number:06} were begun", files.store.location())))
 }
 
-/// Writes a segment. Returns its name and the result of `fill` once the segment is durable.
-///
-/// Cleaning may delete the segment of a process that is suspended for long. Later writes then fail with
-/// `SnapshotExpired`.
+/// Writes a durable segment; returns its name and the result of `fill`. Cleaning may delete the segment of a process
+/// that is suspended for long; later writes then fail with `SnapshotExpired`.
 ///
 /// # Errors
 ///

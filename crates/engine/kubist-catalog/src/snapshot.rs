@@ -16,7 +16,7 @@ pub struct Snapshot {
     pub view: Arc<View>,
     /// The last visible step.
     pub step: Option<i64>,
-    /// For repair: alterations may be missing, and values of unknown columns are skipped.
+    /// For repair: values of unknown columns are skipped.
     is_partial: bool,
 }
 
@@ -38,7 +38,7 @@ impl Snapshot {
         Snapshot { core, view, step: None, is_partial: false }
     }
 
-    /// For repair: runs may have more columns than the known alterations add.
+    /// For repair: runs may have unknown columns.
     pub fn partial(self) -> Snapshot {
         Snapshot { is_partial: true, ..self }
     }
@@ -48,8 +48,8 @@ impl Snapshot {
         columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())
     }
 
-    /// Returns the snapshot up to a complete step. Rows of later steps, and of steps that a declared writer has not
-    /// finished, are invisible.
+    /// Returns the snapshot up to a complete step. Later steps, and steps that a declared writer has not finished, are
+    /// invisible.
     ///
     /// # Errors
     ///
@@ -67,12 +67,12 @@ impl Snapshot {
         history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
     }
 
-    /// The number of rows committed with a token by any writer; `None` without such a commit.
+    /// Rows committed with a token by any writer.
     pub fn committed(&self, token: &str) -> Option<u64> {
         self.view.history.rows_under(token)
     }
 
-    /// The stored totals of all rows in a range of steps, if some steps were subsampled.
+    /// The stored totals of a range of steps, if some were subsampled.
     pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {
         self.view.schema.kept_below?;
         let history = &self.view.history;
@@ -102,10 +102,9 @@ impl Snapshot {
         SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core, &self.view) }
     }
 
-    /// Returns the snapshot of a token, which may come from another process. A token that this table cannot have is
-    /// refused before anything is read.
-    ///
-    /// The last view is used without a request to the store, unless its runs are in pages, which may have been cleaned.
+    /// Returns the snapshot of a token, perhaps of another process. A token that this table cannot have is refused
+    /// before anything is read. The last view is used without a request, unless its runs are in pages, which may have
+    /// been cleaned.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ pub struct Tail {
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
     pub history: History,
-    /// The number of rewrites that must be joined before the declarations of alterations apply.
+    /// Rewrites that must be joined before declarations of alterations apply.
     pub needs_rewrites: u64,
     /// The least number of columns that joined runs have.
     needs_columns: usize,
@@ -45,14 +45,14 @@ pub struct Tail {
     /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
-    /// True if the state changed after the view was built, also after an error.
+    /// The state changed after the view was built, or an error occurred.
     stale: bool,
     /// Since the view; `None` without one.
     changes: Option<Changes>,
     /// The joined entries, and how many a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// The number of runs in the state when newer checkpoints were last searched.
+    /// Runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
     /// Also records whether segments were examined.
     pub vouched: Vouched,
@@ -64,9 +64,9 @@ pub struct Tail {
     pub logs: Vec<String>,
     /// Of joined objects and logs.
     pub seen: Seen,
-    /// True if the last error was an entry that does not follow the joined ones.
+    /// The last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
-    /// The newest checkpoint before the last listing of rewrites. All listed rewrites were joined.
+    /// The newest checkpoint before the last listing of rewrites, which were all joined.
     pub listed_at: Option<Option<String>>,
 }
 
@@ -103,7 +103,7 @@ impl Tail {
         self.stale
     }
 
-    /// True if the joined alterations describe all columns and grids of the joined runs.
+    /// True if the alterations describe all columns and grids of the joined runs.
     pub fn is_described(&self, files: &TableFiles) -> bool {
         let schema = self.schema(files);
         let newest = files.forest().trees().map(|tree| tree.grid()).max().unwrap_or(0);
@@ -116,7 +116,7 @@ impl Tail {
         self.schema.as_ref().unwrap_or(&files.created)
     }
 
-    /// Joins the entries read from a writer's log, up to `last_position`.
+    /// Joins entries of a writer's log up to `last_position`.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Tail {
         }
     }
 
-    /// Adds the changes of a joined entry, without runs that were there before or appear twice in it.
+    /// Adds changes, without runs that were there before or appear twice.
     fn changed(&mut self, gained: Changes) {
         let Some(changes) = &mut self.changes else { return };
         let is_new = |run: &Arc<Run<Location>>| self.state.run(run.id).is_some_and(|known| Arc::ptr_eq(known, run));
@@ -243,7 +243,7 @@ impl Tail {
         changes.removed.extend(gained.removed);
     }
 
-    /// Returns the state arranged for reading; the same view while nothing has changed.
+    /// The same view while nothing has changed.
     pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
             return view.clone();

@@ -35,7 +35,7 @@ pub struct SnapshotToken {
     pub declared: Option<Declared>,
     /// The last visible step.
     pub step: Option<i64>,
-    /// A hash of the chains of all entries up to the positions.
+    /// Of all entries up to the positions.
     pub chain: Chain,
 }
 
@@ -68,8 +68,7 @@ impl SnapshotToken {
             && state.positions().all(|(writer, position)| position <= self.position(writer))
     }
 
-    /// True if `later` can be a later state of the same table. Logs and alterations only grow, and writers are declared
-    /// once.
+    /// Logs and alterations only grow, and writers are declared once.
     pub fn is_before(&self, later: &SnapshotToken) -> bool {
         self.table == later.table
             && self.rewrites <= later.rewrites

@@ -14,7 +14,7 @@ pub struct Trace(Arc<Mutex<Traced>>);
 
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// With the time when the rows of each request were decoded.
+    /// With the time when its rows were decoded.
     pub requests: Vec<(Request, Instant)>,
     /// The first read of rows.
     pub planned: Option<Instant>,
@@ -72,7 +72,7 @@ pub struct Read {
     pub asked: bool,
 }
 
-/// Reads byte ranges of segments, and records the requests in the trace of this thread's query.
+/// Records the requests in the trace of this thread's query.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
 
-/// Entries joined since a handle started, and the runs in its commits.
+/// Entries since a handle started, and the runs in its commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Joined {
     pub entries: u64,
@@ -48,7 +48,7 @@ impl Lookups {
     }
 }
 
-/// The indexes of an earlier view, and the changes since then, in order.
+/// Of an earlier view, with the changes since, in order.
 struct Earlier {
     live: Live,
     changes: Vec<Arc<Changes>>,
@@ -71,7 +71,7 @@ impl View {
         View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
     }
 
-    /// Reuses the indexes of an earlier view, updated by changes when first needed.
+    /// Reuses the indexes of an earlier view, updated when first needed.
     pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
         // Indexes located in memory need all runs in memory.
         let kind = usize::from(self.runs.are_in_memory());
@@ -79,7 +79,7 @@ impl View {
         self
     }
 
-    /// Returns the secondary indexes of the primary runs, built when first needed.
+    /// Built when first needed.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl View {
     pub fn rows(&self) -> u64 {
         match &self.runs.base {
             None => self.runs.recent_rows(),
-            // Rewrites keep all rows except for retractions, which the history records.
+            // Rewrites keep all rows; the history records retractions.
             Some(_) => self.history.live_rows(),
         }
     }

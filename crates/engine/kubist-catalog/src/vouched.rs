@@ -38,7 +38,7 @@ pub struct Vouched {
 }
 
 impl Vouched {
-    /// Stores a proven position if it is the highest so far.
+    /// Keeps the highest position.
     pub fn say(&mut self, writer: &str, position: u64, history: &History, who: &str) {
         if position > self.words.get(writer).map_or(0, |word| word.position) {
             let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));
@@ -99,8 +99,7 @@ pub fn check_need(
     Err(damaged(files, writer, end, what))
 }
 
-/// Checks that the owner of a log found everything that readers have read. Otherwise readers would miss its next
-/// commits.
+/// Checks that the owner found everything that readers have read. Otherwise readers would miss its next commits.
 ///
 /// # Errors
 ///
@@ -127,12 +126,12 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     Ok(owners(&files.store.segments().map_err(store_error)?))
 }
 
-/// Like [`at_work`], of listed segments, which are usually adjacent for a writer.
+/// Like [`at_work`], of listed segments.
 pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
-        // Segments of a writer whose name starts with such a prefix are ignored here.
+        // Segments of writers with such names are ignored here.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
         (is_number && !of_no_writer).then_some(owner.len())
     };
@@ -147,7 +146,7 @@ pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     found
 }
 
-/// Returns the errors of writers that had segments before the logs were read, and have no log. `logs` exist; nothing in
+/// Errors of writers without a log that had segments before the logs were read. `logs` exist; nothing in
 /// `unacknowledged` is acknowledged.
 pub fn without_log(
     files: &TableFiles,

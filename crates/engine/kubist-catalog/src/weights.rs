@@ -47,7 +47,7 @@ impl TableSchema {
         Ok(self)
     }
 
-    /// Checks the weights of stored rows; `offset` is the position of the first row in the user's batch.
+    /// `offset` is the position of the first row in the user's batch.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ pub struct Weigher {
 }
 
 impl Weigher {
-    /// Returns stored rows with their weights. Rows with a weight, such as those of a copy, keep it.
+    /// Rows with a weight, such as those of a copy, keep it.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ fn scale_of(values: &[Vec<f64>]) -> f64 {
 }
 
 impl Core {
-    /// Publishes the scale of the first commit, or returns the one that another writer published first.
+    /// Publishes the scale of the first commit, or returns the one that another writer published.
     fn publish_weight_scale(&self, scale: f64) -> Result<f64> {
         let published = self.alter(Alteration::Weight { scale }, &Default::default());
         match (self.view(&Default::default())?.schema.weight_scale, published) {

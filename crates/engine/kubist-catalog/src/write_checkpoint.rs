@@ -47,17 +47,17 @@ use crate::settle::settle;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// A checkpoint is due after `ENTRIES` entries or `RUNS` runs in them, if the new runs are also a quarter of all runs
-/// or at least `MANY_RUNS`, or if there are 16 times `ENTRIES` entries.
+/// A checkpoint is due after `ENTRIES` entries or `RUNS` runs, if the new runs are also a quarter of all or at least
+/// `MANY_RUNS`, or if there are 16 times `ENTRIES` entries.
 const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
 
 const RUN_BYTES: u64 = 128;
 const CUTOFF_BYTES: u64 = 32;
-/// A level smaller than this fraction (1/32) of the directory that fits in memory is rewritten by the next checkpoint.
+/// The next checkpoint rewrites a level that is smaller than this fraction (1/32) of the directory that fits in memory.
 const LEAST_SHARE: u64 = 32;
-/// All levels are rewritten once more than this fraction (1/16) of the runs on their pages were removed.
+/// All levels are rewritten once this fraction (1/16) of the runs on their pages were removed.
 const GONE_SHARE: u64 = 16;
 
 struct Pages<'a> {
@@ -93,7 +93,7 @@ struct Body {
     segment: Option<String>,
 }
 
-/// The segment of a level unless it is empty, its pages, and the removed runs that were skipped.
+/// The segment unless it is empty, its pages, and the skipped removed runs.
 type Level = (Option<String>, Vec<Leaf>, SpreadSet<RunId>);
 
 struct Since {
@@ -101,7 +101,7 @@ struct Since {
     kept: usize,
 }
 
-/// Returns the runs of a view after the newest checkpoint; `None` if all pages must be written.
+/// Runs after the newest checkpoint; `None` if all pages must be written.
 fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),
@@ -138,7 +138,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
         let bytes = encode_live(&live, directory.forest());
         return Ok(Body { bytes, segment: None });
     }
-    // A directory that fits in memory is written whole and does not depend on the previous checkpoint.
+    // A directory that fits in memory is written whole.
     let in_memory = core.fits_in_memory(runs);
     let newest = newest.filter(|_| !in_memory);
     let since = newest.map(|newest| since(core, view, newest, how, cancel)).transpose()?.flatten();
@@ -156,7 +156,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
     Ok(Body { bytes: encode_leaves(&leaves, &removed, &core.forest()), segment })
 }
 
-/// Writes all entries that are not on the first `kept` pages of the base.
+/// Writes all entries that are not on the first `kept` pages.
 fn write_level(
     core: &Core,
     runs: &Runs,
@@ -182,10 +182,8 @@ fn write_level(
     Ok((Some(segment), pages, gone))
 }
 
-/// Writes a checkpoint of everything that is durable, unless the newest one covers it.
-///
-/// Returns `false` if this is impossible now, because a writer is just making an entry durable or another process was
-/// faster.
+/// Writes a checkpoint of everything durable, unless the newest one covers it. Returns `false` if a writer is just
+/// making an entry durable or another process was faster.
 ///
 /// # Errors
 ///
@@ -194,8 +192,8 @@ pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::IfNew, cancel)
 }
 
-/// Like [`write()`], even if the newest checkpoint covers everything. A process that has written pages for the same
-/// number then fails to put its checkpoint.
+/// Like [`write()`], even if the newest checkpoint covers everything. A process with pages for the same number then
+/// fails to put its checkpoint.
 ///
 /// # Errors
 ///
@@ -204,17 +202,17 @@ pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::Anew, cancel)
 }
 
-/// When to write a checkpoint, and which pages it may keep.
+/// When to write, and which pages to keep.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
     IfNew,
     Anew,
-    /// Always, and rewrites all levels of pages without an intact digest.
+    /// Always; rewrites all levels without an intact digest.
     Digested,
 }
 
 fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
-    // Listed before the view is read, so that the checkpoint cannot follow a newer one: its number is then taken.
+    // Listed before the view is read, so that the checkpoint cannot follow a newer one, whose number is then taken.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view(cancel)?;
@@ -238,10 +236,10 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     let head = Head { positions: view.positions.clone(), rewrites: view.rewrites, history: view.history.clone() };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
-    // Losing the race is harmless, because the other checkpoint is as new.
+    // Losing is harmless: the other checkpoint is as new.
     let name = format!("{CHECKPOINTS}{number:020}");
     let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
-    // The number was used and cleaned before, together with the pages of this checkpoint.
+    // The number was used and cleaned before, with the pages of this checkpoint.
     if won && core.store.list(CHECKPOINTS).map_err(store_error)?.last() != Some(&name) {
         core.store.delete(&name).map_err(store_error)?;
         return Ok(false);
@@ -249,7 +247,7 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     if let Some(segment) = segment.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }
-    // The previous one stays for readers that have just listed it, and all stay for held snapshots.
+    // The previous one stays for readers that have just listed it; all stay for holds.
     if names.len() > 1 && hold::oldest(core, unix_ms())?.is_none() {
         for old in names.iter().rev().skip(1) {
             core.store.delete(old).map_err(store_error)?;
@@ -259,7 +257,7 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes a checkpoint if pages of the newest one have no intact digest, and rewrites these pages.
+/// Writes a checkpoint and rewrites pages of the newest one, if they have no intact digest.
 ///
 /// # Errors
 ///
@@ -273,7 +271,7 @@ pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     }
 }
 
-/// True if a checkpoint is due. `unseen` counts the runs of an entry that was just written and not read yet.
+/// `unseen` counts the runs of an entry that was just written and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);

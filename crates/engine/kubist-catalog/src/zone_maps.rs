@@ -14,13 +14,13 @@ use crate::fetch::Piece;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Explains damage in a run: `SnapshotExpired` if the run was replaced and its bytes freed.
+    /// `SnapshotExpired` if the run was replaced and its bytes freed.
     pub fn explained(&self, run: &Run<Location>, damage: Error) -> Error {
         let site = run.payload.site();
         self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 
-    /// Returns the zone maps of runs and the cost of reading them. With `may_stay`, new ones are cached.
+    /// Also returns the cost of reading. With `may_stay`, new zone maps are cached.
     ///
     /// # Errors
     ///

@@ -81,7 +81,7 @@ impl Places {
         RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)
     }
 
-    /// Moves only the values that are not null, which may be few.
+    /// Only values that are not null, which may be few.
     fn scatter_values<T: ArrowPrimitiveType>(&self, parts: &[&dyn Array]) -> ArrayRef {
         let data_type = parts[0].data_type().clone();
         let parts: Vec<&PrimitiveArray<T>> = parts.iter().map(|part| part.as_primitive::<T>()).collect();

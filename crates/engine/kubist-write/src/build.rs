@@ -27,24 +27,23 @@ use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result, Strata};
 
-/// Target rows of a zone in a leaf, and in an inner cube, whose rows are sparser.
+/// Rows of a zone in a leaf, and in an inner cube, whose rows are sparser.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
-/// The same for the smallest size, because zone bounds take up to two bytes per row.
+/// The same for the smallest size; zone bounds take up to two bytes per row.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
-/// Rows near a plane get separate zones if there are at least this many, and enough for one zone.
+/// With at least this many rows, and enough for one zone, rows near a plane get separate zones.
 const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
-/// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part of each
-/// run.
+/// The same for overflow: commits leave it in small runs, and a sample must read a part of each.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
 /// The same with strata of windows, whose edges are useless once strata are joined.
 const WINDOW_STRATUM_ROWS: usize = 16;
-/// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have rows.
-/// Queries read all such runs, and strata would make their zones larger.
+/// Rows of a stratum and of a zone for small runs in a cube with other runs, or above children with rows. Queries read
+/// all such runs, and strata would enlarge their zones.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 
 pub struct SortedRows {
@@ -54,7 +53,7 @@ pub struct SortedRows {
     buckets: Option<Buckets>,
     order: Vec<u32>,
     keys: Vec<MortonKey>,
-    /// Order keys of the identity's columns; empty unless zones are ordered by them.
+    /// Order keys of the identity; empty unless zones are ordered by them.
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     encoding: RunEncoding,
@@ -152,7 +151,7 @@ impl SortedRows {
         first as u32..(first + count) as u32
     }
 
-    /// Distributes rows inside `top`, by their indices in key order, over `top` and the cubes below it.
+    /// Distributes rows inside `top`, in key order, over `top` and the cubes below.
     pub fn place(
         &self,
         geometry: &Geometry,
@@ -168,7 +167,7 @@ impl SortedRows {
         placed
     }
 
-    /// Cuts rows, ascending in key order, into zones where neighbours are farthest apart in the tree of cubes.
+    /// Cuts rows, in key order, into zones where neighbours are farthest apart in the tree of cubes.
     fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
         let (least, most) = zone_limits(wanted);
         let mut first = 0;
@@ -295,7 +294,7 @@ fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec
     }
 }
 
-/// Returns the rows in the order of their keys, then of their numbers. `buckets`, if any, are already in order.
+/// Orders rows by key, then number. `buckets`, if any, are already in order.
 fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u32>> {
     let mut order = vec![0u32; keys.len()];
     if buckets.is_empty() {
@@ -317,7 +316,7 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
     Ok(order)
 }
 
-/// More rows are first sorted by the highest bits in which they differ.
+/// More rows are first sorted by their highest differing bits.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
 /// A word has the differing bits of a key, as far as they fit, above the row number.
@@ -327,7 +326,7 @@ fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     let row_bits = usize::BITS - last.leading_zeros();
     let key_bits = 128 - keys.iter().fold(0, |bits, key| bits | (key ^ keys[0])).leading_zeros();
     let left_out = key_bits.saturating_sub(u64::BITS - row_bits);
-    // Bits above the differing bits may stay, because they are equal in all keys.
+    // Higher bits are equal in all keys.
     let word = |(row, key): (usize, &MortonKey)| ((key >> left_out) as u64) << row_bits | row as u64;
     let mut words: Vec<u64> = keys.iter().enumerate().map(word).collect();
     match words.len() <= SORTED_AT_ONCE {
@@ -367,7 +366,7 @@ fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     sorted
 }
 
-/// Sorts rows by their whole keys where sorted words are equal in their key bits.
+/// Sorts rows by whole keys where sorted words have equal key bits.
 fn sort_rest(keys: &[MortonKey], row_bits: u32, words: &mut [u64]) {
     let are_alike = |a: &u64, b: &u64| (a ^ b) >> row_bits == 0;
     if !words.iter().zip(&words[1..]).fold(false, |any, (a, b)| any | are_alike(a, b)) {
@@ -395,7 +394,7 @@ mod tests {
             (1, u128::MAX),
             (50_000, 0),
             (40_000, 0xff),
-            // Words cannot hold the lowest bits, and few other bits differ.
+            // Words cannot hold the lowest bits.
             (1000, 3 << 94 | 0xf),
             (50_000, 0xff << 88 | 0xff),
             (200_000, u128::MAX),

@@ -43,7 +43,7 @@ impl Claim {
                 std::thread::sleep(MOMENT);
                 continue;
             };
-            // A writer has one claim at a time, so this one is left from an earlier process.
+            // A writer has one claim at a time, so this is left from an earlier process.
             if other == writer {
                 break;
             }
@@ -70,8 +70,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // A process that took the log since has its own claim. If this removal fails, the next process that finds the
-        // claim removes it.
+        // A process that took the log since has its own claim. The next process that finds a remaining claim removes
+        // it.
         if self.holder().is_ok_and(|now| now.is_some_and(|now| now == self.writer)) {
             let _ = self.store.delete(&self.name);
         }

@@ -20,8 +20,8 @@ const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
 const LOOKED_AT_ROWS: u64 = 1 << 9;
 
-/// The frame of the newest grid, or a frame learned from these rows if the table has none. A commit with more rows than
-/// the table makes a new grid if they do not fit the newest.
+/// The newest grid, or one learned from these rows if the table has none. A commit with more rows than the table makes
+/// a new grid if they do not fit the newest.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ fn learned(core: &Core, batches: &[RecordBatch]) -> Result<Vec<Scale>> {
     core.header.dimensions.iter().zip(&core.created.dimensions).map(learn).collect()
 }
 
-/// The frame of a new grid, if many rows have outgrown the newest.
+/// A new grid, if many rows have outgrown the newest.
 fn fitting(
     core: &Core,
     view: &View,
@@ -91,8 +91,8 @@ fn fitting(
     core.newest_frame(&schema)
 }
 
-/// One row of each `step` of all batches, as indices into each batch. Distances vary, because rows may repeat a
-/// pattern, such as the frames of a trajectory.
+/// One row of each `step`, as indices into each batch. Distances vary, because rows may repeat a pattern, such as the
+/// frames of a trajectory.
 fn picked_rows(batches: impl Iterator<Item = usize>, step: usize) -> Vec<UInt32Array> {
     let within = |number: usize| (((number as u32).wrapping_mul(0x9e37_79b1) as u64 * step as u64) >> 32) as usize;
     let (mut first, mut number) = (0, 0);

@@ -32,8 +32,8 @@ impl LookupColumns {
 }
 
 impl Keys {
-    /// The postings of a run with these rows in order: for each column, `key << 32 | zone` of every row with a value.
-    /// `zones` has the number of rows per zone.
+    /// For each column, `key << 32 | zone` of every row with a value, in the order of the run. `zones` has the rows per
+    /// zone.
     pub fn postings(&self, order: &[u32], zones: &[u8]) -> Vec<Vec<u64>> {
         let of_column = |(keys, nulls): &(Vec<u32>, Option<NullBuffer>)| {
             let mut rest = order;

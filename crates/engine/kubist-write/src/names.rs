@@ -11,7 +11,7 @@ use kubist_types::error::{Error, Result};
 /// Maximum time for which cleaning or rewriting holds a log.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Tries again before it reports `Busy`, because cleaning and rewriting hold a log briefly.
+/// Retries before it reports `Busy`, because cleaning and rewriting hold a log briefly.
 pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     let begin = Instant::now();
     loop {
@@ -22,8 +22,7 @@ pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     }
 }
 
-/// Takes the first free log of `writer-1`, `writer-2`, …. Any name will do, so it does not wait for a remote writer
-/// that may have ended.
+/// Of `writer-1`, `writer-2`, …. Any name will do, so it does not wait for a remote writer that may have ended.
 pub(crate) fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
     for number in 1..=10_000 {
         match core.store.own_free_log(&format!("writer-{number}")) {

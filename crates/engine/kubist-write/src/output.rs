@@ -24,7 +24,7 @@ const GROUP_ROWS: usize = 1 << 19;
 pub struct Output<'a> {
     segment: &'a mut dyn Segment,
     cancel: &'a Cancel,
-    /// Numbered in order. Their ids are set when the entry's number is known.
+    /// Their ids are set when the entry's number is known.
     runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
     lookup: Gathered,
@@ -34,8 +34,7 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// `dimensions` are stored columns. The output holds postings of about one eighth of `memory` bytes for each column
-    /// with a secondary index.
+    /// `dimensions` are stored columns. Postings of each indexed column take about one eighth of `memory` bytes.
     pub fn new(
         core: &Core,
         dimensions: &[usize],
@@ -79,7 +78,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Returns all runs with their secondary indexes, and their size in bytes.
+    /// All runs with their secondary indexes, and their bytes.
     ///
     /// # Errors
     ///
@@ -93,8 +92,7 @@ impl<'a> Output<'a> {
         Ok((self.runs, self.bytes))
     }
 
-    /// Appends the data of all runs, then all zone maps, so that a reader reads the maps of neighbouring cubes
-    /// together.
+    /// Appends the data, then all zone maps, so that the maps of neighbouring cubes are read together.
     ///
     /// # Errors
     ///

@@ -6,10 +6,10 @@
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
-/// A plane needs one in `ONE_IN` of the rows, within a fraction of the extent, given as a number of halvings.
+/// A plane has one in `ONE_IN` of the rows, within a fraction of the extent, given as a number of halvings.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
-/// Rows sampled to find a plane, and the number that must be near it.
+/// Sampled rows, and the number that must be near a plane.
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 
@@ -35,7 +35,7 @@ impl Dimensions {
         Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
     }
 
-    /// Returns, for each dimension, the plane with most rows if enough seem to be near it.
+    /// For each dimension, the plane with most rows if enough seem near it.
     pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
         if rows.len() < SAMPLED {
             return Vec::new();
@@ -44,8 +44,8 @@ impl Dimensions {
         self.masks.iter().filter_map(|mask| self.plane(*mask, sampled.map(|key| key & mask))).collect()
     }
 
-    /// The masked bits of one dimension compare as its coordinates do. Their difference, masked, is the difference of
-    /// the coordinates, because a borrow passes through the zeros between the bits.
+    /// The masked bits of one dimension compare as its coordinates do. Their masked difference is the difference of the
+    /// coordinates, because a borrow passes through the zeros between the bits.
     fn plane(&self, mask: MortonKey, mut sampled: [MortonKey; SAMPLED]) -> Option<Plane> {
         sampled.sort_unstable();
         let apart = |first: usize, last: usize| sampled[last].wrapping_sub(sampled[first]) & mask;
@@ -62,8 +62,8 @@ impl Dimensions {
         if most.len() < NEAR {
             return None;
         }
-        // Other rows may be slightly farther away, so the plane is made three times as wide, or less at the ends of
-        // space.
+        // Rows outside the sample may be slightly farther away, so the plane is made three times as wide where space
+        // permits.
         let (low, high) = (sampled[most.start], sampled[most.end - 1]);
         let width = apart(most.start, most.end - 1);
         let (lower, higher) = (low.wrapping_sub(width) & mask, (high | !mask).wrapping_add(width) & mask);
@@ -73,8 +73,8 @@ impl Dimensions {
 }
 
 impl Plane {
-    /// Splits rows into rows before, near and after the plane, if at least `least` and one in eight are near it, but
-    /// not all. The order within each part stays.
+    /// Splits rows into rows before, near and after the plane, in stable order, if at least `least` and one in eight
+    /// are near it, but not all.
     fn part(&self, rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
         let coordinate = |row: &u32| key(*row) & self.mask;
         let near = rows.iter().filter(|row| (self.low..=self.high).contains(&coordinate(row))).count();
@@ -161,7 +161,7 @@ mod tests {
             let of = |row: &u32| geometry.coordinates(keys[*row as usize]);
             assert!(parts.iter().all(|part| part.is_sorted()), "{dimensions} dimensions");
             assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), 3000, "{dimensions} dimensions");
-            // Zones of wall rows contain only rows near the wall, except in parts with few of its rows.
+            // Except in parts with few rows near the wall.
             let strays = |is_on: &dyn Fn(&u32) -> bool, is_near: &dyn Fn(&u32) -> bool| -> usize {
                 let few = parts.iter().filter(|part| part.iter().any(is_on) && !part.iter().all(is_near));
                 few.map(|part| part.iter().filter(|row| is_on(row)).count()).sum()

@@ -32,14 +32,14 @@ pub struct Gathered {
     enough: usize,
 }
 
-/// `key << 32 | zone` for every row, in parts by the highest bits of the key that can be sorted in a cache.
+/// `key << 32 | zone` of every row, in parts by the highest key bits that can be sorted in a cache.
 struct Pairs {
     parts: Vec<Vec<u64>>,
     count: usize,
 }
 
 impl Gathered {
-    /// Collects about `bytes` bytes for each column, and the postings of one more part.
+    /// About `bytes` bytes for each column, and one more part.
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
@@ -62,7 +62,7 @@ impl Gathered {
         self.pairs.iter().any(|pairs| pairs.count >= self.enough)
     }
 
-    /// Writes the postings, which belong to the last of `runs`, and returns their size in bytes.
+    /// Writes the postings, which belong to the last of `runs`; returns their bytes.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Gathered {
 }
 
 impl Pairs {
-    /// All pairs, in parts of ascending keys that are not too small.
+    /// In parts of ascending keys that are not too small.
     fn take(&mut self) -> Vec<Vec<u64>> {
         self.count = 0;
         let mut taken: Vec<Vec<u64>> = Vec::new();

@@ -62,14 +62,14 @@ use kubist_format::names::{REWRITES, rewrite_name};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Maximum wait for a writer that is making an entry durable.
+/// Wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// On stores where changes become visible late, a rewrite's segment is not noted as garbage for this time. Its rewriter
 /// reserves it after half the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
-/// The last rewrites that cleaning keeps although a checkpoint contains them.
+/// The last rewrites stay although a checkpoint contains them.
 pub const KEPT_REWRITES: u64 = 64;
 
 #[derive(Default)]
@@ -80,11 +80,11 @@ pub struct Replacement {
     pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
-    /// Required log positions, in addition to the positions of its inputs.
+    /// Log positions, in addition to those of its inputs.
     pub needs: Vec<(String, u64)>,
 }
 
-/// Writes a durable segment for the runs of a rewrite; returns its name and the result of `fill`.
+/// Writes a durable segment of a rewrite; returns its name and the result of `fill`.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ pub fn write_segment<T>(
 }
 
 /// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if another
-/// rewrite has removed one of its inputs.
+/// rewrite has removed an input.
 ///
 /// # Errors
 ///
@@ -173,7 +173,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Returns whether the number just taken was free (see the module). The table was read `ago`.
+/// Whether the number just taken was free (see the module). The table was read `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -185,7 +185,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
     if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() <= number + KEPT_REWRITES) {
         return Ok(true);
     }
-    // If the entry counts, the checkpoint contains it, and cleaning would delete it too.
+    // If the entry counts, the checkpoint contains it.
     core.store.delete(&rewrite_name(number)).map_err(store_error)?;
     let why =
         format!("rewrite {number} was made while this process stood still, and cleaned away; open the table again");
@@ -196,7 +196,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// Returns whether cleaning will keep a segment, so that the rewrite may name it.
+    /// Whether cleaning will keep a segment that the rewrite names.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
@@ -221,8 +221,8 @@ impl Reserved {
     }
 }
 
-/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if it is already noted,
-/// according to the store and not a local cache.
+/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if the store, not a cache,
+/// already has a note.
 ///
 /// # Errors
 ///
@@ -245,7 +245,7 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an empty entry (the fence). A rewriter that has not published before it sees all earlier notes.
+/// Takes a number by an empty entry. A rewriter that publishes later sees all earlier notes.
 ///
 /// # Errors
 ///
@@ -255,7 +255,7 @@ pub fn fence(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether two replicas in a cube would copy the same run (I4).
+/// Whether two replicas in a cube would copy the same run (I4).
 fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
     let inputs: HashSet<RunId> = replacement.inputs.iter().map(|input| input.id).collect();
     replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
@@ -272,7 +272,7 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Deletes a segment that nothing names. Errors are ignored, because it only takes space.
+/// Errors are ignored, because a segment that nothing names only takes space.
 fn discard(core: &Core, segment: &str) {
     let _ = core.store.delete_segment(segment);
 }
@@ -304,7 +304,7 @@ impl NewRuns {
         })
     }
 
-    /// Writes runs or secondary indexes by `fill` into a new segment.
+    /// Calls `fill` to write runs or secondary indexes into a new segment.
     ///
     /// # Errors
     ///
@@ -322,8 +322,8 @@ impl NewRuns {
         discard(core, &self.segment);
     }
 
-    /// Publishes the runs of a replacement. Returns `None` if a source is no longer live, or a writer stopped between
-    /// an entry and its sync. The segment is then deleted, and the work can be done later.
+    /// Publishes the runs of a replacement. Returns `None`, and deletes the segment, if a source is no longer live, or
+    /// a writer stopped between an entry and its sync. The work can be done later.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ use kubist_types::error::Result;
 
 /// Bytes per row for sorting, in addition to the values.
 pub(crate) const SORT_BYTES: usize = 48;
-/// Parts that are processed in parallel may take 1/`PART_SHARE` of the memory.
+/// Parallel parts may take 1/`PART_SHARE` of the memory.
 pub(crate) const PART_SHARE: usize = 8;
 
 #[derive(Default)]
@@ -90,7 +90,7 @@ struct Made {
 }
 
 impl Runs<'_> {
-    /// Writes the parts as runs to a segment, which the caller must sync before an entry names the runs.
+    /// The caller must sync the segment before an entry names the runs.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        // Several parts of a grid point may have passed through the same cube.
+        // Several parts of a grid point may have passed the same cube.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
@@ -201,7 +201,7 @@ impl Runs<'_> {
         Ok(Made { upper, cutoffs: placed.cutoffs, runs, outside: sorted.outside })
     }
 
-    /// The run of the rows that the parts below a cube left to it.
+    /// The run of the rows that the parts below left to a cube.
     fn encode_above(
         &self,
         cube: CubeId,

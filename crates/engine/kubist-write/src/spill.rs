@@ -20,7 +20,7 @@ use kubist_catalog::frame::Frame;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Target rows of a part and maximum number of parts. In memory, parts fit in a cache; in scratch files, they are long.
+/// Target rows and maximum number of parts. In memory, parts fit in a cache; in scratch files, they are long.
 const MEMORY_PARTS: (usize, usize) = (1 << 15, 1024);
 const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
@@ -29,12 +29,12 @@ pub struct Spill {
     frame: Arc<Frame>,
     scratch: Option<Arc<dyn Scratch>>,
     cubes: Vec<CubeId>,
-    /// By the highest bits of a key: the last part that begins at or before them.
+    /// By the highest key bits: the last part that begins at or before them.
     parts: Vec<u32>,
     stored: Vec<Stored>,
 }
 
-/// Maximum bits of a key for the index of parts; enough for 1024 parts.
+/// Key bits for the index; enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
 #[derive(Clone, Default)]
@@ -47,7 +47,7 @@ struct Stored {
 #[derive(Clone)]
 enum Extent {
     Memory(RecordBatch),
-    /// Offset and length of an Arrow IPC stream in the scratch space.
+    /// Of an Arrow IPC stream in the scratch space.
     Scratch(u64, u64),
 }
 
@@ -120,7 +120,7 @@ impl Spill {
     ///
     /// `Cancelled`; `Internal` if Arrow fails; `NoSpace` and other storage errors of the scratch space.
     pub fn add(&mut self, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
-        // A few batches at a time, to limit the memory of their copies.
+        // A few at a time, to limit the memory of copies.
         let mut batches = batches.into_iter();
         loop {
             cancel.check()?;
@@ -175,8 +175,8 @@ impl Spill {
             .collect()
     }
 
-    /// The parts that have rows. The rows of each part, with `row_bytes` more for each row, stay below `bound`. Several
-    /// parts have the same cube if all its rows are at one grid point.
+    /// The parts that have rows, each below `bound` with `row_bytes` more for each row. Several parts have the same
+    /// cube if all its rows are at one grid point.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Starts a table in an empty store, and takes the log of the one writer that fills it.
+    /// Starts a table in an empty store, and takes the log of its one writer.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Unfinished {
         Ok((Unfinished { core, header: bytes, id }, writer))
     }
 
-    /// Writes the header. All contents must be durable, and the writer closed.
+    /// Writes the header, after all contents are durable and the writer is closed.
     ///
     /// # Errors
     ///

@@ -42,12 +42,12 @@ use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
 use kubist_types::thinned::Thinned;
 
-/// More rows are distributed over parts of space before they are sorted.
+/// More rows are first distributed over parts of space.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// Size after which a new segment starts. The newest segment of a running writer cannot be deleted.
+/// Size after which a new segment starts. A running writer's newest segment cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
-/// Background work after a writer's commits, which may delay later commits.
+/// Work after a writer's commits, which may delay later commits.
 pub trait Behind: Send + Sync {
     /// # Errors
     ///
@@ -57,12 +57,12 @@ pub trait Behind: Send + Sync {
     fn committed(&self, rows: u64);
 }
 
-/// Appends to a table under its own name. Dropping it discards uncommitted rows and releases the name.
+/// Dropping it discards uncommitted rows and releases its name.
 pub struct Writer {
-    /// The first field, because it must be dropped before the log.
+    /// The first field, so that it is dropped before the log.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The last known columns. A batch with other columns causes a new read.
+    /// The last known columns; other columns in a batch cause a new read.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
@@ -114,7 +114,7 @@ pub struct Committed {
     /// Counts this writer's commits from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain of the grid. If there are many, the optimizer makes a new grid.
+    /// Rows outside the domain. If there are many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -125,7 +125,7 @@ pub struct Committed {
 /// The commit of another table that a writer repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// Its random number, which distinguishes two histories; `None`: a new one.
+    /// Distinguishes two histories; `None`: a new one.
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
@@ -155,7 +155,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens a writer by taking its log. Each name has one owner at a time.
+    /// Opens a writer by taking its log.
     ///
     /// # Errors
     ///
@@ -163,13 +163,13 @@ impl Writer {
     /// [`Core::view`].
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
-        // Before a log is created: a lost log must not be started again.
+        // First, because a lost log must not be started again.
         core.view(&options.cancel)?;
         let log = stoppable(&options.cancel, || match &options.name {
             Some(name) => own_log(&core, name),
             None => first_free_log(&core),
         })?;
-        // A process that drops the table marks it before it looks for running writers.
+        // A drop marks the table before it looks for writers.
         core.check_still_there()?;
         // The new log exists, so its initialization must not be interrupted.
         let view = core.view(&Cancel::default())?;
@@ -180,7 +180,7 @@ impl Writer {
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
             claim: None,
-            // Names are never reused, because readers may have files open after cleaning.
+            // Never reused, because readers may have cleaned files open.
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
@@ -208,8 +208,8 @@ impl Writer {
         self.pending.rows
     }
 
-    /// Checks a batch against the table's columns and stores a copy for the next commit. After an error or a
-    /// cancellation, some rows of the batch may be pending, so call `discard` or drop the writer.
+    /// Checks a batch and stores a copy for the next commit. After an error or a cancellation, some rows may be
+    /// pending, so call `discard` or drop the writer.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Writer {
                 stored.collect::<Result<Vec<_>>>()
             };
             let stored = match stored_by(&self.schema) {
-                // The period that refuses a row may have been removed.
+                // The refusing period may have been removed.
                 Err(Error::Invalid(why)) if self.is_altered()? => {
                     stored_by(&self.schema).map_err(|_| Error::Invalid(why))
                 }
@@ -283,9 +283,8 @@ impl Writer {
     }
 
     /// Writes the pending rows as runs to the segment, so that a long commit needs little memory. They stay invisible
-    /// until the next commit names them. For rows in the order of a dimension, such as frames of a trajectory, the
-    /// layout is as good as with a single call, if the dimensions have given domains. A learned grid is learned from
-    /// the first call's rows only.
+    /// until the next commit. For rows in the order of a dimension, such as frames of a trajectory, the layout is as
+    /// good as with a single call, if the domains are given. A learned grid is learned from the first call's rows only.
     ///
     /// # Errors
     ///
@@ -323,7 +322,7 @@ impl Writer {
         {
             let name = segment.name().to_owned();
             drop(segment);
-            // If the segment cannot be deleted now, cleaning finds it.
+            // Otherwise cleaning finds the segment.
             let _ = self.core.store.delete_segment(&name);
         }
     }
@@ -347,7 +346,7 @@ impl Writer {
         self.commit_with(options, None)
     }
 
-    /// Commits a step of which only a sample was appended, with the totals of all its records. The rows' column
+    /// Commits a step of which only a sample was appended, with the totals of all records. The rows' column
     /// `kept_below` must agree (see [`Core::keep_below`]).
     ///
     /// # Errors
@@ -370,7 +369,7 @@ impl Writer {
         committed
     }
 
-    /// Number of rows that this writer committed with a token; `None` if it has not used it.
+    /// Rows that this writer committed with a token.
     ///
     /// # Errors
     ///
@@ -427,7 +426,7 @@ impl Writer {
             let writer = self.name().into();
             return Ok(Committed { writer, ..Committed::default() });
         }
-        // Read once, because each read takes several requests on a network.
+        // Each read takes several requests on a network.
         let view = self.core.view(&self.cancel)?;
         if let Some(token) = &options.token
             && let Some((sequence, rows)) = view.history.token(self.name(), token)
@@ -457,7 +456,7 @@ impl Writer {
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows with their original steps: the rows per step, and the totals of subsampled steps.
+    /// Commits rows with their original steps, and the totals of subsampled steps.
     ///
     /// # Errors
     ///
@@ -466,7 +465,7 @@ impl Writer {
         self.commit_origin(Origin { steps, thinned, ..Origin::default() })
     }
 
-    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token.
+    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and token.
     ///
     /// # Errors
     ///
@@ -512,7 +511,7 @@ impl Writer {
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
-    /// The last step that this writer committed or abandoned, if it was not retracted.
+    /// The last step that this writer committed or abandoned, unless it was retracted.
     ///
     /// # Errors
     ///
@@ -546,7 +545,7 @@ impl Writer {
             Some(segment) => self.log.append_after(segment.as_mut(), &entry),
             None => self.log.append(&entry),
         };
-        // After an error, the entry may exist and name runs of this segment.
+        // After an error, the entry may exist and name these runs.
         appended.map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
@@ -556,7 +555,7 @@ impl Writer {
             self.segment = None;
         }
         if write_checkpoint::is_due(&self.core, runs) {
-            // The commit is complete; a checkpoint only makes opening faster.
+            // A checkpoint only makes opening faster.
             let _ = write_checkpoint::write(&self.core, &self.cancel);
         }
         if let Some(behind) = &self.behind {
@@ -570,7 +569,7 @@ impl Writer {
     fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
         let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
         if !self.settled.get() {
-            // Another process may be syncing them now. A commit must not survive without the header and its grid.
+            // A commit must not survive without the header and its grid, which another process may be syncing now.
             self.core.settle_objects()?;
             self.settled.set(true);
         }
@@ -592,7 +591,7 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// Returns all runs of the pending rows, which are durable after the segment is synced.
+    /// All runs of the pending rows, which are durable after a sync.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -606,7 +605,7 @@ impl Writer {
         all.inspect_err(|_| self.segment = None)
     }
 
-    /// The directories for placement in `view`, or in a newer view if pages of its manifest were cleaned.
+    /// The directories for placement in `view`, or in a newer view if its pages were cleaned.
     fn known(&self, view: Arc<View>) -> Result<(Arc<View>, Vec<Arc<Directory>>)> {
         let load = |view: &View| view.runs.worth_knowing(&self.core, &self.cancel);
         match load(&view) {
@@ -615,7 +614,7 @@ impl Writer {
         }
     }
 
-    /// Writes the pending rows as runs; `first` are runs of the same commit.
+    /// `first` are runs of the same commit.
     fn write(
         &mut self,
         view: Arc<View>,

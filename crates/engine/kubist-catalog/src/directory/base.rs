@@ -29,7 +29,7 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Up to this many pages are decoded in part, for the wanted runs. More pages are decoded whole and cached.
+/// Up to this many pages are decoded only for the wanted runs; more are decoded whole and cached.
 const DECODED_IN_PART: usize = 4;
 
 /// `Pass` reads many pages once without evicting others.
@@ -122,7 +122,7 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns the wanted runs of the given pages. A few uncached pages of a local store are decoded only in part.
+    /// A few uncached pages of a local store are decoded only in part.
     pub(super) fn runs_on(
         &self,
         files: &TableFiles,
@@ -181,12 +181,11 @@ impl Base {
         self.load(files, &all, Caching::Keep, &mut Stats::default(), &Cancel::default()).map(drop)
     }
 
-    /// Calls `work` with every page; only some are in memory at a time.
+    /// Calls `work` with every page, some at a time.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled`, a storage error, and the errors
-    /// of `work`.
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled`, a storage error, and the errors of `work`.
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let (all, stats) = (0..self.pages.len(), &mut Stats::default());
         self.each_of(files, all, Caching::Keep, stats, cancel, |_, page| work(page))
@@ -211,7 +210,7 @@ impl Base {
         Ok(())
     }
 
-    /// Reads all pages and compares them with their summaries and digests.
+    /// Compares all pages with their summaries and digests.
     ///
     /// # Errors
     ///
@@ -238,7 +237,7 @@ impl Base {
         Ok(())
     }
 
-    /// Calls `work` with every readable page; returns the number of runs on the others.
+    /// Calls `work` with every readable page; returns the number of other runs.
     ///
     /// # Errors
     ///
@@ -255,7 +254,7 @@ impl Base {
         Ok(lost)
     }
 
-    /// Returns the entries of every tier of every level after the first `kept` pages, in depth-first order.
+    /// Entries of every tier of every level after the first `kept` pages, in depth-first order.
     pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
         let mut first = kept;
@@ -271,7 +270,7 @@ impl Base {
     }
 }
 
-/// Reads byte ranges of page segments. A missing segment was cleaned if no checkpoint names it.
+/// A missing segment was cleaned if no checkpoint names it.
 pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)

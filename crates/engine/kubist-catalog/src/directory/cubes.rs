@@ -19,7 +19,7 @@ fn holds(around: &GridBox, inside: &GridBox, dimensions: usize) -> bool {
 }
 
 impl Runs {
-    /// Calls `work` with all live runs and cutoffs, one cutoff per cube, in depth-first order of cubes.
+    /// Calls `work` with all live runs and one cutoff per cube, in depth-first order of cubes.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Runs {
         entries.into_iter().try_for_each(&mut work)
     }
 
-    /// Returns at least the entries of the cubes that contain `cube` or lie inside it.
+    /// At least the entries of the cubes that contain `cube` or lie inside it.
     ///
     /// # Errors
     ///
@@ -51,8 +51,8 @@ impl Runs {
         self.inside(files, cube, usize::MAX, cancel)
     }
 
-    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded number of the entries inside it.
-    /// For an unknown cube a writer may assume a cutoff of 1 and no rows.
+    /// The entries of `cube` and of the cubes that contain it, and a bounded number inside it. For an unknown cube a
+    /// writer may assume a cutoff of 1 and no rows.
     ///
     /// # Errors
     ///
@@ -112,8 +112,7 @@ impl Runs {
         self.part(files, choose, |cube| cubes.binary_search(&cube).is_ok(), cancel)
     }
 
-    /// Returns all entries if they fit in memory; otherwise those of wanted cubes on some pages and in the runs after
-    /// the base.
+    /// All entries if they fit in memory; otherwise those of wanted cubes on some pages and after the base.
     fn part(
         &self,
         files: &TableFiles,

@@ -24,13 +24,12 @@ const FIRST_PAGES: usize = 4;
 pub struct Stretches {
     pages: VecDeque<usize>,
     at_once: usize,
-    /// True until the runs after the base were returned, which come first.
+    /// The runs after the base come first.
     recent_is_left: bool,
 }
 
 pub struct Abridged {
-    /// One stand-in run for the primary runs of every page, with their common ranges and bounds. Removed runs may be
-    /// included.
+    /// One stand-in run for the primary runs of every page. Removed runs may be included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
     read: usize,
@@ -59,8 +58,7 @@ impl Stretches {
 }
 
 impl Runs {
-    /// Returns the stretches of a query. `None` if the directory fits in memory, or if one request reads all pages that
-    /// meet the region and the priority range.
+    /// `None` if the directory fits in memory, or if one request reads all pages that the query meets.
     pub fn stretches(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Option<Stretches> {
         let base = self.unheld_base(files)?;
         let mut pages: VecDeque<usize> = base.meeting(files, region, range).into();
@@ -68,7 +66,7 @@ impl Runs {
         (pages.len() > AT_ONCE).then_some(Stretches { pages, at_once: FIRST_PAGES, recent_is_left: true })
     }
 
-    /// Returns the next primary runs that meet the region and range; `None` at the end.
+    /// The next primary runs that meet the region and range; `None` at the end.
     ///
     /// # Errors
     ///
@@ -124,8 +122,8 @@ impl Runs {
         found
     }
 
-    /// Returns stand-in runs for the pages that meet a region, so that a query reads only a few pages. `None` if all
-    /// runs are or will soon be in memory, or if a page has no stand-in.
+    /// Stand-in runs for the pages that meet a region. `None` if all runs are or will soon be in memory, or if a page
+    /// has no stand-in.
     ///
     /// # Errors
     ///
@@ -145,7 +143,7 @@ impl Runs {
         Ok(Some(Abridged { pages, runs, read: 0 }))
     }
 
-    /// Reads the pages of the selected `abridged.runs`; returns their primary runs that meet the region.
+    /// The primary runs on the pages of the selected `abridged.runs` that meet the region.
     ///
     /// # Errors
     ///

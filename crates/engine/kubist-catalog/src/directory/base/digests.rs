@@ -23,7 +23,7 @@ use crate::lookups::{At, Covered, Covering, Gathering, Place};
 use crate::places::Table;
 use crate::stop::stoppable;
 
-/// One stand-in run for the primary runs of every page, in page order.
+/// A stand-in run for the primary runs of every page, in page order.
 pub type Abstracts = Arc<[Arc<Run<Location>>]>;
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub struct Digests {
 struct Level {
     pages: Range<usize>,
     segment: Arc<str>,
-    /// The start of the digest and the end of the segment.
+    /// Of the digest; `end` is that of the segment.
     begin: u64,
     end: u64,
     head: Option<Head>,
@@ -163,7 +163,7 @@ impl Digests {
 }
 
 impl Base {
-    /// Returns the stand-in run of every page, which also covers removed runs. `None` if a level has no intact digest.
+    /// A stand-in run of every page, which also covers removed runs. `None` if a level has no intact digest.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Base {
         Ok(known.get().and_then(Option::as_ref))
     }
 
-    /// Returns how many of the first `most` levels have intact digests, up to the first without one.
+    /// The number of the first `most` levels with intact digests, up to the first without.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ impl Base {
         Ok(sound)
     }
 
-    /// True if the digests of all levels locate the runs that secondary indexes cover.
+    /// True if all levels locate the runs that secondary indexes cover.
     pub(in crate::directory) fn has_places(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |level: &Level| level.head.as_ref().is_some_and(|head| !head.places().is_empty());
         let levels = self.digests.levels(files, self, &mut Stats::default(), cancel);
@@ -249,7 +249,7 @@ impl Base {
 
     /// Drops indexes without live runs, because cleaning may free their bytes.
     fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
-        // By the first run that an index covers: the end of its runs, and the number of live ones.
+        // By the first run of an index: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
         for covered in &*lookups {
             let (_, runs) = left.entry(covered.run(0)).or_insert((covered.run(covered.lookup.runs), 0));
@@ -263,7 +263,7 @@ impl Base {
         lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
-    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending indices.
+    /// Locations of runs that secondary indexes cover: all, or those at ascending indices.
     ///
     /// # Errors
     ///
@@ -300,7 +300,7 @@ impl Base {
         Ok(found)
     }
 
-    /// Searches the pages for runs whose locations are damaged, and stores the result.
+    /// Searches the pages for runs with damaged locations.
     fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
         tables.sort_unstable_by_key(|table| (table.pages.start, table.run(0)));
         for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
@@ -324,7 +324,7 @@ impl Base {
         Ok(())
     }
 
-    /// Compares the digest of a level with `made`, which was built from its pages.
+    /// Compares a digest with `made`, which was built from the pages.
     ///
     /// # Errors
     ///
