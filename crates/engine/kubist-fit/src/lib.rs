@@ -27,19 +27,19 @@ const KIB: u64 = 1 << 10;
 /// Bytes of a request. A cluster returns at most 1 MiB per request.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Limit of bytes in flight. More would measure the client's memory, not the nodes.
+/// More bytes in flight would measure the client's memory, not the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
 /// Number of repetitions, and the duration per measurement.
 const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
-/// A cluster's blocks begin at multiples of this, and each read begins with a block.
+/// A cluster's blocks and each read begin at multiples of this.
 const STRIDE: u64 = 32 * KIB;
 /// Bytes of a partition, and of the whole segment.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
 /// Number of blocks per small size.
 const SMALL: u64 = 64;
-/// Threads that submit requests to a cluster, whose client limits the requests in flight.
+/// A cluster's client limits the requests in flight.
 const ASKING: u32 = 4;
 const DECODED_ROWS: i64 = 400_000;
 
@@ -83,7 +83,7 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
 }
 
-/// Bytes to read, in a temporary store that is erased on drop.
+/// In a temporary store that is erased on drop.
 struct Field {
     whole: Arc<dyn Store>,
     by_level: BTreeMap<u32, Arc<dyn Store>>,
@@ -121,7 +121,7 @@ impl Field {
         segment.sync()?;
         for size in SIZES {
             if size >= STRIDE {
-                // Separate ranges, because a store would merge adjacent ones.
+                // A store would merge adjacent ranges.
                 let stride = (2 * size).min(PARTITION);
                 let begins = (0..WHOLE / stride).map(|index| start + index * stride);
                 self.begins_of_size.insert(size, ("whole".into(), begins.collect()));
@@ -184,7 +184,7 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.by_level.clear();
-        // If this fails, the store remains, but no table refers to it.
+        // A remaining store is used by no table.
         let _ = self.whole.erase(&[]);
     }
 }
@@ -243,7 +243,7 @@ fn decode_ms_per_byte() -> Result<f64> {
     writer.commit()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        // A new handle, because a handle caches decoded pages.
+        // A handle caches decoded pages.
         let snapshot = Table::open(store.clone())?.snapshot()?;
         let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {

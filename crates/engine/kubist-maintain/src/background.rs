@@ -23,8 +23,7 @@ const MOST_DEBT: f64 = 0.75;
 const SMALL_DEBT: u64 = 1 << 20;
 /// Runs in the same cube before commits wait.
 const MOST_RUNS: u64 = 256;
-/// Longest wait of a commit. Rows that cannot be moved now, such as those of an incomplete step, must not stop a
-/// simulation.
+/// Longest wait of a commit. Rows that cannot be moved now must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -114,7 +113,7 @@ impl CommitOptimizer {
 }
 
 impl Behind for CommitOptimizer {
-    /// Waits at most `PATIENCE` while debt exceeds its bound and the optimizer works.
+    /// Waits at most `PATIENCE`.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let begin = Instant::now();
         let mut load = self.shared.load();
@@ -125,7 +124,7 @@ impl Behind for CommitOptimizer {
         Ok(())
     }
 
-    /// Until the next plan, all rows of a commit count as debt, and each commit as a run of the same cube.
+    /// Until the next plan, each commit counts as debt, and as a run of the same cube.
     fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
@@ -158,8 +157,7 @@ impl GridFollower {
 }
 
 impl Behind for GridFollower {
-    /// Examines the data only when the table has grown enough. A failure only makes queries slower, so it does not
-    /// refuse a commit.
+    /// A failure only makes queries slower, so it does not refuse a commit.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let Some(view) = self.core.last_view() else { return Ok(()) };
         match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), When::Grown, cancel) {
@@ -174,8 +172,8 @@ impl Behind for GridFollower {
 /// Wasted rows of queries before the optimizer plans again.
 const WASTED_ROWS: u64 = 1 << 16;
 
-/// Optimizes the subtrees where queries of this process examine most rows without returning them. A subtree is
-/// rewritten when queries have wasted as many rows on it as its rewrite costs.
+/// Rewrites a subtree when queries of this process have examined as many of its rows without returning them as the
+/// rewrite costs.
 pub struct ReadOptimizer {
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,

@@ -41,11 +41,11 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// Time between the segment of a rewrite or checkpoint and its entry. A later note makes its writer give it up.
+/// Time between a segment of a rewrite or checkpoint and its entry. A later note makes its writer give it up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 const HELD_LOGS: usize = 64;
 const PUNCHED_AT_ONCE: usize = 1024;
-/// Bytes after the last live run for which it is worth taking a writer's log.
+/// Bytes after the last live run that make it worth taking a writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -59,9 +59,8 @@ pub struct Cleaning {
     pub bytes_waiting: u64,
 }
 
-/// Frees garbage that is older than `retention`, and notes new garbage.
-///
-/// Older snapshots may then fail with `SnapshotExpired`. If the call is interrupted, the next one continues.
+/// Frees garbage that is older than `retention`, and notes new garbage. Older snapshots may then fail with
+/// `SnapshotExpired`. An interrupted call is continued by the next one.
 ///
 /// # Errors
 ///
@@ -136,15 +135,15 @@ impl Round<'_> {
         Ok(self.live.insert((view, Arc::new(live))).clone())
     }
 
-    /// Returns the segments that may be noted or deleted, all segments, and the number of unneeded segments that may
-    /// still be published.
+    /// The segments that may be noted or deleted, all segments, and the number of unneeded ones that may still be
+    /// published.
     fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
         let needed = self.needed()?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
             self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
-            // The note of a segment that is newer than the list may be valid.
+            // A note of a segment that is newer than the list may be valid.
             let is_gone = match self.core.store.segment_len(segment) {
                 Err(kubist_store::Error::InvalidName { .. }) => true,
                 length => length.map_err(store_error)?.is_none(),
@@ -160,7 +159,7 @@ impl Round<'_> {
         let published = self.published(young.iter().copied())?;
         let is_new = |segment: &String| young.contains(segment) && !published.contains(segment.as_str());
         let (new, garbage): (Vec<String>, Vec<String>) = unneeded.iter().cloned().partition(is_new);
-        // A published segment that is not live now has died.
+        // A published segment that is not live has died.
         let needed = self.needed()?;
         let garbage = garbage.into_iter().filter(|segment| !needed.contains(segment)).collect();
         Ok((garbage, segments, new.len() as u64))
@@ -181,8 +180,8 @@ impl Round<'_> {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
 
-    /// The segments that rewrites name, from the first rewrite that may concern the given segments. Empty if rewrites
-    /// may become visible late.
+    /// The segments that rewrites name, from the first that may concern the given ones. Empty if rewrites may become
+    /// visible late.
     fn published<'a>(&self, segments: impl Iterator<Item = &'a String>) -> Result<HashSet<Arc<str>>> {
         let mut published = HashSet::new();
         let Some(first) = segments.filter_map(|segment| rewrite_of(segment)).min().filter(|_| !self.is_late()) else {
@@ -206,11 +205,9 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Deletes garbage that is older than the retention time, and returns the number of segments that wait. A segment
-    /// without a note has age zero.
-    ///
-    /// Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must find the note
-    /// first. Without a fence, nothing is written.
+    /// Deletes garbage after the retention time, and returns the number of segments that wait. A segment without a note
+    /// has age zero. Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must
+    /// find the note first. Without a fence, nothing is written.
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;
         let (garbage, segments, mut waiting) = self.garbage()?;
@@ -221,25 +218,24 @@ impl Round<'_> {
             let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
             let age = self.now.checked_sub(since.unwrap_or(self.now)).map(Duration::from_millis);
-            // A time in the future is the reservation of a rewriter.
+            // A time in the future is a rewriter's reservation.
             let is_held = held.is_some_and(|held| since.unwrap_or(self.now) >= held);
             match is_held || age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
                 true => waiting += 1,
                 false => due.push(segment),
             }
         }
-        // Deletes the rewrites that the checkpoint includes, except for the last ones, so that a late reader detects
-        // the gap and starts from the checkpoint.
+        // The last rewrites stay, so that a late reader detects the gap and starts from the checkpoint.
         let covered = checkpoint::load(core, self.cancel)?.map_or(0, |found| found.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
-        // Rewrites that show which young segments were published stay.
+        // They show which young segments were published.
         let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
         let young = young.filter_map(|segment| rewrite_of(segment));
         let covered = covered.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
         rewrites.retain(|name| held.is_none() && number_of(name) < covered);
         if !due.is_empty() || !rewrites.is_empty() {
-            // Since the list was made, another machine may have committed into a due segment and started its next one.
-            // All readers must also see the checkpoint before a rewrite is deleted.
+            // Another machine may have committed into a due segment and started its next one. All readers must also see
+            // the checkpoint before a rewrite is deleted.
             core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -257,7 +253,7 @@ impl Round<'_> {
         Ok(waiting)
     }
 
-    /// Deletes segments and their notes; returns the number of segments that stay because they may be needed.
+    /// Returns the number of segments that stay because they may be needed.
     fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
         let core = self.core;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
@@ -287,8 +283,7 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Checked again while no commit is possible. A later checkpoint gets a higher number than the deleted
-            // pages.
+            // Checked again while no commit is possible. A later checkpoint has a higher number than the deleted pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
@@ -308,7 +303,7 @@ impl Round<'_> {
         Ok(due.len() as u64 - deleted)
     }
 
-    /// Frees noted holes after the retention time, and deletes unreadable notes.
+    /// Frees noted holes after the retention time; deletes unreadable notes.
     fn release_noted(&mut self) -> Result<()> {
         let core = self.core;
         let held = hold::oldest(core, self.now)?;
@@ -321,14 +316,14 @@ impl Round<'_> {
             if age.is_some_and(|age| age < self.retention) {
                 continue;
             }
-            // A note from the future was written before a clock was set back, so its content is ignored.
+            // A clock was set back.
             let noted = match age {
                 Some(_) => read_note(core, &name)?,
                 None => Vec::new(),
             };
             let (_, live) = self.live()?;
             let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
-            // A segment without live runs is deleted whole, or a writer may still commit into it.
+            // Others are deleted whole, or a writer may still commit into them.
             let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
             self.punch(noted.map(still))?;
             core.store.delete(&name).map_err(store_error)?;
@@ -339,7 +334,7 @@ impl Round<'_> {
     /// Frees the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
-        // Without a retention time nothing is noted, and a held snapshot may need any hole.
+        // Without a retention time nothing is noted; a held snapshot may need any hole.
         let is_held = self.retention.is_zero() && hold::oldest(core, self.now)?.is_some();
         if !core.store.capabilities().punches || is_held {
             return Ok(());
@@ -353,7 +348,7 @@ impl Round<'_> {
             return self.punch(holes.into_iter());
         }
         self.report.bytes_waiting = bytes;
-        // One note lists all holes, so each retention time needs only a few notes.
+        // One note lists all holes, so a few suffice for each retention time.
         let notes = core.store.list(HOLES).map_err(store_error)?;
         let is_young = |name: &String| {
             let age = self.now.checked_sub(number_of(name)).map(Duration::from_millis);
@@ -367,16 +362,15 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the holes of segments where no run can be committed, and their size in bytes, without those that were
-    /// already freed.
+    /// New holes of segments where no run can be committed, and their bytes.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
-        // Listed before the view is read, so that the writer of a newer segment has committed all of the older one.
+        // Listed before the view is read: the writer of a newer segment has committed all of the older one.
         let segments = core.store.segments().map_err(store_error)?;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
         let newest = newest(&segments, &logs);
         let idle = self.idle_logs(&newest)?;
-        // Read while the logs of idle writers are owned, so that no commit into their newest segments is possible.
+        // While the logs of idle writers are owned, no commit into their newest segments is possible.
         let (_, live) = self.live()?;
         let (mut holes, mut bytes) = (Vec::new(), 0);
         for segment in segments.into_iter().filter(|segment| live.contains(segment)) {
@@ -388,7 +382,7 @@ impl Round<'_> {
             });
             let ranges = live.holes(&segment, if is_open { length.min(live.end(&segment)) } else { length });
             let left = length - ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-            // A file system needs some space for its list of holes.
+            // A file system needs some space for its holes.
             if taken > left + BLOCK_BYTES * (2 + ranges.len() as u64 / 64) {
                 bytes += taken - left;
                 holes.push(Holes { segment, ranges });
@@ -397,7 +391,7 @@ impl Round<'_> {
         Ok((holes, bytes))
     }
 
-    /// Takes the logs of idle writers whose newest segment has many bytes after its last live run.
+    /// Whose newest segment has many bytes after its last live run.
     fn idle_logs(&mut self, newest: &HashMap<String, String>) -> Result<Vec<Box<dyn LogOwner>>> {
         let core = self.core;
         let ((_, live), mut idle) = (self.live()?, Vec::new());
@@ -455,7 +449,7 @@ fn checkpoint_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
-/// A lower bound of the number of the rewrite that a segment was written for.
+/// A lower bound of the rewrite's number.
 fn rewrite_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(REWRITE_SEGMENT)?.split('-').next()?.parse().ok()
 }

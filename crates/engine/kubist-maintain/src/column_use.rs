@@ -45,7 +45,7 @@ struct Sums {
 }
 
 impl ColumnsUse {
-    /// Measures the primary runs of a snapshot, or every n-th if there are many.
+    /// Measures primary runs, or every n-th if there are many.
     ///
     /// # Errors
     ///

@@ -42,19 +42,19 @@ use kubist_write::unfinished::Unfinished;
 
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// Dimensions of its grid, among the created columns. Missing domains are learned from a sample of all rows.
-    /// `None`: the grids of the table.
+    /// Among the created columns. Missing domains are learned from a sample of all rows. `None`: the grids of the
+    /// table.
     pub dimensions: Option<Vec<Dimension>>,
-    /// `None`: the same, or 65,536 if `strata` turns them into windows.
+    /// `None`: the same, or 65,536 if `strata` changes to windows.
     pub capacity: Option<u32>,
-    /// Wider types of columns: integers and floats that hold every value.
+    /// Integer and float types that hold every value of a column.
     pub types: Vec<(String, DataType)>,
     /// `None`: the same.
     pub strata: Option<Strata>,
-    /// Periods of columns, as in [`TableOptions`]; null removes one. The rows must be inside.
+    /// As in [`TableOptions`]; null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
-    /// Names and values of objects that the copy has from its beginning.
+    /// Objects that the copy has from its beginning.
     pub objects: Vec<(String, Vec<u8>)>,
     pub cancel: Cancel,
 }
@@ -66,7 +66,7 @@ pub struct Copied {
     pub seconds: f64,
 }
 
-/// Copies all rows into a new table at an empty location, and calls `progress(copied rows, all rows)` after each batch.
+/// Copies all rows into a new table, and calls `progress(copied rows, all rows)` after each batch.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub fn copy_to(
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, &widening, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // If the deletion fails, the remaining files are no table.
+        // The remaining files are no table.
         let _ = drop_table(store.as_ref(), false, &Cancel::default());
     }
     copied
@@ -138,7 +138,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     let planned = plan.header.dimensions.iter();
     let mut scales =
         planned.map(|dimension| dimension.domain.map(given).transpose()).collect::<Result<Vec<Option<Scale>>>>()?;
-    // Learned from a sample, because the writer gets the rows in spatial order.
+    // The writer gets the rows in spatial order.
     let open: Vec<usize> = (0..scales.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| dimensions[*d].column.clone()).collect();
@@ -181,7 +181,7 @@ fn put_objects(table: &Core, objects: &[(String, Vec<u8>)]) -> Result<()> {
     objects.iter().try_for_each(|(name, value)| table.store.put_if_absent(name, value).map(drop).map_err(store_error))
 }
 
-/// Alterations of grids are copied only if the copy has the same grids.
+/// Grids are copied only if the copy has the same.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, options: &CopyOptions) -> Result<()> {
     let periods = of_rows(snapshot, &options.period, &options.cancel)?;
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));

@@ -18,7 +18,7 @@ pub struct DiskUse {
     pub replicas: u64,
     pub zone_maps: u64,
     pub lookups: u64,
-    /// The rest of the segments: replaced runs that wait for cleaning, failed or unfinished commits, and file headers.
+    /// Replaced runs that wait for cleaning, failed or unfinished commits, and file headers.
     pub dead: u64,
     pub logs: u64,
     pub rewrites: u64,

@@ -30,8 +30,8 @@ fn is_ours(name: &str) -> bool {
     [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
-/// Deletes the table at a location, and its directory if that is then empty. Files of other programs stay, and links
-/// are not followed.
+/// Deletes the table, and its directory if that is then empty. Files of other programs stay, and links are not
+/// followed.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
     }
-    // Also takes logs that appeared since the first pass. A writer that starts later sees the marker.
+    // Also takes logs that have appeared. A later writer sees the marker.
     let taken = take_logs(store, force, &mut logs, cancel).and_then(|()| {
         let sizes = store.sizes().map_err(store_error)?;
         cancel.check()?;
@@ -96,7 +96,7 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     Ok(dropped)
 }
 
-/// Returns an empty store for a copy, after it deleted the files of an interrupted copy.
+/// Returns an empty store, without the files of an interrupted copy.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<
     stoppable(cancel, || location.vacant())
 }
 
-/// Takes all logs that are not in `taken`, so that no writer can run. With `force` it takes none.
+/// Takes all other logs, so that no writer can run. With `force` it takes none.
 fn take_logs(
     store: &dyn Store,
     force: bool,
@@ -132,7 +132,7 @@ fn take_logs(
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
             Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
-            // After another error it is unknown whether a writer runs.
+            // A writer may run.
             Err(error) => return Err(store_error(error)),
         }
     }

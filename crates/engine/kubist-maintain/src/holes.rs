@@ -12,7 +12,7 @@ use kubist_format::lookup::Key;
 use kubist_index::state::Run;
 use kubist_store::BLOCK_BYTES;
 
-/// Shortest hole, in blocks. Making a shorter hole takes as long as writing its blocks.
+/// In blocks. Making a shorter hole takes as long as writing it.
 const LEAST_BLOCKS: u64 = 4;
 
 #[derive(Default)]
@@ -60,8 +60,7 @@ impl LiveParts {
         last.map_or(0, |(_, end)| end.saturating_mul(BLOCK_BYTES))
     }
 
-    /// The holes in the first `length` bytes of a segment, as whole blocks, without the first block, where an engine
-    /// may store its own data.
+    /// Whole blocks in the first `length` bytes, without the first, where an engine may store its own data.
     pub fn holes(&self, segment: &str, length: u64) -> Vec<Range<u64>> {
         let (mut at, end, mut holes) = (1, length / BLOCK_BYTES, Vec::new());
         let parts = self.segments.get(segment).into_iter().flatten();
@@ -100,7 +99,7 @@ mod tests {
     #[test]
     fn holes_are_what_no_live_byte_is_in() {
         let segment: Arc<str> = "s".into();
-        // Compared with a bitmap of all blocks, marked in random order.
+        // Against a bitmap of all blocks, marked in random order.
         for seed in 0..300u64 {
             let mut state = seed;
             let mut below = |end: u64| {

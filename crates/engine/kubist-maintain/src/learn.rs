@@ -38,7 +38,7 @@ impl ScaleKind {
     }
 }
 
-/// Values of columns in a sample of 65,536 rows, in row order; NaN for a value that is no number.
+/// Values of columns in a sample of 65,536 rows, in row order; NaN if no number.
 ///
 /// # Errors
 ///

@@ -17,14 +17,14 @@ use kubist_types::error::Result;
 use kubist_format::names::LEASES;
 const LENGTH: Duration = Duration::from_secs(30);
 
-/// A subtree that other optimizers leave alone until this value is dropped or expires.
+/// Other optimizers leave the subtree alone until this is dropped or expires.
 pub struct Lease {
     store: Arc<dyn Store>,
     name: String,
 }
 
 impl Lease {
-    /// Takes the lease of a cube's subtree; `None` if another lease overlaps it.
+    /// `None` if another lease overlaps the cube's subtree.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ fn overlap(core: &Core, one: CubeId, other: CubeId) -> bool {
     contains(one, other) || contains(other, one)
 }
 
-/// The cube of a lease and its end, in milliseconds since 1970.
+/// The cube and the end, in milliseconds since 1970.
 fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
     let (cube, end) = name[LEASES.len()..].split_once('-')?;
     Some((core.forest().cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))

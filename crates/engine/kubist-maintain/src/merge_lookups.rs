@@ -30,7 +30,7 @@ use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Largest number of rows in a merged index. One log entry lists all of its runs, about 100 bytes per run.
+/// One log entry lists all runs of a merged index, about 100 bytes per run.
 const MOST_ROWS: u64 = 1 << 28;
 const MOST_RUNS: u64 = 1 << 18;
 /// The same in the background; such a merge takes a second.
@@ -58,10 +58,9 @@ struct Counted {
     place: usize,
 }
 
-/// Calls `work` with each group of indexes that are worth merging.
-///
-/// Nothing is merged while there are at most `few_lookups` small indexes. Otherwise the smallest are merged, up to the
-/// last that has no more rows than all smaller ones together. So each merge of a posting at least doubles its index.
+/// Calls `work` with each group of indexes that are worth merging. Nothing is merged while there are at most
+/// `few_lookups` small indexes. Otherwise the smallest are merged, up to the last that has no more rows than all
+/// smaller ones together. So each merge of a posting at least doubles its index.
 ///
 /// # Errors
 ///
@@ -177,9 +176,8 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Merges the indexes of a group, and returns the rewrite and the number of indexes. Damaged indexes stay unchanged.
-///
-/// Returns `None` if another rewrite has replaced one of the runs, or fewer than two indexes can be read.
+/// Returns the rewrite and the number of merged indexes; damaged ones stay. `None` if another rewrite has replaced one
+/// of the runs, or fewer than two indexes can be read.
 ///
 /// # Errors
 ///
@@ -225,7 +223,7 @@ fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
     run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
 
-/// An error, and the number of the index that caused it.
+/// And the number of the index that caused it.
 type Fault = (Option<usize>, Error);
 
 struct Merging<'a> {
@@ -294,7 +292,7 @@ impl<'a> Merging<'a> {
         self.sources.iter().flat_map(|source| source.runs)
     }
 
-    /// Writes the merged index; returns the runs that it covers and its size in bytes.
+    /// Returns the runs of the merged index and its bytes.
     fn write(self, segment: &mut dyn Segment) -> std::result::Result<(Vec<Arc<Run<Location>>>, u64), Fault> {
         let columns: Vec<OfColumn> = (0..self.snapshot.core.created.lookup.len())
             .map(|column| self.write_column(column, segment))
@@ -310,7 +308,7 @@ impl<'a> Merging<'a> {
     }
 
     fn write_column(&self, column: usize, segment: &mut dyn Segment) -> std::result::Result<OfColumn, Fault> {
-        // Powers of two, so that each part holds the keys that start with the same bits.
+        // Powers of two, so that each part holds the keys with the same first bits.
         let pieces = self.rows.div_ceil(HELD_ROWS).next_power_of_two().min(1 << 16) as u32;
         let parts = (self.rows / (pieces as u64 * PART_ROWS)).clamp(1, 1 << 8).next_power_of_two() as u32;
         let append = |segment: &mut dyn Segment, bytes: &[&[u8]]| {
@@ -336,8 +334,7 @@ impl<'a> Merging<'a> {
         })
     }
 
-    /// Returns the pairs `key << 32 | zone` whose key is in range number `piece` of `pieces`, in parts of ascending
-    /// keys.
+    /// The pairs `key << 32 | zone` of key range number `piece` of `pieces`, in parts of ascending keys.
     fn piece(
         &self,
         column: usize,

@@ -32,7 +32,7 @@ use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
 
 const NICE: i32 = 10;
-/// A background round stops small rewrites after this time, does its large rewrite, and ends.
+/// Then a background round stops small rewrites, does its large rewrite, and ends.
 const ROUND: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -66,7 +66,7 @@ pub struct Pace<'a> {
     /// The fraction of a core that it may use now.
     pub core_share: &'a dyn Fn() -> f64,
     pub planned: &'a dyn Fn(&Debt),
-    /// Called after each rewrite with all rewritten rows and the debt that it removed.
+    /// Called after each rewrite with all rewritten rows and the removed debt.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
@@ -109,7 +109,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let mut report = OptimizeReport::default();
     let mut tried: HashMap<CubeId, u64> = HashMap::new();
     let mut unlisted = 0;
-    // Rows of subtrees that are not worth a whole rewrite move down in runs above a minimum size.
+    // Rows of other subtrees move down in runs above a minimum size.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     if options.follow_data {
         let snapshot = Snapshot::now(core, &options.cancel)?;
@@ -142,8 +142,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, Some(one.top), &hands, options, &mut report, &mut work)?;
-            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are exempt, because
-            // their rows are gone and the next move may start in the same cube.
+            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are exempt: their
+            // rows are gone, and the next move may start in the same cube.
             if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
                 tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
             }
@@ -173,7 +173,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        // The runs are in the whole tree, so a lease would block all other work. A conflict costs only seconds.
+        // A lease would block all other work, because the runs are in the whole tree. A conflict costs only seconds.
         let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
@@ -183,7 +183,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         rest(owed(turn.spent, pace), &options.cancel)
     })?;
     let policy = options.replication.unwrap_or(core.header.replication);
-    // One replica in each round, because compactions of new commits come first.
+    // Compactions of new commits come first.
     let most = if options.one_round { 1 } else { usize::MAX };
     loop {
         let (view, Parts { parts, are_all }) = replicate::parts(core, policy, options)?;
@@ -219,8 +219,8 @@ fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// The runs since the last checkpoint are in memory, so this writes one after many new runs if the manifest does not
-/// fit in memory. `unlisted` counts the new runs of this call.
+/// Writes a checkpoint after many new runs if the manifest does not fit in memory, because the runs since the last
+/// checkpoint are in memory. `unlisted` counts the new runs of this call.
 fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &OptimizeOptions) -> Result<()> {
     *unlisted += written.runs;
     let is_long = core.last_view().is_some_and(|view| !core.fits_in_memory(view.runs.about()));
@@ -230,8 +230,7 @@ fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &Optim
     Ok(())
 }
 
-/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. Without `top`, it
-/// takes no lease.
+/// Does one unit of work under the lease of `top`, if any, unless another optimizer has it.
 fn turn(
     core: &Arc<Core>,
     top: Option<CubeId>,
@@ -257,7 +256,7 @@ fn turn(
     Ok(Turn { leased: true, written, spent })
 }
 
-/// Writes a checkpoint, so that other processes need not read these rewrites.
+/// After a checkpoint, other processes need not read these rewrites.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
@@ -272,7 +271,7 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
     Ok(report)
 }
 
-/// Moves the rows of the runs to new cubes; `None` if another rewrite has replaced a run first.
+/// `None` if another rewrite has replaced a run first.
 fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
     // Moved rows may go to any cube of the newest tree.
     let (view, (known, inputs)) = core.view_with(cancel, |view| {
@@ -281,7 +280,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
             let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
             return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
         }
-        // For a few runs of a single cube, reading the manifest below it costs more than it saves.
+        // Reading the manifest below a single cube would cost more than it saves.
         let known = match one.kind {
             Kind::Own => runs.above(core, one.top, cancel)?,
             Kind::Whole | Kind::Move => runs.around(core, one.top, cancel)?,
@@ -327,9 +326,9 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries get most of the core's time. Without niceness, the thread still keeps to its fraction.
+        // Commits and queries get most of the core's time. Even without niceness, the thread keeps to its fraction.
         let polite = |_| {
-            // On other systems, nice lowers the priority of the whole process.
+            // Elsewhere, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(NICE);
         };
@@ -339,7 +338,7 @@ impl Hands {
         })?)))
     }
 
-    /// Returns the result, and the time on one core if one thread worked.
+    /// Also returns the time on one core if one thread worked.
     fn work(&self, work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)) -> Result<(Option<Written>, Duration)> {
         let (done, spent) = match &self.0 {
             None => (work(), Duration::ZERO),
@@ -350,7 +349,7 @@ impl Hands {
             }),
         };
         match done {
-            // Another optimizer replaced these runs, and they were cleaned.
+            // Another optimizer replaced these runs.
             Err(Error::SnapshotExpired { .. }) => Ok((None, spent)),
             done => Ok((done?, spent)),
         }

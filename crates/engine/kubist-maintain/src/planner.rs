@@ -29,25 +29,23 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITE_SEGMENT;
 
-/// Largest number of runs in a rewrite, and in a plan with several rewrites.
+/// Limit of the runs in a rewrite, and in a plan with several rewrites.
 const RUNS_AT_ONCE: usize = 1 << 18;
-/// A cube with more runs than this merges those of similar size.
+/// A cube with more runs merges those of similar size.
 const MANY_RUNS: u64 = 16;
 
 pub struct Plan {
     pub debt: Debt,
     /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where queries
-    /// wasted most, then from the root downwards.
-    ///
-    /// For one round: compactions, first of the cubes with most runs, then at most one large rewrite. This is a move if
-    /// there is one, else the most useful subtree.
+    /// wasted most, then from the root downwards. For one round: compactions of the cubes with most runs, then at most
+    /// one move or else the most useful subtree.
     pub rewrites: Vec<Rewrite>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree, which makes commits wait when it is too large. Commits do not add to older trees.
+    /// Debt in the newest tree makes commits wait when it is too large. Commits do not add to older trees.
     pub pressing: u64,
     pub rows_to_move: u64,
     /// The number of runs in the cube with most runs.
@@ -72,18 +70,18 @@ pub struct Rewrite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Some runs of a cube, which are merged or pushed down.
+    /// Some runs of a cube.
     Own,
-    /// All runs of a subtree, whose rows go to its new cubes.
+    /// All runs of a subtree.
     Whole,
-    /// Neighbouring runs of an older tree, whose rows move to the newest.
+    /// Neighbouring runs of an older tree, which move to the newest.
     Move,
 }
 
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
-    /// Cubes of earlier rewrites, with the largest debt at which each is tried again.
+    /// With the largest debt at which each cube is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
@@ -131,10 +129,10 @@ struct Node {
     cutoff: Threshold,
     debt: u64,
     wasted: u64,
-    /// A new build leaves at most this number of rows here.
+    /// The most rows that a new build leaves here.
     usual: u64,
     tree: Sum,
-    /// The runs of the subtree, while it may be rewritten whole.
+    /// While the subtree may be rewritten whole.
     whole: Vec<(CubeId, RunId)>,
     before: usize,
 }
@@ -146,7 +144,7 @@ struct Found {
 }
 
 impl Found {
-    /// Replaces all but the first `kept` rewrites by this one, unless the plan would have too many runs.
+    /// Replaces all but the first `kept` rewrites, unless the plan would have too many runs.
     fn put(&mut self, kept: usize, rewrite: Rewrite) {
         self.runs -= self.rewrites.drain(kept..).map(|one| one.runs.len()).sum::<usize>();
         if self.rewrites.is_empty() || self.runs + rewrite.runs.len() <= RUNS_AT_ONCE {
@@ -167,7 +165,7 @@ pub struct CompactionPlanner<'a> {
     debt: Debt,
     /// Whose entries arrive now.
     here: Option<Node>,
-    /// The last cube of the newest tree that had runs, and its ancestors that have runs.
+    /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
     compactions: Found,
     /// For one round: the most useful subtree that may be rewritten whole.
@@ -179,7 +177,7 @@ pub struct CompactionPlanner<'a> {
 
 type Movable = dyn Fn(&Arc<Run<Location>>) -> bool;
 
-/// Returns a predicate for runs that may be rewritten. Rows of incomplete steps stay, because they may be retracted.
+/// Rows of incomplete steps stay, because they may be retracted.
 pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     let incomplete = view.history.incomplete();
     move |run| {
@@ -189,7 +187,7 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// `capacity` is the capacity by which rewrites place rows. Without `wanted`, the planner only counts debt.
+    /// Rewrites place rows by `capacity`. Without `wanted`, the planner only counts debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -288,7 +286,7 @@ impl<'a> CompactionPlanner<'a> {
         self.open.push(here);
     }
 
-    /// Decides on a subtree after its last cube, and adds its sums to the parent's.
+    /// Decides on a subtree, and adds its sums to the parent's.
     fn close(&mut self, node: Node) {
         let Some(wanted) = self.wanted else { return };
         if wanted.options.one_round || self.moves.rewrites.is_empty() {
@@ -322,14 +320,13 @@ impl<'a> CompactionPlanner<'a> {
         }
         let own = node.rewrite_of_own(wanted);
         if let Some(own) = own.filter(|own| !wanted.is_helpless(own.top, own.debt)) {
-            // Below a cube whose own runs are rewritten, this pass rewrites nothing else, because rows are about to
-            // arrive there.
+            // Below a cube whose own runs are rewritten, nothing else is, because rows are about to arrive there.
             let kept = if one_round { self.compactions.rewrites.len() } else { node.before };
             self.compactions.put(kept, own);
         }
     }
 
-    /// Adds the runs of an older tree to moves that fit in memory.
+    /// Each move fits in memory.
     fn go_on_with_move(&mut self, here: &Node) {
         let Some(wanted) = self.wanted else { return };
         for run in &here.own {
@@ -392,14 +389,14 @@ impl Node {
         }
     }
 
-    /// A rewrite of all or some runs of the cube itself, or `None` if it would not help.
+    /// Of all or some runs of the cube; `None` if it would not help.
     fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),
             false if self.runs > MANY_RUNS => self.to_merge(wanted),
             false => return None,
         };
-        // An optimizer's run would be written unchanged. A single run is useful only if a commit left it too large.
+        // An optimizer's run would stay unchanged. A single run is useful only if a commit left it too large.
         let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !run.is_placed);
         let rows = runs.iter().map(|run| run.rows).sum();
         let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
@@ -407,8 +404,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube that are worth rewriting while the runs below stay, and that fit in memory. It excludes the
-    /// largest run if that is nearly right, so that its replicas stay valid.
+    /// The runs of the cube that are worth rewriting while the runs below stay. They fit in memory, and exclude a
+    /// nearly right largest run, so that its replicas stay valid.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
@@ -445,7 +442,7 @@ impl Node {
     }
 }
 
-/// The longest prefix of the runs that fits in memory, at least one.
+/// At least one, and as many as fit in memory.
 fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
     let (mut rows, mut bytes) = (0, 0);
     let few = runs.iter().take_while(|run| {

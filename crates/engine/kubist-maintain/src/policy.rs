@@ -11,20 +11,18 @@ pub struct OptimizeOptions {
     pub debt_share: f64,
     /// Largest number of rows in memory.
     pub rows_at_once: u64,
-    /// Target fraction of a core's time. Below 1, the optimizer uses a single core at low priority, and sleeps after
-    /// rewrites. At 1 it uses all cores.
+    /// Target fraction of a core's time. Below 1, the optimizer uses one core at low priority, and sleeps after
+    /// rewrites; at 1 all cores.
     pub core_share: f64,
-    /// Plans once, does the cheap work and one large rewrite, and returns. Otherwise the optimizer works until nothing
-    /// is left.
+    /// Plans once, does the cheap work and one large rewrite. Otherwise the optimizer works until nothing is left.
     pub one_round: bool,
-    /// Adds a new grid when the data no longer fits the newest grid.
+    /// Adds a grid when the data no longer fits the newest one.
     pub follow_data: bool,
-    /// The rows to replicate into deeper cubes; `None`: the table's own setting.
+    /// `None`: the table's own setting.
     pub replication: Option<Replication>,
     /// Rewrites runs whose compression or strata differ from the table's settings.
     pub recompress: bool,
-    /// Small secondary indexes are merged when there are more than this number, because each search for a value reads
-    /// all.
+    /// Small secondary indexes are merged when there are more, because each search for a value reads all.
     pub few_lookups: usize,
     pub cancel: Cancel,
 }

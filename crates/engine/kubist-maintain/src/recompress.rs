@@ -25,13 +25,13 @@ use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
 const LOOKED_AT: usize = 4096;
-/// Runs in memory at a time, plus the rest of the last cube.
+/// Runs in memory, without the rest of the last cube.
 const HELD: usize = 1 << 16;
 
 type Primaries = Vec<Arc<Run<Location>>>;
 
-/// Rewrites all runs whose compression or strata are not the table's, in groups, and calls `done` after each group.
-/// Skips a group if another rewrite replaces one of its runs first.
+/// Rewrites all runs whose compression or strata are not the table's, in groups, and calls `done` after each. Skips a
+/// group if another rewrite replaces one of its runs first.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Runs of one grid that fit in memory together.
+                // Of one grid, and together in memory.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;
@@ -75,7 +75,7 @@ pub fn recompress(
     Ok(())
 }
 
-/// Primary runs that may be rewritten, of cubes from `first` on, and the next cube if there are more than [`HELD`].
+/// Movable primary runs of cubes from `first` on, and the next cube if there are more than [`HELD`].
 fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Primaries, Option<CubeId>)> {
     let movable = movable(view);
     let (mut runs, mut next) = (Primaries::new(), None);
@@ -94,7 +94,7 @@ fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Pri
     Ok((runs, next))
 }
 
-/// Rewrites runs of one grid; `None` if another rewrite has replaced a run first.
+/// `None` if another rewrite has replaced a run first.
 fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =

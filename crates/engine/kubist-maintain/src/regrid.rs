@@ -22,14 +22,14 @@ use crate::policy::OptimizeOptions;
 
 #[derive(Clone, Debug)]
 pub struct GridOptions {
-    /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all rows.
-    /// `None`: the columns and kinds of scale of the newest grid, with learned domains.
+    /// Any columns that can be dimensions. Missing domains are learned from a sample of all rows. `None`: the columns
+    /// and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
     /// As in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
     /// As in [`OptimizeOptions`].
     pub core_share: f64,
-    /// Stops the work. Rows that have moved stay in the new grid.
+    /// Rows that have moved stay in the new grid.
     pub cancel: Cancel,
 }
 
@@ -39,12 +39,12 @@ impl Default for GridOptions {
     }
 }
 
-/// Publishes the next grid of a table, and returns its number.
+/// Publishes the next grid; returns its number.
 ///
 /// # Errors
 ///
-/// `Invalid` for a column that does not exist or cannot be a dimension, an invalid domain, or a domain to be
-/// learned from a table without rows; `Busy` if another process has published a grid first.
+/// `Invalid` for a column that does not exist or cannot be a dimension, an invalid domain, or a domain to be learned
+/// from a table without rows; `Busy` if another process has published a grid first.
 pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<u32> {
     let snapshot = Snapshot::now(core, &options.cancel)?;
     let grid = plan(&snapshot, options, reason)?;
@@ -71,8 +71,8 @@ pub enum When {
     Grown,
 }
 
-/// Publishes a new grid if box queries would examine many more rows with the newest grid than with a fresh one. The
-/// table must have twice the rows that it had at the newest grid.
+/// Publishes a new grid if box queries would examine many more rows with the newest grid than with a fresh one, and the
+/// table has twice the rows that it had at the newest grid.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ use kubist_types::error::Result;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 
-/// No further part starts after this number of replicas; the next plan finds the others.
+/// Then no further part starts; the next plan finds the other replicas.
 const MANY_TARGETS: usize = 1 << 16;
 
 struct Target {
@@ -53,7 +53,7 @@ struct Node {
     cube: CubeId,
     cutoff: Threshold,
     outlook: u32,
-    /// Its largest run. The others will soon be merged, and then a replica that copies them would no longer count.
+    /// The other runs will soon be merged, and then a replica that copies them would no longer count.
     largest: Option<Arc<Run<Location>>>,
     replicas: Vec<Arc<Run<Location>>>,
 }
@@ -80,8 +80,8 @@ struct Targets<'a> {
     are_all: bool,
 }
 
-/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires. It skips
-/// older trees, because their rows will move.
+/// Finds the cubes of the newest tree that lack a large fraction of the required replicas. Rows of older trees will
+/// move.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ impl Targets<'_> {
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
             .map(|run| {
                 let levels = (cube.level() - run.cube.level()) as i32;
-                // At least 1, because the replica must also name a run without rows here.
+                // The replica must also name a run without rows here.
                 (run.rows as f64 * 0.5f64.powi(levels * geometry.dimensions() as i32)).max(1.0)
             })
             .sum();
@@ -194,7 +194,7 @@ impl Targets<'_> {
     }
 }
 
-/// Writes the replicas of a part. Returns `None` if another rewrite has replaced or copied a source first.
+/// `None` if another rewrite has replaced or copied a source first.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ use crate::search::{Index, Wanted};
 
 /// A log with more objects is packed.
 const PACK_FROM: usize = 64;
-/// Number of attempts to read the list of objects, which other processes change.
+/// Attempts to read the list of objects, which other processes change.
 const ATTEMPTS: usize = 200;
 /// The most operations of a line.
 const LINE_OPS: usize = 4096;
@@ -361,7 +361,7 @@ impl Catalogue {
         })
     }
 
-    /// If another process takes the line's number, the line is made again from the newest state.
+    /// If another process takes the number, the line is made again from the newest state.
     #[expect(clippy::type_complexity, reason = "the content of one line")]
     fn write(
         &mut self,
@@ -424,7 +424,7 @@ impl Catalogue {
         Ok(counts)
     }
 
-    /// Reads new lines of other processes, and returns the objects with lines.
+    /// Reads new lines of other processes; returns the objects with lines.
     ///
     /// # Errors
     ///
@@ -447,8 +447,7 @@ impl Catalogue {
         })
     }
 
-    /// Reads new lines. Returns the object and the number of a line that is missing, because it never existed or a
-    /// process has just packed it.
+    /// Returns the object and number of a missing line, which never existed or was just packed.
     fn read_parts(&mut self, parts: &Parts) -> Result<Option<(String, u64)>> {
         for (name, list) in parts {
             let site = self.number(name)?;
@@ -476,7 +475,7 @@ impl Catalogue {
         Ok(None)
     }
 
-    /// Applies a line if it is new. The error says why it does not belong to this log.
+    /// The error says why the line does not belong to this log.
     fn follow(&mut self, site: Site, line: Line, bytes: &[u8]) -> std::result::Result<(), String> {
         let head = self.heads.get(&site).cloned().unwrap_or_default();
         if line.n < head.n {
@@ -535,8 +534,8 @@ impl Catalogue {
         self.numbers.get(site).and_then(|number| self.heads.get(number)).cloned().unwrap_or_default()
     }
 
-    /// Merges the newest objects of a log if there are many. A part goes into the pack unless it is more than twice as
-    /// long as everything after it, so each line is copied a logarithmic number of times.
+    /// Merges the newest objects of a log. A part goes into the pack unless it is more than twice as long as everything
+    /// after it, so each line is copied a logarithmic number of times.
     pub(crate) fn tidy(&self, site: &str, parts: &Parts) -> Result<()> {
         let Some(list) = parts.get(site) else { return Ok(()) };
         let first = list.iter().map(|part| *part.lines.start()).min().unwrap_or(1);
@@ -570,7 +569,7 @@ impl Catalogue {
         let packs = self.place.list(&format!("packs/{site}/"))?;
         let whole = pack_name(site, start, end);
         if !packs.contains(&whole) {
-            // The lines are long and need several packs, so the parts stay until they are merged again.
+            // Long lines need several packs, so the parts stay until they are merged again.
             return Ok(());
         }
         let inside = |part: &&crate::place::Part| {
@@ -592,7 +591,7 @@ fn last_of_each(settings: Vec<(String, Setting)>) -> Vec<(String, Setting)> {
     last
 }
 
-/// Settings for one line each: at most [`LINE_OPS`], and well below the most bytes of a line.
+/// For one line each: at most [`LINE_OPS`], and well below the most bytes of a line.
 fn chunks(settings: &[(String, Setting)]) -> Vec<&[(String, Setting)]> {
     let (mut chunks, mut from, mut bytes) = (Vec::new(), 0, 0);
     for (place, (name, setting)) in settings.iter().enumerate() {
@@ -645,7 +644,7 @@ mod tests {
         fast.add(&[tagged("first")]).unwrap();
         let late = Catalogue::open_in(store.clone()).unwrap();
         (0..80).for_each(|number| fast.add(&[tagged(&format!("{number}"))]).unwrap());
-        // The late writer has read line 1. Line 2 is in a pack, and its own object is deleted.
+        // The late writer has read line 1, and line 2 is in a pack.
         assert!(store.get(&line_name("bsc", 2)).unwrap().is_none());
         let head = late.head("bsc");
         let op = Op { name: "late".into(), set: Some(Setting::Tag("x".into())), gone: BTreeMap::new() };
@@ -666,7 +665,7 @@ mod tests {
         store.delete(&line_name("bsc", 2)).unwrap();
         assert!(!late.put(&line, &bytes).unwrap());
         assert!(store.get(&line_name("bsc", 2)).unwrap().is_none());
-        // The whole call makes the line again, after the newest one.
+        // The call makes the line again, after the newest one.
         let mut late = late;
         late.add(&[tagged("late")]).unwrap();
         fast.refresh().unwrap();

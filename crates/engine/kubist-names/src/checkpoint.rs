@@ -154,14 +154,14 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The own log's state in the newest checkpoint, if this handle has not read that checkpoint.
+    /// The own log's state in the newest checkpoint, if that was not read.
     pub(crate) fn newer_head(&self) -> Result<Option<Head>> {
         let (object, bytes) = loop {
             let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
                 return Ok(None);
             };
             let object = checkpoint_name(newest);
-            // A newer one may have replaced it since the list was read.
+            // A newer one may have replaced it.
             if let Some(bytes) = self.place.get(&object)? {
                 break (object, bytes);
             }

@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The order in which several values of a parameter are shown.
+    /// In which several values of a parameter are shown.
     fn order(&self, other: &Scalar) -> Ordering {
         match (self, other) {
             (Scalar::Bool(one), Scalar::Bool(two)) => one.cmp(two),
@@ -64,7 +64,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The tag, the location, or the name of the parameter. A new setting replaces one of the same kind and field.
+    /// A new setting replaces one of the same kind and field.
     pub(crate) fn field(&self) -> &str {
         match self {
             Setting::Tag(field) | Setting::Location(field) | Setting::Param(field, _) => field,
@@ -211,8 +211,7 @@ impl Entry {
     }
 }
 
-/// The values in order and without repetitions, because two sites may write the same value, and each site has its own
-/// order of dots in memory.
+/// In order and without repetitions: two sites may write the same value, and each has its own order of dots.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let mut all: Vec<T> = values.collect();
     all.sort_by(order);

@@ -67,7 +67,7 @@ pub struct Head {
     pub n: u64,
     /// The number of operations.
     pub ops: u64,
-    /// The number of the last line with operations; later lines only confirm that lines of other sites arrived.
+    /// The last line with operations; later lines only confirm lines of other sites.
     pub changed: u64,
     /// The hash of the last line.
     #[serde(with = "hex")]
@@ -82,7 +82,7 @@ impl Head {
     }
 }
 
-/// A JSON object as a line, without the end of the line: 16 hexadecimal digits of its hash, a space, and the object.
+/// 16 hexadecimal digits of the object's hash, a space, and the JSON object, without the end of the line.
 pub fn sealed(json: &[u8]) -> Vec<u8> {
     [format!("{:016x} ", hash(json)).as_bytes(), json].concat()
 }
@@ -146,7 +146,7 @@ pub fn decode<'a>(object: &str, site: &str, bytes: &'a [u8], first: u64) -> Resu
     Ok(lines)
 }
 
-/// The largest number of an operation, so that a hostile line cannot make a counter overflow.
+/// A hostile line cannot make a counter overflow.
 const MOST: u64 = 1 << 53;
 
 fn check(line: &Line) -> std::result::Result<(), String> {
@@ -232,7 +232,7 @@ pub(crate) fn damaged(object: &str, line: u64, offset: usize, what: &str) -> Err
     Error::Damaged { file: format!("{object}, line {line},"), offset: offset as u64, what: what.into() }
 }
 
-/// Hashes as 16 hexadecimal digits, because JSON readers round large numbers.
+/// As 16 hexadecimal digits, because JSON readers round large numbers.
 pub(crate) mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

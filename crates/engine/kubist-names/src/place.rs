@@ -54,7 +54,7 @@ impl Place {
             .collect()
     }
 
-    /// All objects with lines. Single lines are listed before packs (see the invariants of the crate).
+    /// Single lines are listed before packs (see the invariants of the crate).
     pub fn parts(&self) -> Result<Parts> {
         let singles = self.list("ops/")?;
         let packs = self.list("packs/")?;
@@ -71,8 +71,7 @@ impl Place {
         Error::Damaged { file: self.shown(object), offset: 0, what: "no object of a catalogue has such a name".into() }
     }
 
-    /// Puts lines as packs, each at most [`PACK_BYTES`] long unless one line is longer. `first` is the number of the
-    /// first line.
+    /// Each pack has at most [`PACK_BYTES`] unless one line is longer. `first` is the number of the first line.
     pub fn put_packs(&self, site: &str, first: u64, lines: &[Vec<u8>]) -> Result<()> {
         let (mut from, mut bytes) = (first, Vec::new());
         for (index, line) in lines.iter().enumerate() {
@@ -91,8 +90,8 @@ impl Place {
     }
 }
 
-/// The parts to read for the lines after `after`, in order, and the last line. A part may begin before its turn; lines
-/// beyond a gap do not count.
+/// The parts with lines after `after`, in order, and the last line. A part may begin before its turn; lines beyond a
+/// gap do not count.
 pub(crate) fn route(parts: &[Part], after: u64) -> (Vec<Part>, u64) {
     let (mut route, mut last) = (Vec::new(), after);
     let mut sorted: Vec<&Part> = parts.iter().collect();

@@ -22,13 +22,13 @@ pub struct Wanted {
 /// Columns of the entries, in the order of their names.
 pub(crate) struct Index {
     names: Vec<String>,
-    /// By property: rows in ascending order, and values. A row may have several values.
+    /// By property: ascending rows, which may repeat, and values.
     columns: HashMap<String, Vec<(u32, Scalar)>>,
     /// All texts of each entry, in lower case.
     texts: Vec<String>,
 }
 
-/// The rows for which a test is true, and those for which it is false; for others it is unknown.
+/// The rows for which a test is true or false; for others it is unknown.
 struct Truth {
     yes: Vec<bool>,
     no: Vec<bool>,
@@ -156,7 +156,7 @@ impl Index {
     }
 }
 
-/// Properties that a parameter of the same name does not hide.
+/// A parameter of the same name does not hide these.
 const BUILT_IN: [&str; 7] = ["name", "kind", "owner", "note", "tag", "location", "reads"];
 
 /// `None` if the values have different types.

@@ -28,7 +28,7 @@ pub fn sync(own: &mut Catalogue, other: &mut Catalogue) -> Result<Exchanged> {
     own.refresh()?;
     other.refresh()?;
     let mut exchanged = Exchanged::default();
-    // The first round carries the changes, the second the confirmations that they arrived.
+    // Changes first, then confirmations that they arrived.
     for round in 0..2 {
         let came = pull(own, other)?;
         let went = pull(other, own)?;

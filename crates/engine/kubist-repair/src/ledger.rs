@@ -23,7 +23,7 @@ pub struct PageLedger {
 }
 
 impl PageLedger {
-    /// Returns the intact rows of a run, as the first complete read decided.
+    /// The intact rows, as the first complete read decided.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl PageLedger {
         self.runs.remove(&run.payload.site());
     }
 
-    /// Reads several runs in parallel and calls `make` with each run's index and intact rows.
+    /// Reads runs in parallel; calls `make` with the index and intact rows of each.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl PageLedger {
         Ok(runs.iter().zip(read).map(decide).collect())
     }
 
-    /// Reads a run. The second value is a new decision; `None` if there is one already or pages are unread.
+    /// The second value is a new decision; `None` if there is one or pages are unread.
     fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Option<Decided>)> {
         match self.runs.get(&run.payload.site()) {
             Some(decided) => Ok((read_decided(snapshot, run, decided).map_err(|error| changed(run, error))?, None)),
@@ -93,7 +93,7 @@ impl PageLedger {
     }
 }
 
-/// Turns a failed read into the final error of a repair, because otherwise the loss would be a guess.
+/// The final error of a repair, because otherwise the loss would be a guess.
 pub fn undecided(error: Error) -> Error {
     match is_unread(&error) {
         true => Error::storage(

@@ -36,12 +36,12 @@ pub struct Patient {
 
 impl Patient {
     pub fn new(store: Arc<dyn Store>, cancel: &Cancel) -> Arc<Patient> {
-        // The check needs the bytes in the store, not in a cache.
+        // Not in a cache.
         let store = store.uncached().unwrap_or(store);
         Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
     }
 
-    /// Repeats a read until it succeeds, fails with another error, or runs out of attempts.
+    /// Repeats a read while attempts are left and its error is transient.
     fn read_with<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let mut pauses = PAUSES.iter();
         loop {
@@ -163,7 +163,7 @@ impl Logs for Patient {
 
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.store.read_logs(logs) {
-            // Separately, so that one failing log does not block the others.
+            // One failing log must not block the others.
             Err(error) if is_transient(&error) => {
                 logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
             }

@@ -56,7 +56,7 @@ pub struct Decided {
     pub lost: Vec<Lost>,
 }
 
-/// The range of lost rows in one dimension, in the column's unit.
+/// Of lost rows in one dimension, in the column's unit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Extent {
     pub column: String,
@@ -67,7 +67,7 @@ pub struct Extent {
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
     pub what: String,
-    /// The cube of the run, in hexadecimal, and its level (0 for the root).
+    /// In hexadecimal, and its level (0 for the root).
     pub cube: String,
     pub level: u32,
     pub rows: u64,
@@ -98,7 +98,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// Returns a hash per stored row, over canonical values, so that equal rows have equal hashes.
+/// Over canonical values, so that equal rows have equal hashes.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();
@@ -123,8 +123,8 @@ enum Page {
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 
-/// Reads the intact rows of a run. The second value is the decision for later reads; it is valid only if nothing is
-/// unread. Damage and failed reads are part of the result.
+/// Reads the intact rows of a run. The second value is the decision for later reads, valid only if nothing is unread.
+/// Damage and failed reads are part of the result.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
         }
         Err(error) => return Err(error),
     };
-    // One request for the whole run if possible, otherwise one per page.
+    // One request if possible, otherwise one per page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
         let rows = || map.page_rows(page) as u64;
@@ -174,12 +174,11 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
     Ok((sound, decided))
 }
 
-/// Reads the rows that an earlier read of the run found intact.
+/// Reads the rows that an earlier read found intact.
 ///
 /// # Errors
 ///
-/// `Damaged` if a page differs from the earlier read; the errors of
-/// [`Core::fetch`](kubist_catalog::core::Core::fetch).
+/// `Damaged` if a page differs from the earlier read; the errors of [`Core::fetch`](kubist_catalog::core::Core::fetch).
 pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
     let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
     if decided.all {
@@ -205,7 +204,7 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dec
     Ok(sound)
 }
 
-/// From `whole`, the bytes of the run, or by a separate read.
+/// From `whole`, or by a separate read.
 fn read_page(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -228,7 +227,7 @@ fn read_page(
     }
 }
 
-/// The number of columns that the run has and the table lacks, with a message.
+/// Columns that the table lacks, with a message.
 pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
     let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
     let more = found.checked_sub(known).filter(|more| *more > 0)?;
@@ -248,7 +247,7 @@ pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
     }
 }
 
-/// Describes the loss of rows: their bounding box, and the replicas that may hold copies.
+/// The bounding box of lost rows, and the replicas that may hold copies.
 ///
 /// # Errors
 ///
@@ -268,7 +267,7 @@ pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, los
         };
         let number = |key: &u64| order::number(data_type, *key);
         let frame = grid.as_ref();
-        // Without a zone map, the run's box on the grid gives the bounds.
+        // Without a zone map, the run's box gives the bounds.
         let edge = |coordinate: u32| {
             frame.map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, frame.geometry.bits()))
         };

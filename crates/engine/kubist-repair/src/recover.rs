@@ -22,7 +22,7 @@ use kubist_types::error::{Error, Result};
 
 type Rows = Vec<(MortonKey, u64)>;
 
-/// Returns the rows of damaged runs that replicas or replaced runs still hold, each row once.
+/// Rows of damaged runs that replicas or replaced runs still hold, each once.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn recover(
     Ok(found)
 }
 
-/// Appends the lost rows that only the replicas of a tree hold.
+/// Appends lost rows that only replicas hold.
 fn in_tree(
     snapshot: &Snapshot,
     frame: &Frame,
@@ -59,7 +59,7 @@ fn in_tree(
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut recovered: Rows = found.iter().flat_map(position).collect();
-    // From the root downwards, because rows recovered above a cube are not taken again.
+    // From the root downwards; rows recovered above are not taken again.
     for replica in directory.replicas().filter(|replica| replica.cube.grid() == geometry.grid()) {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
             continue;

@@ -47,15 +47,15 @@ use crate::gather::Gaps;
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct SalvageReport {
     pub rows: u64,
-    /// Rows of damaged runs that came from replicas or replaced runs; part of `rows`.
+    /// Rows from replicas or replaced runs; part of `rows`.
     pub rows_recovered: u64,
     /// Committed rows that the new table lacks, if they can be counted.
     pub rows_lost: u64,
     pub commits_lost: u64,
     /// More rows may be lost than `rows_lost`; `notes` gives the reason.
     pub uncounted: bool,
-    /// Alterations that are unreadable or follow an unreadable one. The new table lacks the columns, units and metadata
-    /// that they added.
+    /// Alterations from the first unreadable one on. The new table lacks the columns, units and metadata that they
+    /// added.
     pub alterations_lost: u64,
     /// The loss at each location, before any recovery.
     pub losses: Vec<Loss>,
@@ -92,7 +92,7 @@ pub fn salvage(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
     let from = from.store()?;
-    // Fails on an unreadable table before anything is created at `to`.
+    // Before anything is created at `to`.
     Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to, cancel)?;
     let from: Arc<dyn Store> = Patient::new(from, cancel);
@@ -176,7 +176,7 @@ fn fill(
     let known = directory.rows();
     if committed != known {
         // Rows of an unreadable commit may survive in a rewrite, and rows of a readable commit may be in an unreadable
-        // rewrite. The two counts correct for both.
+        // rewrite.
         let rewritten = known.saturating_sub(committed).min(rows_lost);
         report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
         report.notes.push(format!("the readable commits count {committed} records, the live runs {known}"));
@@ -189,8 +189,8 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     let mut header = core.header.clone();
     header.id = fresh_id();
     if header.identity.is_empty() {
-        // Without an identity, a row's priority depends on the writer tag. A new tag distinguishes later rows from the
-        // salvaged ones.
+        // Without an identity, the writer tag decides priorities. A new tag distinguishes later rows from the salvaged
+        // ones.
         header.writer_tag = format!("{}:", unix_ms());
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
@@ -215,7 +215,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
             to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
         }
     }
-    // Without a valid grid the new table computes its own.
+    // Otherwise the new table computes its own.
     let core = Core::with_header(from.clone())?;
     let grid = core.frame(&core.created, 0).and_then(|frame| {
         let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;
@@ -230,7 +230,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     Ok(())
 }
 
-/// Reads every run once. Returns the damaged runs and all steps, and reports the losses.
+/// Reads every run once, and reports the losses. Returns the damaged runs and all steps.
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],
@@ -267,7 +267,7 @@ fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
 impl Pass<'_> {
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
-        // Skips the run if its zone map excludes the step; without a readable zone map, the run is read for each step.
+        // Skips the run if its zone map excludes the step.
         if let Ok((maps, _)) = snapshot.zone_maps(std::iter::once(run), true) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {

@@ -58,7 +58,7 @@ impl VerifyOptions {
 pub struct VerifyReport {
     /// Every page was to be read.
     pub deep: bool,
-    /// Rows in live primary runs; after a deep check, only the rows that were read.
+    /// In live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
     pub runs: u64,
     pub replicas: u64,
@@ -68,7 +68,7 @@ pub struct VerifyReport {
     pub rows_lost: u64,
     pub rows_recoverable: u64,
     pub losses: Vec<Loss>,
-    /// One line for each problem; empty if everything that could be read is intact.
+    /// One line for each problem.
     pub findings: Vec<String>,
     /// Rows that could not be read and may be intact.
     pub rows_unread: u64,
@@ -76,7 +76,7 @@ pub struct VerifyReport {
     pub unread: Vec<String>,
 }
 
-/// The most findings in a report; one more line says that there are more.
+/// One more line says that there are more.
 const MOST_FINDINGS: usize = 100;
 /// Limit of failed reads.
 const MOST_UNREAD: usize = 100;
@@ -93,7 +93,7 @@ impl VerifyReport {
         }
     }
 
-    /// Records rows that could not be read, except of replicas, because their source runs hold these rows too.
+    /// Not of replicas, because their source runs hold these rows too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(
@@ -104,7 +104,7 @@ impl VerifyReport {
         ));
     }
 
-    /// Lists damage as a finding and a failed read as unread; returns every other error.
+    /// Damage is a finding and a failed read is unread; other errors are returned.
     fn note(&mut self, error: Error) -> Result<()> {
         match error {
             damage if is_damage(&damage) => self.find(damage.to_string()),
@@ -123,7 +123,7 @@ impl VerifyReport {
         }
     }
 
-    /// Records lost rows. A damaged replica loses no row, because its source runs hold them too.
+    /// A damaged replica loses no row, because its source runs hold them too.
     fn lose(&mut self, run: &Run<Location>, loss: Loss) {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
@@ -165,7 +165,7 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// `runs_in_memory` is the limit on the manifest in memory, if there is a handle.
+/// `runs_in_memory` limits the manifest in memory.
 fn verify_in(
     store: Arc<dyn Store>,
     runs_in_memory: Option<u64>,
@@ -179,7 +179,7 @@ fn verify_in(
     };
     let seen = verify_patiently(Patient::new(store, &options.cancel), &core, options, progress);
     if seen.is_err() {
-        // After a cancellation `Patient` stops repeating and returns the last error.
+        // After a cancellation `Patient` returns the last error.
         options.cancel.check()?;
     }
     seen
@@ -201,14 +201,14 @@ fn verify_patiently(
     };
     let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
-        // `entries::check` has reported why the table cannot be opened; the readable rest is checked too.
+        // `entries::check` has reported why; the readable rest is checked too.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
             snapshot => snapshot.map_err(undecided)?,
         },
     };
     let seen = match Seen::of(&snapshot, options, &mut report) {
-        // The manifest is damaged, which has been reported. The logs or an older checkpoint list the same runs.
+        // This has been reported. The logs or an older checkpoint list the same runs.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
             Seen::of(&snapshot, options, &mut report)?
@@ -245,7 +245,7 @@ fn verify_patiently(
     match walked.and_then(|()| looking.look(&waiting.runs, &mut report, progress, total)) {
         Ok(()) => {}
         Err(_) if !looking.is_whole => options.cancel.check()?,
-        // A page of the manifest that was readable in the first pass.
+        // This page was readable in the first pass.
         Err(error) => {
             report.note(error)?;
             looking.is_whole = false;
@@ -351,18 +351,18 @@ impl Looking<'_> {
     }
 }
 
-/// Returns whether a run is lost because its segment, which was missing in the first pass, is still missing.
+/// Whether the segment, which was missing in the first pass, is still missing.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
-    // The zone map may be cached, so this also reads one byte of data.
+    // The zone map may be cached.
     let first = 0..run.payload.data_length.min(1);
     let read = snapshot.zone_maps(std::iter::once(run), true).and_then(|_| runs::data(snapshot, run, first));
     let why = match read {
         Err(error) if is_damage(&error) => error.to_string(),
-        // The pass over its rows reads it again and reports the failure.
+        // The pass over its rows reports the failure.
         Err(error) if is_unread(&error) => return Ok(false),
         // The run was cleaned during the check.
         Err(error) => return Err(error),
-        // The first pass used an older listing; the segment exists.
+        // The first pass used an older listing.
         Ok(_) => return Ok(false),
     };
     let lost = Lost { rows: run.rows, zones: None, why };
@@ -370,8 +370,7 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
     Ok(true)
 }
 
-/// Reads zone maps, in one request if all are intact, and checks that each run ends inside its segment. Returns the
-/// lost or unread runs.
+/// Reads zone maps, and checks that each run ends inside its segment. Returns the lost or unread runs.
 fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let all = snapshot.zone_maps(runs.iter().copied(), true);
@@ -406,8 +405,7 @@ fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut Ve
     Ok(left_out)
 }
 
-/// Checks that the table has all columns of the run, and that the run's entry and zone map agree on their bounds and
-/// nulls.
+/// Checks that the table has all columns of the run, and that the run's entry and zone map agree.
 fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
     if let Some((_, what)) = unknown_columns(snapshot, run, map) {
         report.find(what);

@@ -28,7 +28,7 @@ use crate::metadata::{self, merge};
 use crate::peer::{self, Peer};
 use crate::site::{Base, Commit, Site, Source, StepOf, retracted_token};
 
-/// Time to wait for a commit that its writer is making durable.
+/// For a commit that its writer is making durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Options of [`sync`].
@@ -124,8 +124,7 @@ fn copy(from: &Table, to: &str, options: &SyncOptions, progress: &mut dyn FnMut(
     Ok(Moved { commits, rows, ..Moved::default() })
 }
 
-/// Records the exchange at both sites, unless a site is read-only. After a `whole` exchange the next one ends early if
-/// nothing is new.
+/// Records the exchange at writable sites. After a `whole` exchange the next one ends early if nothing is new.
 fn remember(
     a: &Arc<Core>,
     b: &Arc<Core>,
@@ -270,7 +269,7 @@ fn check(source: &Site, target: &Site) -> Result<()> {
 
 /// Returns the number of retracted rows.
 fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result<u64> {
-    // By step: the logs and the last positions of commits to retract.
+    // By step: the logs and last positions of commits to retract.
     let mut steps: BTreeMap<i64, BTreeMap<String, u64>> = BTreeMap::new();
     let mut marks: BTreeSet<(String, i64, u64)> = BTreeSet::new();
     let live = site.steps().0;
@@ -315,7 +314,7 @@ fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result
         let end = ends.entry(log.clone()).or_default();
         *end = (*end).max(*position);
     }
-    // One retraction, if it reaches no other commit; otherwise one per step, from the last step.
+    // One retraction, if it reaches no other commit; otherwise one per step, last step first.
     let works = match reached(first, &ends) == marks {
         true => vec![(first, ends)],
         false => steps.into_iter().rev().collect(),
@@ -349,7 +348,7 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Brings the commits of a source up to a number. Returns the numbers of commits and rows.
+    /// Brings commits of a source up to a number. Returns the numbers of commits and rows.
     fn bring(&mut self, target: &Site, of: &Source, last: u64) -> Result<(u64, u64)> {
         let (source, cancel) = (self.source, &self.options.cancel);
         let Some((log, commits)) = source.logs.get(of) else { return Ok((0, 0)) };
@@ -361,7 +360,7 @@ impl Transfer<'_> {
             ..WriterOptions::default()
         };
         let mut writer = Writer::open(target.core.clone(), &options, None)?;
-        // Another sync may have brought some before the log was taken.
+        // Another sync may have brought some.
         let view = target.core.view(cancel)?;
         let here = view.history.writers.get(&name).map_or(0, |progress| progress.commits);
         let first = target.began_with(of) + here + 1;
@@ -441,7 +440,7 @@ fn without(batch: RecordBatch, step: usize, gone: &BTreeSet<i64>) -> Result<Reco
     filter_record_batch(&batch, &kept).map_err(Error::kernel)
 }
 
-/// The rows with the columns of another site, whose added columns may be in another order.
+/// Added columns of another site may be in another order.
 fn fitted(batch: &RecordBatch, from: &TableSchema, to: &TableSchema) -> Result<RecordBatch> {
     let columns =
         to.stored.fields().iter().enumerate().map(|(index, field)| match from.stored.index_of(field.name()) {

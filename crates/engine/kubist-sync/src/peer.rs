@@ -44,7 +44,7 @@ pub fn last(core: &Core, peer: &str) -> Result<Option<Peer>> {
     })
 }
 
-/// Records an exchange that began at `since`, in milliseconds since 1970, and ends the hold of the previous one.
+/// Records an exchange that began at `since`, in milliseconds since 1970, and ends the previous hold.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub fn record(core: &Core, peer: &str, since: u64, mut now: Peer) -> Result<()> 
     now.hold = hold::put(core, since, KEPT)?;
     let bytes = serde_json::to_vec(&now).map_err(Error::internal)?;
     if !core.store.put_if_absent(&format!("{SYNC}peers/{peer}/{number:020}"), &bytes).map_err(store_error)? {
-        // Another sync was faster, and its hold is not newer than this one.
+        // Another sync was faster; its hold is not newer.
         return hold::release(core, &now.hold);
     }
     for name in earlier {

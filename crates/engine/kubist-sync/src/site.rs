@@ -11,7 +11,7 @@ use kubist_format::names::{COPY, SYNC};
 use kubist_types::{Cancel, Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Prefix of the token of a commit that was retracted before it came here, followed by the steps.
+/// Token of a commit that was retracted before it came here, followed by the steps.
 const RETRACTED: &str = "kubist-sync-retracted:";
 
 /// A writer of a site.
@@ -22,7 +22,7 @@ pub struct Source {
     pub writer: String,
 }
 
-/// A step of a commit: its source, its number from 1, and the step.
+/// The source, the commit's number from 1, and the step.
 pub type StepOf = (Source, u64, i64);
 
 /// The content that a copy began with: the object `sync/base`.
@@ -149,17 +149,17 @@ impl Site {
         self.logs.get(source)?.1.get(index as usize)
     }
 
-    /// Steps that are not retracted, with their positions in a log.
+    /// Not retracted, with their positions in a log.
     fn marks(&self, log: &str) -> BTreeSet<(i64, u64)> {
         self.snapshot.view.history.marks(log).collect()
     }
 
-    /// Steps of the commits that the copy began with, with the position of its first commit.
+    /// Of the commits that the copy began with, with the position of its first commit.
     pub fn base_marks(&self) -> BTreeSet<(i64, u64)> {
         if self.is_copy { self.marks(COPY) } else { BTreeSet::new() }
     }
 
-    /// Steps of commits that are here, by log and position, and their retracted ones.
+    /// Of commits that are here, by log and position, and the retracted ones.
     pub fn steps(&self) -> (Vec<(StepOf, &str, u64)>, BTreeSet<StepOf>) {
         let (mut live, mut retracted) = (Vec::new(), BTreeSet::new());
         for (source, (log, commits)) in &self.logs {
@@ -234,7 +234,7 @@ fn retracted_steps(token: Option<&str>) -> Vec<i64> {
     steps.split(',').filter_map(|step| step.parse().ok()).collect()
 }
 
-/// The token of a commit that arrives without the rows of these steps.
+/// Of a commit that arrives without the rows of these steps.
 pub fn retracted_token(steps: &[i64]) -> String {
     RETRACTED.to_owned() + &steps.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }

@@ -118,8 +118,7 @@ impl World {
         target.retracted.extend(retracted.into_iter().filter(has));
     }
 
-    /// One direction, killed at random points and repeated until it is complete. Refusals are resolved as their message
-    /// says.
+    /// Killed at random points and repeated until complete. Refusals are resolved as their message says.
     fn one_way(&mut self, from: usize, to: usize) {
         for _ in 0..100 {
             let after = match self.rng.random_bool(0.3) {
@@ -155,7 +154,7 @@ impl World {
         panic!("it never ends");
     }
 
-    /// After a kill, each commit of either site is here completely or not at all, and no other.
+    /// Each commit is here completely or not at all, and no other.
     fn check_partly(&self, from: usize, to: usize) {
         let here = ids(&self.sites[to].location);
         let found: BTreeSet<i64> = here.iter().copied().collect();

@@ -30,7 +30,7 @@ const TEMPORARY: &str = "tmp";
 const LOCATION: &str = "location";
 const MAGIC: &[u8; 8] = b"KUBISTc1";
 const HEAD_BYTES: usize = 12;
-/// A copy that was used within this time is not marked again.
+/// A copy used within this time is not marked again.
 const SAME_USE: Duration = Duration::from_secs(60);
 /// A temporary file of this age belongs to no process.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -79,7 +79,7 @@ impl Folder {
         let unusable = |why: &dyn std::fmt::Display| format!("the cache {} cannot be used: {why}", root.display());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         let found = made.and_then(|()| fs::metadata(&root)).map_err(|error| unusable(&error))?;
-        // The owner of the folder can put any bytes there, with correct checksums.
+        // The owner can put any bytes there, with correct checksums.
         if found.uid() != rustix::process::geteuid().as_raw() {
             return Err(unusable(&format!("it belongs to user {}", found.uid())));
         }
@@ -164,7 +164,7 @@ impl Folder {
         named
     }
 
-    /// Removes the least recently used copies if the capacity is exceeded, and files of killed processes.
+    /// Removes the least recently used copies if necessary, and files of killed processes.
     fn sweep(&self) {
         let mut copies = Vec::new();
         let mut folders = Vec::new();
@@ -265,8 +265,7 @@ fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::R
     }
 }
 
-/// Visits all files below a folder, and collects the folders, parents first. Entries that another process has removed
-/// are skipped.
+/// Visits all files, and collects the folders, parents first. Entries that another process has removed are skipped.
 fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf, &fs::Metadata)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };
@@ -336,7 +335,7 @@ mod tests {
             folder.put(&key, "s3://b/t", &[1; 2000]);
             used_before(&folder, &key, age);
         }
-        // It is used, so the second one is the oldest.
+        // Now the second one is the oldest.
         assert!(folder.get("a/segments/s/0").is_some());
         fs::write(folder.root.join(TEMPORARY).join("left"), b"by a process that was killed").unwrap();
         File::open(folder.root.join(TEMPORARY).join("left")).unwrap().set_modified(UNIX_EPOCH).unwrap();

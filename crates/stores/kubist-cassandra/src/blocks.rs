@@ -32,7 +32,7 @@ pub const MOST_SENT: usize = 96;
 /// Concurrent blocks are in at most this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
-/// Returns the offset where a block that begins at `start` must end.
+/// Where a block that begins at `start` must end.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }
@@ -59,7 +59,7 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads ranges that were certainly written. An incomplete range gives `Err` with its first missing offset.
+/// Reads written ranges. An incomplete one gives `Err` with its first missing offset.
 pub async fn read(
     link: &Link,
     store: Uuid,
@@ -131,7 +131,7 @@ async fn fetch(link: &Link, store: Uuid, name: &str, range: Range<u64>, watch: W
     let found = ask(link, store, name, &range, Agreed::One, watch).await?;
     match reaches(&found, &range) {
         true => Ok(found),
-        // This replica missed a block, which a majority has. Read repair copies it to this replica.
+        // A majority has the missing block, and read repair copies it.
         false => ask(link, store, name, &range, Agreed::Enough, watch).await,
     }
 }
@@ -162,7 +162,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Returns whether the blocks cover the range without a gap from its start, where a block begins.
+/// Whether the blocks cover the range without a gap. A block begins at its start.
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {
@@ -194,7 +194,7 @@ fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::R
     Ok(whole.freeze())
 }
 
-/// Removes all blocks of `length` bytes, and later ones that a dead writer may have sent.
+/// Also removes later blocks that a dead writer may have sent.
 pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
     let known = bucket(length)?;
     let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);

@@ -25,7 +25,7 @@ use crate::location::Location;
 use crate::process::Process;
 use crate::session::{Cluster, connect};
 
-/// Bounds of the search for the best number of concurrent blocks.
+/// Bounds of the search for the number of concurrent blocks.
 const MIN_REQUESTS: usize = 4;
 const MAX_REQUESTS_PER_NODE: usize = 64;
 const MAX_REQUESTS: usize = 1024;
@@ -36,7 +36,7 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
-    /// One replica: for immutable data, where a missing row is requested again.
+    /// One replica, for immutable data; a missing row is requested again.
     One,
     /// The number that the location sets: a majority by default.
     Enough,
@@ -67,7 +67,7 @@ impl Decision {
         self.found.get(column)?.as_text().map(String::as_str)
     }
 
-    /// Returns whether the claim with this number has won, perhaps in an earlier attempt.
+    /// Whether the claim with this number has won, perhaps in an earlier attempt.
     pub fn won(&self, nonce: Uuid) -> bool {
         self.applied || self.uuid("nonce") == Some(nonce)
     }
@@ -224,8 +224,7 @@ impl Link {
         Ok(ReplicaLocation { token: token.value(), hosts })
     }
 
-    /// Passes rows to `take` until it returns `false`. Returns the host that responded last. Pages have `at_a_time`
-    /// rows.
+    /// Passes rows to `take` until it returns `false`. Returns the last host that responded.
     pub async fn scan<T>(
         &self,
         cql: &'static str,

@@ -24,26 +24,26 @@ const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AN
 /// Later than any transaction, because no clock is trusted. Store ids are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// The lifetime of a holder without renewal, which the statements repeat as a number.
+/// The statements repeat this number.
 pub use kubist_store::claims::LAPSE as HELD;
 
-/// Page size. The newest epochs come first, and a reader seldom needs more.
+/// A reader seldom needs more than the newest epochs.
 const AT_A_TIME: i32 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
-    /// `None` until it is decided; before, no entry of the epoch is written.
+    /// No entry of the epoch is written before it is decided.
     pub start: Option<u64>,
     nonce: Option<Uuid>,
 }
 
-/// Epochs of a log, the newest first, as far as they affect positions at or after a given one.
+/// Newest first, as far as they affect positions at or after a given one.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs(pub Vec<Epoch>);
 
 impl Epochs {
-    /// Reads the epochs from the newest back to the epoch of `from`.
+    /// From the newest back to the epoch of `from`.
     pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
         let mut found = Vec::new();
         type Row = (Option<i64>, Option<i64>, Option<Uuid>);
@@ -73,8 +73,7 @@ pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Starts an epoch, after which no append of an older epoch is acknowledged. Returns `false` if another owner started
-/// it.
+/// Then no append of an older epoch is acknowledged. Returns `false` if another owner started the epoch.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))

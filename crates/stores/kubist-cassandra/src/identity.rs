@@ -39,8 +39,7 @@ pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     }
 }
 
-/// Unbinds the name of an empty store. If something was written concurrently, the name is bound again; each write
-/// checks that too.
+/// Unbinds the name of an empty store. After a concurrent write the name is bound again; each write checks that too.
 pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>) -> Result<()> {
     if !is_empty().await? {
         return Ok(());

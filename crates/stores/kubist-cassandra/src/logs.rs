@@ -71,7 +71,7 @@ fn bucket(position: u64) -> i32 {
     i32::try_from(position / BUCKET).unwrap_or(i32::MAX)
 }
 
-/// Returns the position after an entry; an empty entry has its own position too.
+/// An empty entry has its own position too.
 fn after(position: u64, length: u64) -> u64 {
     position + length + 1
 }
@@ -108,7 +108,7 @@ impl Rows {
 
 type Found = BTreeMap<(u64, i64), Rows>;
 
-/// Reads all entries of a partition from a position on, of all epochs, from a majority.
+/// Reads entries of a partition, of all epochs, from a majority.
 async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
     let mut found = Found::new();
     let values = (store, writer, bucket(from), from as i64);
@@ -127,8 +127,7 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
     Ok(found)
 }
 
-/// Reads the log from a position on, partition by partition, until it has `most` bytes. Also returns the damage of the
-/// next entry, if any.
+/// Reads partition by partition, until there are `most` bytes. Also returns the damage of the next entry.
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
@@ -155,7 +154,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             if goes_on.is_none() {
                 return Ok((tail, None));
             }
-            // The log may have grown since it was read. A second read without progress means damage.
+            // The log may have grown. A second read without progress means damage.
             if goes_on > Some(known) || tail.next > before {
                 known = goes_on.unwrap_or(0);
                 continue;
@@ -168,7 +167,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
     }
 }
 
-/// Returns a position after `end` where the log continues: the start of an epoch, or an entry in the next partition.
+/// The start of an epoch after `end`, or an entry in the next partition.
 async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u64) -> Result<Option<u64>> {
     let started = epochs.0.iter().filter_map(|epoch| epoch.start).filter(|start| *start > end).max();
     if started.is_some() {
@@ -179,7 +178,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
     Ok(own.map(|(position, _)| *position))
 }
 
-/// Follows the chain within the partition. Returns the damage if the chain is broken.
+/// Returns the damage if the chain is broken.
 fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
@@ -198,8 +197,7 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
     later.next().map(|((position, _), _)| format!("there is no entry, but one follows at {position}"))
 }
 
-/// Returns the epochs once the newest has a start, which this decides if necessary. [`Error::Missing`] if the log was
-/// never taken.
+/// Decides the start of the newest epoch if necessary. [`Error::Missing`] if the log was never taken.
 async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
@@ -215,8 +213,8 @@ async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Ep
     }
 }
 
-/// Returns the end of the log by the epochs that have a start. It reads complete rows after the newest epoch began,
-/// because only rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
+/// The end of the log by the epochs that have a start. Reads complete rows after the newest epoch began, because only
+/// rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
 async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     let epochs = Epochs::read(link, store, writer, u64::MAX).await?;
     let start = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
@@ -249,7 +247,7 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
     names::list(link, store, Kind::Log).await
 }
 
-/// Returns the bytes per log plus one for each entry, from the log's end position.
+/// Bytes per log plus one for each entry, from its end position.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);

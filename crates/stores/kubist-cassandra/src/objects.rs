@@ -23,7 +23,7 @@ use crate::{blocks, identity};
 /// Values up to this length are in the row.
 const IN_ROW: usize = 4 << 10;
 
-// Queries request all columns, because a read repairs only the columns that it requests.
+// A read repairs only the columns that it requests.
 const FIND: &str =
     "SELECT nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
 const CLAIM: &str = "INSERT INTO kubist_objects (store, folder, name, nonce, length, checksum, value) \
@@ -35,7 +35,7 @@ const LIST_AFTER: &str = "SELECT name, nonce, length, checksum, value FROM kubis
 const ANY: &str =
     "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
 
-/// Folders that this handle knows to be listed, and not to be objects.
+/// That this handle knows to be listed, and not to be objects.
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 
@@ -51,7 +51,7 @@ fn blocks_of(nonce: Uuid) -> String {
 pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &str, value: &[u8]) -> Result<bool> {
     check_object(name)?;
     let (folder, leaf) = parts(name);
-    // A name that a majority has is permanent, so a taken name needs no transaction.
+    // A name that a majority has is permanent.
     let (taken, ()) = try_join(exists(link, store, name), check_not_folder(link, store, name)).await?;
     if taken {
         return Ok(false);
@@ -82,8 +82,7 @@ struct Found {
 }
 
 /// Reads an object's row from a majority. The condition of a deletion requests only the nonce, so it may repair only
-/// that column. An incomplete row is therefore read again with serial consistency, which returns it completely or finds
-/// that it is gone.
+/// that column. An incomplete row is therefore read again with serial consistency.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
     let (folder, leaf) = parts(name);
     type Row = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
@@ -163,7 +162,7 @@ pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String,
     list_after(link, store, prefix, "").await
 }
 
-/// [`list`] of the names after `after`, which reads only these from the prefix's own folder.
+/// Reads only these names from the prefix's own folder.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
@@ -180,7 +179,7 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     Ok(found)
 }
 
-/// Returns the objects of a folder after a name, or all objects.
+/// After a name, or all objects.
 async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     let found: Vec<Row> = match after {

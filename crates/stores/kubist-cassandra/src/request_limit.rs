@@ -9,9 +9,9 @@
 //! Pure: times are arguments.
 
 const STEP: f64 = 1.5;
-/// A step up is kept if the rate grows by at least this fraction of the step.
+/// A step up must raise the rate by this fraction of the step.
 const WORTH: f64 = 0.3;
-/// A step down is kept if at least this fraction of the rate remains.
+/// A step down must keep this fraction of the rate.
 const ENOUGH: f64 = 0.95;
 /// Responses per rate measurement and concurrent request.
 const WINDOW: usize = 8;
@@ -23,7 +23,7 @@ pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
-    /// Outstanding responses to requests that were sent before the last step.
+    /// To requests that were sent before the last step.
     old: usize,
     answers: usize,
     work: f64,
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A cluster that serves `best` requests in parallel, one second each; others wait.
+    /// A cluster with `best` requests in parallel, one second each; others wait.
     fn serve(limit: &mut RequestLimit, best: f64, answers: usize, rng: &mut SmallRng) {
         for _ in 0..answers {
             let work = 1.0 + f64::from(rng.random_range(0..32u32));

@@ -14,12 +14,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::cluster::{Agreed, Link};
 use crate::replication::replication;
 
-/// How long a deletion is remembered. The time is short, because a replica that restores a name later does no harm (see
-/// the crate), and reading over many deleted names would be slow.
+/// How long a deletion is remembered. A replica that restores a name later does no harm (see the crate), and reading
+/// over many deleted names would be slow.
 const GRACE_SECONDS: u32 = 3600;
 
 const TABLES: [(&str, &str, &str); 7] = [
-    // A name that reappeared would lead to a dropped table, so this is ten days, the default.
+    // A name that reappeared would lead to a dropped table.
     ("kubist_tables", "name text PRIMARY KEY, id uuid", " AND gc_grace_seconds = 864000"),
     ("kubist_names", "store uuid, kind text, name text, PRIMARY KEY ((store, kind), name)", ""),
     (

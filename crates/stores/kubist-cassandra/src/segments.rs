@@ -24,7 +24,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// Maximum bytes of a read that starts before the segment's length is known.
+/// Maximum bytes of a read before the segment's length is known.
 const MAX_SPECULATIVE_BYTES: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
@@ -84,7 +84,7 @@ pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segme
     }))
 }
 
-/// Returns the synced length, and whether only the mark of a deletion is left.
+/// The synced length, and whether only the mark of a deletion is left.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<(u64, bool)>> {
     type Found = (Option<Uuid>, Option<i64>, Option<bool>);
     let found: Option<Found> = link.first(FIND, &(store, name), Agreed::Enough).await?;
@@ -137,7 +137,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// Whether the read may start before the length is known. Damaged data may request anything.
+/// Damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges
@@ -195,7 +195,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends the pending bytes as a block, and waits for the oldest blocks if too many are outstanding.
+    /// Sends a block; waits if too many are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

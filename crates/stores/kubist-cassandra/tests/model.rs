@@ -27,9 +27,9 @@ enum Fault {
     ReaderReadsEpochsFirst,
     /// Reading an entry that only a minority has does not repair it.
     ReadsDoNotRepair,
-    /// A start is decided by heads alone, although only a minority may have the last entry's bytes.
+    /// Heads alone decide a start, although only a minority may have the last entry's bytes.
     LastIsNotReadInFull,
-    /// A reader of a fence without a start returns its entries without deciding the start.
+    /// A reader of a fence without a start does not decide it.
     ReaderDoesNotSettle,
     /// A new owner begins its epoch although the one before has no start.
     TakersCross,
@@ -131,7 +131,7 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
     (0..).map_while(entry).collect()
 }
 
-/// Decides the start of an epoch, if it is undecided: the log's end without that epoch.
+/// The log's end without that epoch, if undecided.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let is_early = known.is_some();
     let heads = match known {
@@ -146,7 +146,7 @@ async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let fault = world.borrow().fault;
     if !is_early && fault != Fault::LastIsNotReadInFull {
         pause().await;
-        // An entry with a successor was acknowledged, so only the last can be incomplete.
+        // Only the last entry can be incomplete.
         let rows = read(world).await;
         let newest = world.borrow().starts[..epoch - 1].iter().rev().find_map(|start| *start).unwrap_or(0);
         if length(&rows) < end && end > newest {

@@ -208,7 +208,7 @@ fn an_object_that_is_there_in_part_is_damaged() {
     }
 }
 
-/// Remains of a deletion would become part of the new segment, or its bytes would count as deleted.
+/// Otherwise remains of a deletion could become part of the new segment.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn the_name_of_a_deleted_segment_stays_taken() {
@@ -228,7 +228,7 @@ fn the_name_of_a_deleted_segment_stays_taken() {
     assert!(store.sizes().unwrap().is_empty());
 }
 
-/// Does nothing unless this process was started as a child, which holds a log until it is killed.
+/// A child holds a log until it is killed; otherwise nothing happens.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_HOLDS") else { return };

@@ -17,7 +17,7 @@ use crate::tree;
 
 /// The longest key.
 const MOST_KEY_BYTES: usize = 64 << 10;
-/// A checkpoint follows when this much was appended since the last one.
+/// Appended bytes after which a checkpoint follows.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// A file is compacted when it has this many times the live bytes, and at least `CHECKPOINT_BYTES`.
 const COMPACT_AT: u64 = 3;
@@ -91,7 +91,7 @@ impl Snapshot {
     /// `Missing`; `Damaged`; `Newer`; `Io`.
     pub fn open(disk: &Arc<dyn Disk>, directory: &Path, name: &str) -> Result<Snapshot> {
         check_part(name).map_err(|error| Error::Invalid(error.to_string()))?;
-        // A compaction may remove the file between the listing and the opening.
+        // A compaction may have removed the file.
         loop {
             let Some((number, file, superblock)) = newest(disk.as_ref(), directory, name, Open::Read)? else {
                 return Err(Error::Missing { file: directory.join(name).display().to_string() });
@@ -214,7 +214,7 @@ impl Writer {
         let file = Arc::new(file);
         let mut now = Snapshot::of(file.clone(), &superblock);
         let log = file.replay(&superblock, |batch, position| now.apply(batch, position))?;
-        // Now every replayed batch is durable, and no byte of an unfinished one is left.
+        // Every replayed batch is durable, and no byte of an unfinished one is left.
         if file.length()? > log.end {
             file.truncate(log.end)?;
         }
@@ -332,7 +332,7 @@ impl Writer {
         let superblock = superblock_of(&now, &log, 1);
         finish(self.disk.as_ref(), &self.directory, &file, &superblock)?;
         (self.number, self.now, self.log, self.checkpoint) = (number, now, log, superblock);
-        // No commit may be acknowledged while an older file could be taken for the newest.
+        // No commit may be acknowledged while an older file could count as the newest.
         self.remove_others()
     }
 
@@ -395,7 +395,7 @@ fn newest(disk: &dyn Disk, directory: &Path, name: &str, how: Open) -> Result<Op
         }
     }
     match unfinished {
-        // It was not an unfinished compaction: it has bytes, and no older file was complete.
+        // A file with bytes, if no older one was complete, was no unfinished compaction.
         Some(file) => Err(file.damaged(0, "both superblocks are damaged")),
         None => Ok(None),
     }
@@ -408,7 +408,7 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
         _ => {}
     }
     let file = KeyFile::open(disk, &path, Open::Create)?;
-    // A complete file has at least this length, so a file that was cut inside its slots is detected.
+    // So a file that was cut inside its slots is detected.
     file.write(&[0; LOG_START as usize], 0)?;
     file.sync()?;
     Ok(file)

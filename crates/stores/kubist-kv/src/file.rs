@@ -17,7 +17,7 @@ use crate::node::{Child, Node, Value};
 const CACHED_NODES: usize = 4096;
 /// A deeper stored node has wrong bytes.
 pub const MOST_LEVELS: usize = 32;
-/// The acknowledged length of the log, a hint that detects a log that was cut.
+/// The acknowledged length is a hint that detects a cut log.
 const ACKNOWLEDGED_AT: u64 = SLOT_BYTES / 2;
 /// Frames are written together up to this length.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -148,13 +148,13 @@ impl KeyFile {
         Ok(newest)
     }
 
-    /// Writes a superblock into its slot, durably. The frames before must be durable.
+    /// The frames before must be durable.
     pub fn put_superblock(&self, superblock: &Superblock) -> Result<()> {
         self.write(&superblock.encode(), superblock.epoch % 2 * SLOT_BYTES)?;
         self.sync()
     }
 
-    /// Records the length of the durable log, without a sync, because an older length is valid too.
+    /// Not synced, because an older length is valid too.
     pub fn acknowledge(&self, length: u64) -> Result<()> {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&length.to_le_bytes());
@@ -171,10 +171,8 @@ impl KeyFile {
     }
 
     /// Reads the frames after a checkpoint, and calls `batch(payload, its position)` for each batch. Returns the end of
-    /// the log.
-    ///
-    /// The first frame that fails its check ends the log, because only the last frame can be unfinished. It is damage
-    /// if the log was longer before, or if a batch continues it.
+    /// the log: the first frame that fails its check, because only the last frame can be unfinished. It is damage if
+    /// the log was longer before, or if a batch continues it.
     pub fn replay(&self, from: &Superblock, mut batch: impl FnMut(&[u8], u64) -> Result<()>) -> Result<Log> {
         let acknowledged = self.acknowledged()?;
         let length = self.length()?;

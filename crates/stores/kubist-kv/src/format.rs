@@ -32,7 +32,7 @@ impl Head {
         Head { length: u64::from(u32_at(bytes, 0)), checksum: u32_at(bytes, 4), kind: bytes[8] }
     }
 
-    /// The kind, if the payload is that of a frame at `position` after a frame with checksum `before`.
+    /// If `payload` is that of a frame at `position` after a frame with checksum `before`.
     pub fn kind(&self, position: u64, before: u32, payload: &[u8]) -> Option<Kind> {
         let kind = [Kind::Batch, Kind::Node].into_iter().find(|kind| *kind as u8 == self.kind)?;
         (payload.len() as u64 == self.length && checksum(kind, position, before, payload) == self.checksum)
@@ -58,7 +58,7 @@ pub fn head(kind: Kind, position: u64, before: u32, payload: &[u8]) -> ([u8; HEA
     (head, checksum)
 }
 
-/// The location of a node: the position of its payload, its length and its checksum.
+/// The position, length and checksum of a node's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
     pub position: u64,
@@ -70,7 +70,7 @@ pub struct Address {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
     pub epoch: u64,
-    /// The position of the first batch that is not in the tree.
+    /// The first batch that is not in the tree.
     pub log: u64,
     /// The checksum of the frame before that position.
     pub chain: u32,
@@ -100,7 +100,7 @@ impl Superblock {
         bytes
     }
 
-    /// Decodes a slot; `None` without a superblock. `Err` has the version of a newer one.
+    /// `None` without a superblock. `Err` has the version of a newer one.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, u32> {
         let Some(bytes) = bytes.get(..SUPERBLOCK_BYTES).filter(|bytes| bytes.starts_with(MAGIC)) else {
             return Ok(None);

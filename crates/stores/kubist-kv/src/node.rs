@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::format::{Address, Fields};
 
-/// Values up to this length are in the leaf; others are read from their batch.
+/// Longer values are read from their batch.
 pub const INLINE_BYTES: usize = 64;
 /// A node with more entries is split.
 pub const MOST_ENTRIES: usize = 128;
@@ -39,7 +39,7 @@ pub enum Child {
 #[derive(Debug, Clone)]
 pub enum Node {
     Leaf(Vec<(Arc<[u8]>, Value)>),
-    /// Children with lower bounds of their keys. Keys below the first bound belong to the first child.
+    /// With lower bounds of their keys. Keys below the first bound belong to the first child.
     Inner(Vec<(Arc<[u8]>, Child)>),
 }
 

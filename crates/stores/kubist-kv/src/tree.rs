@@ -7,7 +7,7 @@ use crate::file::{KeyFile, Log};
 use crate::format::{Address, Kind};
 use crate::node::{Child, Node, Value, child_of};
 
-/// The children that replace a changed one, with lower bounds: none, one, or two after a split.
+/// None, one, or two after a split, with lower bounds.
 type Replaced = Vec<(Arc<[u8]>, Child)>;
 
 pub fn get(file: &KeyFile, root: Option<&Child>, key: &[u8]) -> Result<Option<Value>> {
@@ -45,7 +45,7 @@ pub fn change(
     Ok((root.map(|root| collapsed(file, root)).transpose()?, before))
 }
 
-/// Replaces a root that has a single child by that child.
+/// A root with a single child is replaced by it.
 fn collapsed(file: &KeyFile, mut root: Child) -> Result<Child> {
     for depth in 0.. {
         match file.node(&root, depth)?.as_ref() {
@@ -85,7 +85,7 @@ fn change_below(
             let at = child_of(children, key);
             let (bound, child) = children.remove(at);
             let (mut replaced, before) = change_below(file, child, key, value, depth + 1)?;
-            // The first bound stays, so that bounds never rise above later keys.
+            // Bounds must not rise above later keys.
             if let Some(first) = replaced.first_mut() {
                 first.0 = bound;
             }
@@ -110,7 +110,7 @@ fn split(mut node: Arc<Node>) -> Replaced {
     nodes.filter_map(|node| bound(&node).map(|bound| (bound, Child::Changed(node)))).collect()
 }
 
-/// Appends all changed nodes to the log, children first, and returns the address of the root.
+/// Appends changed nodes, children first; returns the address of the root.
 pub fn store(file: &KeyFile, log: &mut Log, child: Child) -> Result<Address> {
     let mut node = match child {
         Child::Stored(at) => return Ok(at),

@@ -20,9 +20,9 @@ use crate::frame::Kind;
 pub const FOLDER: &str = "claims";
 /// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time limit for releasing a claim, which lapses after a failure.
+/// After this time a claim is left to lapse.
 const GIVING_BACK: Duration = Duration::from_secs(3);
-/// Attempts to read a claim that is renewed between each listing and its read.
+/// A claim may be renewed between each listing and its read.
 const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {
@@ -71,7 +71,7 @@ pub struct Claim {
 }
 
 impl Claims {
-    /// Claims a log. `waits` allows waiting to see whether a holder on another machine renews its claim.
+    /// `waits` allows waiting to see whether a holder on another machine renews its claim.
     pub async fn hold(&self, link: &Link, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&this_process());
         let (number, hint) = self.next(link, writer, &me, waits).await.inspect_err(|_| me.end())?;
@@ -131,7 +131,7 @@ impl Claims {
         }
     }
 
-    /// Returns whether a claim of another machine has lapsed. `Busy` if its holder is alive.
+    /// `Busy` if the holder on another machine is alive.
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,7 +187,7 @@ impl Claim {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Releases the claim, unless it was lost. If that fails, it lapses.
+    /// If the release fails, the claim lapses.
     pub async fn end(mut self) {
         self.ended = true;
         self.give_back().await;
@@ -196,7 +196,7 @@ impl Claim {
     async fn give_back(&self) {
         self.renewal.abort();
         self.me.end();
-        // A service that does not respond must not delay the release for long.
+        // A silent service must not delay the release for long.
         let _ = tokio::time::timeout(GIVING_BACK, self.put_free()).await;
     }
 

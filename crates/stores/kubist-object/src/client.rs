@@ -36,10 +36,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Interval of cancellation checks while waiting.
 const LOOK: Duration = Duration::from_millis(50);
-/// After a cancellation, how long a response is still awaited. A healthy service responds within this time, so the
-/// outcome is known.
+/// After a cancellation, a healthy service responds within this time, so the outcome is known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// Larger than any number of tries within `patience`, which ends them.
+/// More than `patience` permits.
 const MOST_TRIES: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -251,7 +250,7 @@ impl Link {
         Ok(self.head(key).await?.map(|found| found.size))
     }
 
-    /// Returns a version mark of an object, which changes with its bytes.
+    /// The mark changes with the object's bytes.
     ///
     /// # Errors
     ///
@@ -279,8 +278,7 @@ impl Link {
         }
     }
 
-    /// Returns the reason for a refused HEAD request by a GET of the key, because the response to HEAD has no body.
-    /// `None` if the service gives no reason.
+    /// The reason for a refused HEAD request, found by a GET, because the response to HEAD has no body.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.traffic.got(0);
@@ -288,7 +286,7 @@ impl Link {
         (code(&said).is_some() && !is_absent(&said)).then_some(said)
     }
 
-    /// Returns all keys below a folder, or after one key, in order, with their sizes.
+    /// Keys below a folder, or after one key, in order, with their sizes.
     ///
     /// # Errors
     ///

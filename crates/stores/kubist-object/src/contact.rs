@@ -18,9 +18,9 @@ use object_store::client::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// How long the first response of a busy service is awaited.
+/// A busy service may take this long.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// The minimum timeout of a request, so that a handle that gave up notices when the service is back.
+/// A handle that gave up must notice when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// Its clients give up on a service that never responded.

@@ -35,7 +35,7 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     let named = location.profile.clone();
     let chosen = named.clone().or_else(|| var("AWS_PROFILE").ok().filter(|name| !name.is_empty()));
     let mut builder = AmazonS3Builder::from_env();
-    // A profile in the location is used alone, because the variables may belong to another account.
+    // The variables may belong to another account.
     if named.is_some() {
         builder = AmazonS3Builder::new();
         for (name, set) in [("AWS_ENDPOINT_URL_S3", 1), ("AWS_ENDPOINT_URL", 1), ("AWS_REGION", 0)] {
@@ -65,8 +65,8 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     Ok(builder)
 }
 
-/// Limits the search for credentials to a few seconds. For each request the library would retry the machine's
-/// credential service as long as a read, and most machines have none.
+/// For each request the library would search as long as a read is retried, and most machines have no credential
+/// service.
 ///
 /// # Errors
 ///
@@ -119,8 +119,8 @@ struct Last {
 }
 
 impl WithinSeconds {
-    /// Returns the last credentials while the credential service does not respond. It renews them some minutes before
-    /// they expire.
+    /// Credentials are renewed some minutes before they expire, so the last ones are used while the service does not
+    /// respond.
     fn without_answer(&self, why: &str) -> object_store::Result<Arc<AwsCredential>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.had.clone().ok_or_else(|| object_store::Error::Unauthenticated {
@@ -184,7 +184,7 @@ fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     }
 }
 
-/// Reads the lines `key = value` of a section, except nested settings, which are indented.
+/// Without nested settings, which are indented.
 fn section(text: &str, name: &str) -> Option<Profile> {
     let mut found: Option<Profile> = None;
     let mut inside = false;

@@ -36,7 +36,7 @@ impl LatencyModel {
         }
     }
 
-    /// The largest gap in bytes that is read with its neighbours, with `parallel` concurrent requests.
+    /// The largest gap in bytes that is read too, with `parallel` concurrent requests.
     pub fn gap(&self, parallel: usize) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alone = match (known.seconds, known.bytes_per_second) {

@@ -33,7 +33,7 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle put.
+/// Fences at the ends of logs, which followers skip, and the last entry per log of this handle.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
@@ -43,13 +43,13 @@ impl Fences {
         own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
     }
 
-    /// The entry of a number, if it is the last one that this handle put.
+    /// Of the last entry that this handle put.
     fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
         let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
     }
 
-    /// The first number that may be new to a reader that knows everything up to `from`.
+    /// The first number that may be new to a reader of everything up to `from`.
     fn behind(&self, writer: &str, from: u64) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(writer).filter(|(end, _)| *end == from).map_or(from, |(_, next)| *next)
@@ -64,7 +64,7 @@ impl Fences {
     }
 }
 
-/// Reads entries from a position on, until they have at least `most` bytes.
+/// Until the entries have at least `most` bytes.
 pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     check_part(writer)?;
     let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
@@ -138,7 +138,7 @@ pub async fn own(
     Ok(Box::new(Owned { link, fences, writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 
-/// Puts a fence at the first free number. Returns that number, and the end of the last entry.
+/// Returns the number of the fence, and the end of the last entry.
 async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     let mut free = first_free(link, writer, hint).await?;
     loop {
@@ -170,7 +170,7 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// Finds the first free number in doubling steps, then by bisection, because all numbers before a taken one are taken.
+/// In doubling steps, then by bisection: all numbers before a taken one are taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
     let mut taken = None;

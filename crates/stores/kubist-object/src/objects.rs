@@ -67,7 +67,7 @@ pub async fn list(link: &Link, prefix: &str, after: &str) -> Result<Vec<String>>
         return Ok(Vec::new());
     }
     let whole = if folder.is_empty() { FOLDER.to_owned() } else { key(folder) };
-    // The service starts there; a service that ignores this only takes longer.
+    // A service that ignores this only takes longer.
     let behind = after.starts_with(&format!("{folder}/")) && check_object(after).is_ok();
     let listed = link.list(&whole, behind.then(|| key(after)).as_deref(), usize::MAX).await?;
     let names = listed.into_iter().filter_map(|(key, _)| Some(key.strip_prefix(FOLDER)?.strip_prefix('/')?.to_owned()));

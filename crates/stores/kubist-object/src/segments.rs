@@ -20,9 +20,9 @@ use crate::upload::Upload;
 
 pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
-/// Low bits of an offset, which count bytes in a piece: up to 1 TiB.
+/// Bits that count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
-/// Larger reads first check the length of the piece, because damaged data may request anything.
+/// Larger reads first check the piece's length, because damaged data may request anything.
 const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;
 
 fn piece_key(name: &str, piece: u64) -> String {
@@ -33,7 +33,7 @@ fn file(link: &Link, name: &str) -> String {
     link.file(&format!("{FOLDER}/{name}"))
 }
 
-/// The segment and the piece of a key; no piece for the object that reserves the name.
+/// No piece for the object that reserves the name.
 pub fn of_key(key: &str) -> Option<(&str, Option<u64>)> {
     let (name, piece) = key.strip_prefix(FOLDER)?.strip_prefix('/')?.split_once('/')?;
     Some((name, piece.parse().ok()))
@@ -58,7 +58,7 @@ pub async fn create(link: &Link, name: &str) -> Result<Box<dyn Segment>> {
     }
 }
 
-/// Returns the total size of the pieces and the end offset of the last; `None` if there is no such segment.
+/// The total size and the end offset of the last piece.
 pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
     check_part(name)?;
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
@@ -71,7 +71,7 @@ pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
 
 pub async fn delete(link: &Link, name: &str) -> Result<()> {
     check_part(name)?;
-    // The reservation of the name goes last, so that an interrupted deletion is visible and repeated.
+    // The reservation goes last, so that an interrupted deletion is repeated.
     let made = format!("{FOLDER}/{name}/{MADE}");
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
     try_join_all(listed.iter().filter(|(key, _)| *key != made).map(|(key, _)| link.delete(key))).await?;
@@ -196,7 +196,7 @@ async fn read_piece(
     ranges.iter().map(cut).collect()
 }
 
-/// Returns the length of a piece; 0 if the segment exists without it.
+/// 0 if the segment exists without the piece.
 async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     match link.length(&piece_key(name, piece)).await? {
         Some(length) => Ok(length),

@@ -95,7 +95,7 @@ impl Upload {
         })
     }
 
-    /// The key belongs to this owner, and only these bytes are ever put there, so the put can be repeated.
+    /// Only this owner puts these bytes there, so the put can be repeated.
     async fn put_whole(&mut self) -> Result<()> {
         let bytes: Bytes = self.pending.split().freeze();
         let _permit = self.link.permits.acquire().await.expect("it is never closed");
@@ -123,7 +123,7 @@ impl Upload {
         drop(way);
         match completed {
             Ok(_) => Ok(()),
-            // An earlier attempt may have completed it without a response.
+            // An earlier attempt may have completed it.
             Err(_) if self.link.length(&self.key).await? == Some(self.sent) => Ok(()),
             Err(error) => Err(self.link.failed("write", &self.key, error)),
         }

@@ -39,7 +39,7 @@ impl Extent {
     }
 }
 
-/// The bytes of a segment, in the order of their offsets, which start at 0.
+/// In the order of their offsets, which start at 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,
@@ -49,7 +49,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Adds an extent at the end. Returns `None`, and adds nothing, if the length is above `u64::MAX`.
+    /// `None`, and no change, if the length is above `u64::MAX`.
     pub fn push(&mut self, extent: Extent) -> Option<()> {
         let length = self.length.checked_add(extent.length)?;
         self.offsets.push(self.length);
@@ -82,7 +82,7 @@ impl Extents {
         self.all.iter()
     }
 
-    /// Returns the parts of the file with these bytes of the segment; `None` if some are missing.
+    /// The parts of the file with these bytes; `None` if some are missing.
     pub fn locate(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
         if range.start > range.end || range.end > self.length {
             return None;

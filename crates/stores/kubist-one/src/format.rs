@@ -13,7 +13,7 @@ const END_MAGIC: &[u8; 8] = b"KUBI-END";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: u64 = 32;
 pub const FOOTER_BYTES: u64 = 60;
-/// The largest object, entry of a log or tree, which is read into memory whole.
+/// The largest object, entry of a log or tree.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 /// Why bytes are not a sealed file of this version.
@@ -84,7 +84,7 @@ impl Footer {
         footer
     }
 
-    /// Decodes the last bytes of a file of `length` bytes. `Foreign` if there is no footer.
+    /// `Foreign` if there is no footer in the last bytes of a file of `length` bytes.
     pub fn decode(bytes: &[u8], length: u64) -> Result<Footer, Wrong> {
         let Some(at) = length.checked_sub(FOOTER_BYTES) else { return Err(Wrong::Foreign) };
         let Some(footer) = bytes.len().checked_sub(FOOTER_BYTES as usize).and_then(|start| bytes.get(start..)) else {
@@ -118,7 +118,7 @@ pub struct Tree {
     pub segments: BTreeMap<String, Extents>,
 }
 
-/// A log: the position of each entry in the log, and its bytes.
+/// The position of each entry, and its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
@@ -163,7 +163,7 @@ impl Tree {
         out
     }
 
-    /// Decodes a tree whose checksum is right, at its position in the file.
+    /// The tree's checksum must be right.
     pub fn decode(bytes: &[u8], position: u64) -> Result<Tree, Wrong> {
         let mut parser = Parser { bytes, at: 0, position };
         let mut tree = Tree::default();
@@ -204,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// Whether any byte belongs to two extents. Otherwise no file claims more bytes than it has.
+    /// Without overlap, no file claims more bytes than it has.
     fn has_overlap(&self) -> bool {
         let mut all: Vec<Extent> =
             self.extents().map(|(_, extent)| extent).filter(|extent| extent.length > 0).collect();

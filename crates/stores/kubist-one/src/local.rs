@@ -85,7 +85,7 @@ impl LocalFile {
         }
     }
 
-    /// Requests all ranges from the system. Returns whether the first is absent from memory.
+    /// Returns whether the first range is absent from memory.
     #[cfg(target_os = "linux")]
     fn ask_for(&self, ranges: &[Range<u64>]) -> bool {
         use rustix::fs::{Advice, fadvise};
@@ -146,7 +146,7 @@ impl Source for LocalFile {
             self.fill(&mut bytes, range.start)?;
             found.push(Bytes::from(bytes));
         }
-        // The bytes were read before, so they are of the content that was opened.
+        // The bytes were read before, so they are of the opened content.
         self.check_unchanged()?;
         watch(Request { asked, sent: asked, answered: Instant::now(), bytes: all, host: None, cached: false });
         Ok(found)

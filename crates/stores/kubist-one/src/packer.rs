@@ -20,7 +20,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// Small appends to a segment are written together, which also needs fewer extents.
+/// Joined appends need fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A store whose bytes become one sealed file. Clones are handles to the same file.
@@ -64,7 +64,7 @@ impl Packing {
         failed(operation, &self.location, source)
     }
 
-    /// Writes at the end of the file, and returns the position.
+    /// Returns the position.
     fn write(&self, state: &mut State, bytes: &[u8]) -> Result<u64> {
         let position = state.end;
         self.file.write_all_at(bytes, position).map_err(|error| self.failed("write", error))?;
@@ -128,7 +128,7 @@ impl Packer {
         Ok(length)
     }
 
-    /// Writes the objects, logs, tree and footer after the segments. A later call writes them again.
+    /// After the segments. A later call writes everything again.
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
@@ -143,7 +143,7 @@ impl Packer {
             let place = |position| Place::Entry(writer.clone(), position);
             values.extend(entries.into_iter().map(|entry| (entry.bytes, place(entry.position))));
         }
-        // The small ones are next to the tree, where one read gets them all.
+        // The small ones are next to the tree, for one read.
         values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         let mut state = packing.state();
         let State { end: _, segments } = &*state;
@@ -179,7 +179,7 @@ enum Place {
     Entry(String, u64),
 }
 
-/// Gives a complete file its name, unless the name is taken.
+/// Unless the name is taken.
 fn name(temporary: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),

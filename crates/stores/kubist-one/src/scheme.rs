@@ -20,7 +20,7 @@ impl Scheme for SealedFiles {
 
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
         let inner = self.0.read(location)?;
-        // Other processes open a snapshot by its location, from another directory.
+        // Other processes open it from another directory.
         Ok(Arc::new(At { path: inner.absolute().into(), inner }))
     }
 }

@@ -27,7 +27,7 @@ use crate::verify::VerifyReport;
 /// Bytes of a log in memory at a time.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// Checks the entries and returns the current snapshot. `None` if the table cannot be opened, which is then a finding.
+/// Returns the current snapshot; `None` if the table cannot be opened, which is then a finding.
 pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let core = &match core {
         Ok(core) => core,
@@ -60,7 +60,7 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
             report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
         }
     }
-    // A snapshot from a checkpoint does not read the declared writers, but an open handle compares them.
+    // A checkpoint's snapshot does not read the declared writers, but an open handle compares them.
     if snapshot.is_some() {
         if let Err(error) = core.store.get(WRITERS).map_err(store_error) {
             report.note(error)?;
@@ -88,9 +88,9 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
     Ok(snapshot)
 }
 
-/// Returns whether pages of a checkpoint are missing. That is valid for an old checkpoint: a writer killed during
-/// publication may leave one whose number another writer had used, and cleaning deletes its pages. Readers use only the
-/// newest checkpoint, and the next writer deletes the old one.
+/// Missing pages are valid for an old checkpoint: a writer killed during publication may leave one whose number another
+/// writer had used, and cleaning deletes its pages. Readers use only the newest checkpoint, and the next writer deletes
+/// the old one.
 fn has_lost_its_pages(core: &Core, held: &Held) -> Result<bool> {
     for segment in held.base.iter().flat_map(|base| base.segments()) {
         if core.store.segment_len(segment).map_err(store_error)?.is_none() {
@@ -138,7 +138,7 @@ fn check_log(
                 return Err(damaged(found.position, "the entry before it is not the one that it follows".into()));
             }
             chain = Chain::behind(&found.bytes);
-            // Entries after the snapshot may have lowered cutoffs further.
+            // Entries after the snapshot may have lowered cutoffs.
             if known.is_some_and(|known| found.position < known) {
                 note(&entry.commit.cutoffs, stated);
             }
@@ -174,8 +174,7 @@ fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut Veri
     Ok(())
 }
 
-/// Checks I3 with the entries that still exist: no cutoff is higher than in an entry, and cubes of the deepest level
-/// have none.
+/// Checks I3: no cutoff is higher than in an existing entry, and cubes of the deepest level have none.
 fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
     let core = &snapshot.core;
     let forest = core.forest();
@@ -191,7 +190,7 @@ fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport
         Ok(())
     })?;
     for (cube, lowest) in stated.iter().filter(|(cube, lowest)| **lowest < Threshold::ALL && !kept.contains(cube)) {
-        // A rewrite published after the snapshot may have lowered this cutoff.
+        // A later rewrite may have lowered this cutoff.
         let now = core.view(cancel)?.runs.of_cubes(core, std::iter::once(*cube), cancel)?;
         if now.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));

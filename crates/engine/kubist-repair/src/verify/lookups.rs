@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::verify::VerifyReport;
 
-/// The number of pairs of key and zone, and the wrapping sum of their hashes.
+/// The number of pairs of key and zone, and the wrapping sum of hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     pairs: u64,
@@ -47,7 +47,7 @@ impl Sum {
 pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
 impl Postings {
-    /// Reads secondary indexes, each with the first run that it covers, and reports damage.
+    /// With the first run that each index covers.
     pub fn read(
         snapshot: &Snapshot,
         lookups: &BTreeMap<RunId, Arc<Lookup>>,
@@ -79,7 +79,7 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Compares the postings of a run with `held`, the sums over all its rows.
+    /// `held` has the sums over all rows of the run.
     pub fn compare(&self, snapshot: &Snapshot, run: &Run<Location>, held: &[(u32, Sum)], report: &mut VerifyReport) {
         let Some(lookup) = &run.payload.lookup else { return };
         let Some(stated) = self.0.get(&first_run(run, lookup)) else { return };
@@ -137,7 +137,7 @@ pub fn held(
     columns.map(of_column).collect()
 }
 
-/// Returns the damage, unless all covered runs were replaced and their bytes freed in between.
+/// No damage if all covered runs were replaced and their bytes freed.
 fn explained(snapshot: &Snapshot, lookup: &Lookup, error: Error) -> Error {
     let covers = |live: &Run<Location>| live.payload.lookup.as_ref().is_some_and(|other| other.key() == lookup.key());
     match is_damage(&error) {

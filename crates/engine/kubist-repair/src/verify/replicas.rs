@@ -33,8 +33,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes all replicas and the cubes of their source runs. Reports invalid sources: a run that is missing or not in
-    /// a cube above, or that two replicas of a cube copy.
+    /// Takes all replicas and the cubes of their sources. Reports invalid sources: missing, not in a cube above, or
+    /// copied by two replicas of a cube.
     pub fn new(
         snapshot: &Snapshot,
         replicas: Vec<Arc<Run<Location>>>,
@@ -93,7 +93,7 @@ impl Ledger {
         }
     }
 
-    /// Compares the sums of the replicas whose rows and sources were all readable.
+    /// Compares replicas whose rows and sources were all readable.
     pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
         for replica in &self.replicas {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {

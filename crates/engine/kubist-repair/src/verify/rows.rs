@@ -21,15 +21,14 @@ use crate::verify::{VerifyReport, check_columns};
 
 /// The result for one run alone.
 pub struct Judged {
-    /// `None` if the run's zone map is unreadable or its grid is missing.
+    /// `None` if the zone map is unreadable or the grid is missing.
     frame: Option<Arc<Frame>>,
-    /// The lowest and the highest priority per page, or a description of its damage.
+    /// The lowest and highest priority per page, or its damage.
     pages: Vec<std::result::Result<(u64, u64), String>>,
     held: Vec<(u32, Sum)>,
 }
 
-/// Checks the intact pages of a run. No row may have a priority below `highest_above`, the highest cutoff of the cubes
-/// above.
+/// Checks the intact pages of a run. No priority may be below `highest_above`, the highest cutoff of the cubes above.
 pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,

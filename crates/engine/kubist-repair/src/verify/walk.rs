@@ -77,11 +77,10 @@ impl Seen {
     }
 }
 
-/// A run with the highest cutoff of the cubes above it.
+/// With the highest cutoff of the cubes above it.
 pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
 
-/// Collects runs, in depth-first order of their cubes, until they fill a batch: a number of rows in a deep check,
-/// otherwise a number of zone maps.
+/// Collects runs, in depth-first order of cubes, up to a number of rows in a deep check, otherwise of zone maps.
 #[derive(Default)]
 pub struct Waiting {
     pub runs: Vec<Placed>,
@@ -91,7 +90,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Adds the next entry; returns a full batch, or an empty one.
+    /// Returns a full batch, or an empty one.
     pub fn take(&mut self, forest: &Forest, entry: Entry, deep: bool) -> Vec<Placed> {
         let cube = entry.cube();
         let tree = forest.tree_of(cube);

@@ -25,7 +25,7 @@ pub fn fresh_at(address: &str, settings: &str) -> Location {
     Location::parse(&format!("s3://kubist-tests/{name}?endpoint={address}{settings}")).unwrap()
 }
 
-/// An unused location on a service for tests. Its keys are the process's, so that threads agree on them.
+/// An unused location. Its keys are the process's, so that threads agree.
 pub fn fresh_on(address: &str, settings: &str) -> Location {
     static KEYS: std::sync::Once = std::sync::Once::new();
     // SAFETY: no other thread of these tests reads the environment before it returned.

@@ -183,7 +183,7 @@ fn bytes_of_another_file_or_position_are_refused() {
     let (path, other) = (small(one.path()), small(two.path()));
     let (good, foreign) = (std::fs::read(&path).unwrap(), std::fs::read(other).unwrap());
     assert_eq!(good.len(), foreign.len());
-    // The two files have equal contents, but the halves of different files are no file.
+    // The contents are equal, but halves of different files are no file.
     for cut in [16, HEADER_BYTES as usize, 40, good.len() - FOOTER_BYTES as usize] {
         std::fs::write(&path, [&good[..cut], &foreign[cut..]].concat()).unwrap();
         let found = opened(&path).map(|store| contents(&store.unwrap()));
@@ -191,7 +191,7 @@ fn bytes_of_another_file_or_position_are_refused() {
         let is_whole = matches!(&found, Ok(Ok(all)) if *all == CONTENTS);
         assert!(is_whole == (cut == 16) && (is_whole || matches!(found, Err(Error::Damaged { .. }))), "{cut}");
     }
-    // The extents of the log are equally long: exchanged, each is at a wrong position.
+    // The extents are equally long, so each is at a wrong position.
     let mut exchanged = good.clone();
     let at = |word: &[u8]| good.windows(3).position(|found| found == word).unwrap();
     let (first, second) = (at(b"one"), at(b"two"));
