@@ -316,14 +316,14 @@ impl Round<'_> {
             if age.is_some_and(|age| age < self.retention) {
                 continue;
             }
-            // A clock was set back.
+            // A note from the future: a clock was set back since.
             let noted = match age {
                 Some(_) => read_note(core, &name)?,
                 None => Vec::new(),
             };
             let (_, live) = self.live()?;
             let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
-            // Others are deleted whole, or a writer may still commit into them.
+            // Other segments are deleted whole, or a writer may still commit into them.
             let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
             self.punch(noted.map(still))?;
             core.store.delete(&name).map_err(store_error)?;

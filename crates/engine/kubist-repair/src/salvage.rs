@@ -215,7 +215,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
             to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
         }
     }
-    // Otherwise the new table computes its own.
+    // Without a valid grid the new table computes its own.
     let core = Core::with_header(from.clone())?;
     let grid = core.frame(&core.created, 0).and_then(|frame| {
         let bytes = frame.map(|_| from.get(GRID).map_err(store_error)).transpose()?;

@@ -18,23 +18,23 @@ pub struct Capabilities {
     pub punches: bool,
 }
 
-/// The distance of the bytes from the process that reads them.
+/// The distance of the bytes from their reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locality {
     /// Equally near to all processes.
     Here,
-    /// On hosts of the store, named by [`StoreExt::hosts`](crate::StoreExt::hosts), to which work can be sent and which
-    /// limit the number of requests. [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) returns the
-    /// hosts that store given bytes.
+    /// On hosts of the store ([`StoreExt::hosts`](crate::StoreExt::hosts)), which limit the number of requests and to
+    /// which work can be sent. [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) returns the hosts of
+    /// given bytes.
     Hosts,
 }
 
-/// What a read waits for. This decides how many reads start before the first has ended.
+/// What a read waits for; decides how many reads start together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
     /// Nothing.
     Memory,
-    /// A device, for bytes that are not in memory, as [`StoreExt::waited`](crate::StoreExt::waited) reports.
+    /// A device, for bytes that are not in memory ([`StoreExt::waited`](crate::StoreExt::waited)).
     Device,
     /// A network, always.
     Network,

@@ -38,7 +38,7 @@ pub enum Life {
     Unknown,
 }
 
-/// The text that identifies the holder of a claim: its machine, process and handle.
+/// Identifies the holder of a claim: its machine, process and handle.
 #[derive(Clone, Debug)]
 pub struct Holder(String);
 
@@ -66,7 +66,7 @@ pub fn is_held_here(text: &str) -> bool {
     holders().contains(text)
 }
 
-/// Identifies this process by its machine since boot, its process number and its start time.
+/// This process: its machine since boot, its process number and its start time.
 pub fn this_process() -> String {
     let process = std::process::id();
     format!("{} {process} {}", machine(), began(process).unwrap_or_default())
@@ -89,11 +89,11 @@ pub fn life(text: &str) -> Life {
 }
 
 pub(crate) fn unique() -> u64 {
-    // `RandomState` is seeded by the system; the process number distinguishes forked children.
+    // Seeded by the system; the process number distinguishes forked children.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// Identifies the machine or container by its boot number and process namespace; empty if these are unavailable.
+/// The boot number and process namespace of the machine or container; empty if unavailable.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
@@ -104,18 +104,18 @@ fn machine() -> String {
     }
 }
 
-/// Returns whether a process without a result of [`began`] has ended. A process of another user may be hidden.
+/// For a process without a result of [`began`]. A process of another user may be hidden.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         // A zombie.
         Ok(_) => true,
-        // Process 1 always exists. If it is invisible, other processes are hidden too.
+        // Process 1 always exists. If it is hidden, others are too.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
         Err(_) => false,
     }
 }
 
-/// Returns the start time of a process in ticks since boot, or `None` if it is absent or a zombie.
+/// The start time in ticks since boot; `None` if the process is absent or a zombie.
 fn began(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in brackets, may contain any character. `Z` and `X` mean zombie and dead.
@@ -124,7 +124,7 @@ fn began(process: u32) -> Option<String> {
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// The holders of one process. A forked child creates its own set, because its parent's set may be locked.
+/// A forked child creates its own set, because its parent's set may be locked.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,

@@ -252,7 +252,7 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
 }
 
-/// An engine may free the ranges or not; all other bytes stay.
+/// An engine may free the ranges or not.
 fn parts_of_segments_are_given_back(store: &dyn Store) {
     let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
     let mut segment = store.create_segment("s").unwrap();
@@ -391,7 +391,7 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
         let answer = stopped.append(b"too late");
         assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
     }
-    // It must not release the claim of the new owner.
+    // This must not release the new owner's claim.
     drop(stopped);
     assert!(matches!(other.own_log("w"), Err(Error::Busy { .. })), "a claim that was lost was given back");
     assert_eq!(owner.append(b"and another").unwrap(), owner.position());
@@ -404,10 +404,10 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
     }
 }
 
-/// A released log can be taken immediately, and the next owner sees every entry.
+/// The next owner sees every entry.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // The end of every entry while it was the last one, which later readers must see too.
+    // Of every entry while it was the last one.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };

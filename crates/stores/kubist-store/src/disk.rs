@@ -67,18 +67,18 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Metadata of a path. Below the store's directory, it describes a link itself, not its target.
+/// Metadata of a path; below the store's directory, of a link itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The type of the file.
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// The bytes on disk; fewer than the length if the file has holes.
+    /// Bytes on disk, without holes.
     pub taken: u64,
     /// The inode, which differs for a replaced file.
     pub node: u64,
-    /// A number that changes with the time of the last change.
+    /// Changes with the time of the last change.
     pub changed: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct Irregular {
     pub wanted: Sort,
 }
 
-/// Returns the error for a path with type `sort` instead of `wanted`.
+/// The error for type `sort` instead of `wanted`.
 pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
     let kind = match sort {
         Sort::Directory => io::ErrorKind::IsADirectory,
@@ -159,7 +159,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `AlreadyExists` if the name is taken; otherwise errors of the operating system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file's name. An open file exists until it is closed.
+    /// An open file exists until it is closed.
     ///
     /// # Errors
     ///
@@ -179,14 +179,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// A number that is very probably unique, also among machines.
     fn unique(&self) -> u64;
 
-    /// Returns whether only this machine uses the file system, so that a file lock excludes all others.
+    /// Whether only this machine uses the file system, so that a file lock excludes all others.
     ///
     /// # Errors
     ///
     /// Errors of the operating system.
     fn is_of_this_machine(&self, path: &Path) -> io::Result<bool>;
 
-    /// Returns the number of names of the file at `path`, from the file server if there is one.
+    /// The number of names of the file at `path`, from the file server if there is one.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file. Dropping it closes it and releases its lock.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    /// Closes the file and reports errors, because a network file system may write to the server only now.
+    /// Reports errors, because a network file system may write to the server only now.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the operating system.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Reads into the buffer and returns the number of bytes: 0 only at the end of the file.
+    /// Returns the number of bytes: 0 only at the end of the file.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the operating system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Punches a hole of whole blocks, which reads as zeros and occupies no space. A crash soon afterwards may undo it.
+    /// Frees whole blocks, which then read as zeros. A crash soon afterwards may undo it.
     ///
     /// # Errors
     ///
@@ -278,8 +278,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes the file's bytes and length durable. After an error the state on disk is unknown, even if a second call
-    /// succeeds.
+    /// After an error the state on disk is unknown, even if a second call succeeds.
     ///
     /// # Errors
     ///
@@ -294,8 +293,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Fills the buffer without waiting for the device. Returns `false` if some bytes are not in memory, or if that is
-    /// unknown.
+    /// Returns `false` if some bytes are not in memory, or if that is unknown.
     fn read_present(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -303,7 +301,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks the system to start reading the range; never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 
-    /// Takes the file's exclusive lock. Returns `false` if another handle has it.
+    /// Returns `false` if another handle has the exclusive lock.
     ///
     /// # Errors
     ///
@@ -311,7 +309,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Reads until the buffer is full or the file ends; returns the number of bytes.
+/// Reads until the buffer is full or the file ends.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -340,7 +338,7 @@ pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io:
     Ok(bytes)
 }
 
-/// Writes all bytes. After an error any part may be written.
+/// After an error any part may be written.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {

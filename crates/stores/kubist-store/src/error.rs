@@ -23,7 +23,7 @@ pub enum Error {
         file: String,
     },
 
-    /// Stored bytes differ from the written ones. Restore the file or read around it; a retry gives the same result.
+    /// Stored bytes differ from the written ones. Restore the file or read around it; a retry does not help.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {
         /// The file's path or address.
@@ -78,8 +78,7 @@ pub enum Error {
         file: String,
     },
 
-    /// This handle failed earlier, so it does not know the state on disk. Open a new handle, which reads the disk
-    /// again.
+    /// This handle failed earlier and does not know the state on disk. Open a new handle.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
     Refused {
         /// The file's path or address.
@@ -88,7 +87,7 @@ pub enum Error {
         cause: String,
     },
 
-    /// A newer Kubist wrote the file. Use that version, or a newer one.
+    /// A newer Kubist wrote the file, and is needed to read it.
     #[error("{file} has format version {found}, but this program reads versions up to {known}; use a newer Kubist")]
     Newer {
         /// The file's path or address.

@@ -11,7 +11,7 @@ pub(crate) const VERSION: u32 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 16;
 
-/// Size of an object's length and checksum, between header and value.
+/// An object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
@@ -133,21 +133,21 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
-/// Size of the number, the length, the record type and the checksum (with the payload).
+/// Number, length, record type and checksum (with the payload).
 const NUMBERED_HEAD_BYTES: usize = 24;
 
-/// The record type of a numbered file of a shared store.
+/// Of a numbered file of a shared store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordType {
-    /// An entry of a log, at the position equal to its number.
+    /// An entry of a log, whose number is its position.
     Entry,
-    /// A log was taken: entries of earlier owners from this position on are refused.
+    /// A log was taken: later entries of earlier owners are refused.
     Fence,
     /// The log is claimed by the holder in the payload.
     Held,
     /// The log is not claimed.
     Free,
-    /// The log of one machine ends at the position equal to its number.
+    /// The log of one machine ends at this number.
     Sealed,
 }
 

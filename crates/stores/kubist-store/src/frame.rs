@@ -18,7 +18,7 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// Limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
+/// Limit of the bytes that [`next_whole`] examines, in lengths of the log.
 const LOOKS: usize = 64;
 
 /// Returns `None` if the payload is too long.
@@ -54,8 +54,8 @@ pub(crate) enum Rest {
     },
 }
 
-/// Parses `bytes`, which begin with a frame at `position` and extend to the log's end; otherwise an incomplete frame
-/// would count as torn. The entries share the memory of `bytes`.
+/// Parses `bytes`, which must extend from a frame at `position` to the log's end; otherwise an incomplete frame would
+/// count as torn. The entries share the memory of `bytes`.
 pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -114,7 +114,7 @@ enum Look {
     /// Nothing, or less than a head.
     Short,
     BadHead,
-    /// The head is intact, but the payload that should end at `end` is too short or has a wrong checksum.
+    /// The payload that should end at `end` is too short or has a wrong checksum.
     BadPayload {
         end: usize,
     },
@@ -145,8 +145,8 @@ enum Next {
     Unknown,
 }
 
-/// Searches for a complete frame from `from` on. Each intact head with a wrong payload costs the payload's length, so
-/// without the limit [`LOOKS`] a crafted log could make the search quadratic.
+/// Searches for a complete frame. Each intact head with a wrong payload costs the payload's length, so without
+/// [`LOOKS`] a crafted log could make the search quadratic.
 fn next_whole(bytes: &[u8], from: usize, position: u64) -> Next {
     let mut left = LOOKS.saturating_mul(bytes.len());
     for at in from..bytes.len() {

@@ -65,7 +65,7 @@ use entries::Known;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
-/// The number of segments whose reads start together; fewer than the open files.
+/// Segments whose reads start together; fewer than the open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
@@ -102,7 +102,7 @@ fn from_any_directory(path: &Path) -> Result<PathBuf> {
 }
 
 impl LocalStore {
-    /// Opens the store in a directory. Missing directories are created durably.
+    /// Opens the store in a directory, and creates missing directories durably.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl LocalStore {
     }
 
     /// Refuses changes to a store of one machine on a file system that others may have mounted, where locks may not
-    /// hold and responses can be lost.
+    /// hold.
     fn check_alone(&self) -> Result<()> {
         if self.is_shared() || self.is_of_this_machine()? {
             return Ok(());
@@ -184,7 +184,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Sets how long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for a whole process.
+    /// How long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for a whole process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
         if let Some(directory) = Arc::get_mut(&mut self.directory) {
             directory.staleness = staleness;
@@ -216,8 +216,7 @@ impl LocalStore {
         self.check_alone()?;
         if !self.is_shared() {
             let owner = logs::own(self, writer)?;
-            // Checked under the lock. The process that makes the store shared works in the other order, and the owner
-            // checks again with each entry.
+            // Checked under the lock. The process that makes the store shared works in the other order.
             self.look_for_mark()?;
             if !self.is_shared() {
                 return Ok(owner);
@@ -263,7 +262,7 @@ impl Store for LocalStore {
             latency: Latency::Device,
             fencing,
             staleness: self.staleness(),
-            // In a shared store the file server decides what another machine reads during a punch.
+            // The file server decides what another machine reads during a punch.
             punches: !self.is_shared(),
         }
     }
@@ -434,7 +433,7 @@ impl Sharing for LocalStore {
         numbered::mark(self)?;
         self.set_shared();
         if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
-            // This machine's view decides where a log ends, so it must be current.
+            // This machine's view decides where a log ends.
             self.catch_up()?;
         }
         for writer in logs::writers(self)? {

@@ -35,8 +35,8 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// Any error that leaves the result uncertain: [`Found::Nothing`] must be certain.
     fn find(&self) -> Result<Found>;
 
-    /// Returns a handle before the store is known to exist, if finding it would take a network request. Results count
-    /// only once [`StoreLocation::find`] has found the store.
+    /// A handle to a store that may not exist, if finding it would take a network request. Results count only once
+    /// [`StoreLocation::find`] has found the store.
     fn ahead(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -48,7 +48,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// As for any operation on the store.
     fn create(&self) -> Result<Arc<dyn Store>>;
 
-    /// Returns whether the location has anything that is not part of the store, such as other files in its directory.
+    /// Whether the location has anything else than the store, such as other files in its directory.
     ///
     /// # Errors
     ///
@@ -62,16 +62,16 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         "it"
     }
 
-    /// Nearby locations where something exists, as suggestions if nothing is at this one and they are quick to find.
+    /// Nearby locations where something exists, as suggestions if they are quick to find.
     fn others(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The location of a store next to this one, whose name continues with `suffix` and which has the same password. If
-    /// the store limits its parallel requests, the limit is `requests`.
+    /// The location of a store next to this one, whose name continues with `suffix` and which has the same password. A
+    /// store that limits its parallel requests may run `requests`.
     fn beside(&self, suffix: &str, requests: usize) -> String;
 
-    /// A location that is valid in any process, independent of the working directory.
+    /// Valid in any process, independent of the working directory.
     fn absolute(&self) -> String {
         self.to_string()
     }
@@ -82,7 +82,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 pub enum Found {
     /// Certainly nothing.
     Nothing,
-    /// Something that is not a store and cannot become one. The text is a sentence that begins with "it is".
+    /// Something else. The text is a sentence that begins with "it is".
     NoStore(&'static str),
     /// A store, perhaps an empty one.
     Store(Arc<dyn Store>),
@@ -90,7 +90,7 @@ pub enum Found {
 
 static SCHEMES: RwLock<BTreeMap<&'static str, Arc<dyn Scheme>>> = RwLock::new(BTreeMap::new());
 
-/// Registers a scheme for this process. Returns `false` if the name is already registered; the first scheme stays.
+/// Returns `false` if the name is already registered; the first scheme stays.
 pub fn register(scheme: Arc<dyn Scheme>) -> bool {
     let mut schemes = SCHEMES.write().unwrap_or_else(PoisonError::into_inner);
     let taken = schemes.contains_key(scheme.name());
@@ -109,7 +109,7 @@ pub fn locate(location: &str) -> Result<Arc<dyn StoreLocation>, String> {
     known.ok_or_else(|| unsupported(name))?.read(location)
 }
 
-/// Repeats the scheme only, because the rest may contain a password.
+/// The rest may contain a password.
 pub(crate) fn unsupported(scheme: &str) -> String {
     format!("tables on {scheme:?} are not supported here")
 }

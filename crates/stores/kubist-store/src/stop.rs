@@ -31,7 +31,7 @@ pub fn stoppable<T>(is_stopped: impl Fn() -> bool + Send + Sync + 'static, call:
     call()
 }
 
-/// The switches of a call, for other threads that work for it.
+/// The switches of a call, for other threads.
 #[derive(Clone)]
 pub struct Switches(Vec<Switch>);
 
@@ -52,13 +52,13 @@ impl Switches {
     }
 }
 
-/// For engines: returns an error if this thread's call was cancelled.
+/// For engines.
 ///
 /// # Errors
 ///
 /// `Stopped` if so.
 pub fn check_stopped(location: &str) -> Result<()> {
-    // Cloned first, because a switch may itself call a store.
+    // A switch may itself call a store.
     match switches().are_set() {
         true => Err(Error::Stopped { location: location.into() }),
         false => Ok(()),

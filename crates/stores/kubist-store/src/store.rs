@@ -38,8 +38,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The store's location as the user wrote it, for messages.
     fn location(&self) -> &str;
 
-    /// Properties of the store for planners. They never change for a handle, except by
-    /// [`StoreExt::share`](crate::StoreExt::share).
+    /// Properties for planners, which change only by [`StoreExt::share`](crate::StoreExt::share).
     fn capabilities(&self) -> Capabilities;
 
     /// The optional operations of this store; none by default.
@@ -47,18 +46,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         Abilities::default()
     }
 
-    /// Writes an object. Returns `false` if the name is taken.
-    ///
-    /// In both cases the object of that name is complete and survives a crash. After an error it may or may not exist;
-    /// try again.
+    /// Writes an object. Returns `false` if the name is taken. In both cases the object of that name is complete and
+    /// survives a crash. After an error it may or may not exist; try again.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or `Unreachable`.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
-    /// Returns the object's value, if it exists. A power failure may still remove the object until some caller's
-    /// `put_if_absent` of it returned.
+    /// Returns the object's value. A power failure may still remove the object until some caller's `put_if_absent` of
+    /// it returned.
     ///
     /// # Errors
     ///
@@ -66,30 +63,29 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unreachable`.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
-    /// Returns the names of all objects that begin with `prefix`, sorted.
+    /// The sorted names of all objects that begin with `prefix`.
     ///
     /// # Errors
     ///
     /// `Io` or `Unreachable`; `Irregular` if something other than a folder is at a folder's path.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Removes an object, if it exists. A power failure soon afterwards may bring it back.
+    /// A power failure soon afterwards may bring the object back.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `Io` or `Unreachable`.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment: readers may still have its
-    /// bytes.
+    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment, because readers may still
+    /// have its bytes.
     ///
     /// # Errors
     ///
     /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable`.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
-    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after their owner
-    /// called `sync`.
+    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after `sync`.
     ///
     /// # Errors
     ///
@@ -97,7 +93,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unreachable`.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
-    /// Returns the offset after the segment's last byte, at least after the last synced one; `None` if there is no such
+    /// The offset after the segment's last byte, or at least after the last synced one; `None` if there is no such
     /// segment.
     ///
     /// # Errors
@@ -112,7 +108,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable`.
     fn segments(&self) -> Result<Vec<String>>;
 
-    /// Removes a segment, if it exists. A power failure soon afterwards may bring it back.
+    /// A power failure soon afterwards may bring the segment back.
     ///
     /// # Errors
     ///
@@ -153,7 +149,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unreachable`.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
-    /// Returns the names of all writers that have a log, sorted.
+    /// The sorted names of all writers that have a log.
     ///
     /// # Errors
     ///
@@ -168,8 +164,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable`.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
-    /// Returns the name and size of everything in the store, including the engine's own overhead, in no order. A log
-    /// may be listed in several parts.
+    /// The name and size of everything in the store, with the engine's own overhead. A log may be listed in several
+    /// parts.
     ///
     /// # Errors
     ///
@@ -189,7 +185,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// The bytes of ranges of several segments, one result per segment.
+/// Bytes of ranges, one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
 /// A version mark of stored bytes. Equal marks prove equal bytes; the mark may change without the bytes.
@@ -232,16 +228,15 @@ pub enum Kept {
     Segment,
     /// A writer's log.
     Log,
-    /// A file that has no final name yet, or that a dead process left behind.
+    /// Without a final name, or left by a dead process.
     Temporary,
 }
 
-/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error), because
-/// its content is unknown and no commit may name it. A segment that is dropped before its first `sync` may
-/// disappear.
+/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error), because no commit
+/// may name its unknown content. A segment that is dropped before its first `sync` may disappear.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
-    /// Appends all parts and returns the offset of the first byte. The bytes are durable and readable by others after
+    /// Appends all parts and returns the offset of the first byte. They are durable and readable after
     /// [`Segment::sync`].
     ///
     /// # Errors
@@ -258,7 +253,7 @@ pub trait Segment: Send {
     fn sync(&mut self) -> Result<()>;
 
     /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine skips offsets
-    /// after a sync. It does not begin at 0 if the engine writes a header.
+    /// after a sync. Not 0 at the beginning if the engine writes a header.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.
@@ -276,8 +271,8 @@ pub trait LogOwner: Send {
     /// After an error the entry may or may not be there, and no other can be appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
-    /// Appends an entry that names bytes of a segment of this store. No reader sees the entry and no crash keeps it
-    /// before those bytes are durable. An engine may make both durable in one step.
+    /// Appends an entry that names bytes of a segment. No reader sees the entry and no crash keeps it before those
+    /// bytes are durable. An engine may make both durable in one step.
     ///
     /// # Errors
     ///
@@ -297,15 +292,13 @@ pub trait LogOwner: Send {
 /// Result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries in order. Each ends where the next begins, and the last ends at `next`, the position that
-    /// [`LogOwner::append`] returned.
+    /// In order. Each ends where the next begins, and the last at `next`, which [`LogOwner::append`] returned.
     pub entries: Vec<LogEntry>,
     /// The position after the last entry, where reading continues.
     pub next: u64,
     /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because its owner
     /// is still making it durable or died before it acknowledged the entry ([`Store::own_log`] settles that). A power
-    /// failure may remove such an entry, so a follower that survives one continues from the smaller of `next` and
-    /// `durable`.
+    /// failure may remove such an entry, so a follower continues after one from the smaller of `next` and `durable`.
     pub durable: u64,
 }
 
@@ -340,7 +333,7 @@ pub struct BrokenEntry {
     pub bytes: Bytes,
 }
 
-/// Private spill space, neither durable nor checksummed, that ends with the process.
+/// Private spill space that ends with the process, neither durable nor checksummed.
 pub trait Scratch: Send + Sync {
     /// Appends `bytes` and returns the offset of the first.
     ///

@@ -34,7 +34,7 @@ pub struct Traffic {
     pub bytes_read: u64,
     /// Sent bytes.
     pub bytes_written: u64,
-    /// The longest chain of requests that were each sent after the response to the one before.
+    /// The longest chain of requests, each sent after the response to the one before.
     pub round_trips: u64,
     /// Use of the local cache, if there is one.
     pub cache: Option<CacheUse>,
@@ -58,8 +58,7 @@ pub struct CacheUse {
     pub bytes: u64,
 }
 
-/// Counts round trips: the longest chain of requests that were each sent after the response to the one before. Choosing
-/// the earliest response greedily gives the longest chain.
+/// Counts round trips ([`Traffic::round_trips`]). Choosing the earliest response greedily gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,

@@ -32,8 +32,7 @@ impl ExpectedLog {
         }
     }
 
-    /// The log has the acknowledged entries and perhaps the last one. Once an owner has taken it, its content is
-    /// settled.
+    /// The acknowledged entries and perhaps one more. Once an owner has taken the log, its content is settled.
     fn check(&mut self, found: &[Vec<u8>]) {
         let count = self.acknowledged.len();
         assert!(found.len() >= count, "{count} acknowledged, {} there", found.len());
@@ -61,7 +60,7 @@ fn acknowledged_entries_survive_every_crash() {
             let crashed = open(&machine).and_then(|store| expected.write(&store, &mut random));
             assert!(crashed.is_err() && machine.crashes() > 0);
             let store = open(&machine).unwrap();
-            // A reader sees no damage, even before an owner has cut a torn tail.
+            // Even before an owner has cut a torn tail.
             if !expected.acknowledged.is_empty() {
                 let tail = store.read_log("w", 0).unwrap();
                 let count = expected.acknowledged.len();
@@ -177,7 +176,7 @@ fn synced_segments_survive() {
             let range = *offset..offset + part.len() as u64;
             assert!(store.read(name, &[range]).unwrap()[0] == part, "{name} changed");
         }
-        // Unsynced segments may be in any state, but can be listed and deleted.
+        // Unsynced segments may be in any state.
         for name in store.segments().unwrap() {
             store.delete_segment(&name).unwrap();
         }
@@ -185,7 +184,7 @@ fn synced_segments_survive() {
     });
 }
 
-/// The simulation must distinguish a disk that syncs from one that does not, or the other tests prove nothing.
+/// Otherwise the other tests prove nothing.
 #[test]
 fn missing_syncs_are_found_out() {
     for lie in [Lie::Bytes(""), Lie::Names] {

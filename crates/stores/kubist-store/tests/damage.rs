@@ -93,7 +93,7 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
     }
 }
 
-/// The result for a part of a log does not depend on the bytes after it.
+/// Whatever bytes follow the part.
 #[test]
 fn pieces_before_damage_are_given() {
     let log = log();
@@ -124,7 +124,7 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     }
 }
 
-/// An unfinished append was not acknowledged, but all earlier ones were.
+/// All earlier appends were acknowledged.
 #[test]
 fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     let log = log();
@@ -147,7 +147,7 @@ fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     }
 }
 
-/// Without the acknowledgement it is unknown whether the broken entry was acknowledged.
+/// The broken entry may have been acknowledged.
 #[test]
 fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     let log = log();
@@ -170,7 +170,7 @@ fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     }
 }
 
-/// Logs are read a few megabytes at a time; entries may be longer.
+/// Entries may be longer than the parts that are read.
 #[test]
 fn damage_of_long_logs_is_told_from_an_unfinished_append() {
     let lengths = [3_000_000, 20_000_000, 0, 3_000_000, 3_000_000, 3_000_000, 9_000_000, 1];

@@ -18,7 +18,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 const HANGS: Duration = Duration::from_secs(10);
 
-/// A store with objects at two depths, a log and a segment, next to a folder with other files.
+/// With objects at two depths, a log and a segment, next to a folder with other files.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -100,7 +100,7 @@ const QUESTIONS: [Question; 17] = [
     ("delete", |store| store.delete("rewrites/1").and(store.delete_segment("s"))),
 ];
 
-/// Runs every operation and returns those whose error names `at` with this type.
+/// Returns the operations whose error names `at` with this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (question, ask) in QUESTIONS {
@@ -110,7 +110,7 @@ fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str
                 assert_eq!((Path::new(&file), found), (at, sort), "{question}");
                 refused.push(question);
             }
-            // An object's name may not be that of a folder, and earlier operations deleted others.
+            // An object's name may not be a folder, and earlier operations deleted others.
             Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
             Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
         }
@@ -190,7 +190,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("segments/s.seg", &["segment_len", "read"]),
     ] {
         for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
-            // A folder is legal among objects, which have folders themselves.
+            // A folder is legal among objects.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let workdir = Workdir::new();
             let at = workdir.remove(file);
@@ -271,7 +271,7 @@ fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     assert_eq!(workdir.open().check_log("w").unwrap(), Vec::<String>::new());
 }
 
-/// A thread exchanges folders with links and back while another thread uses them.
+/// While another thread uses the folders.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_link_that_comes_and_goes_leads_nowhere() {
@@ -295,7 +295,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            // Opening looks for a mark in one of the folders and may meet a link there.
+            // Opening may meet a link.
             let Ok(store) = open_local(&root) else {
                 refused += 1;
                 continue;

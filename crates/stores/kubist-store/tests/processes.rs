@@ -29,7 +29,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             })
         };
         let told = machine.interleave((0..3).map(put).collect());
-        // While the machine runs, all processes see one value per name.
+        // All processes see one value per name.
         machine.crash();
         let store = open(&machine).unwrap();
         for name in NAMES {

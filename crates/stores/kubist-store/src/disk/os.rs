@@ -34,12 +34,12 @@ pub struct OsDisk {
 }
 
 impl OsDisk {
-    /// A disk for the directory `root`, which itself may be reached through links, because the user names it.
+    /// `root` may be reached through links, because the user names it.
     pub fn beneath(root: &Path) -> OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
 
-    /// Creates a file that other users cannot open, for reading and writing; an error if the name is taken.
+    /// Other users cannot open the file; an error if the name is taken.
     pub(crate) fn create_private(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.at(path)?.open(flags, Mode::RUSR | Mode::WUSR, Sort::File)?;
@@ -65,7 +65,7 @@ impl OsDisk {
     }
 }
 
-/// A name in a folder, or a whole path if it is not below the store's directory.
+/// Or a whole path that is not below the store's directory.
 struct At<'a> {
     folder: Option<OwnedFd>,
     name: &'a OsStr,
@@ -100,7 +100,7 @@ impl At<'_> {
     }
 }
 
-/// Returns an [`Irregular`] error if the file has another type than `wanted`, otherwise `error`.
+/// An [`Irregular`] error if the file has another type than `wanted`, otherwise `error`.
 fn instead(found: rustix::io::Result<Stat>, path: &Path, error: Errno, wanted: Sort) -> io::Error {
     match found {
         Ok(stat) if sort(&stat) != wanted => irregular(path, sort(&stat), wanted),
@@ -220,7 +220,7 @@ impl Disk for OsDisk {
     }
 
     fn names_of(&self, path: &Path) -> io::Result<u64> {
-        // Opening requests current metadata from the file server, which a lookup of the name may not do.
+        // A lookup of the name may not request current metadata from the file server.
         let file = self.at(path)?.open(OFlags::RDONLY, Mode::empty(), Sort::File)?;
         Ok(fstat(&file)?.st_nlink as u64)
     }
@@ -232,8 +232,7 @@ pub(super) fn clock() -> Duration {
 }
 
 /// File systems that only one machine mounts, by their numbers in statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, ramfs,
-/// overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS, eCryptfs. Several machines may use others, such as network
-/// file systems and FUSE.
+/// overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS, eCryptfs.
 #[cfg(target_os = "linux")]
 const OF_ONE_MACHINE: [u64; 14] = [
     0xef53,
@@ -269,14 +268,14 @@ struct OsFile(File);
 
 #[cfg(target_os = "linux")]
 impl OsFile {
-    /// Reads without waiting for the device; `None` if nothing can be read.
+    /// Does not wait for the device; `None` if nothing can be read.
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
         let into = &mut [io::IoSliceMut::new(buffer)];
         rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()
     }
 }
 
-/// Gives the system a hint about a range and ignores errors.
+/// Errors of this hint are ignored.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
@@ -322,7 +321,7 @@ impl DiskFile for OsFile {
     }
 
     fn start_writeback(&self, range: Range<u64>) {
-        // On Linux this starts writing the range's dirty pages without waiting, and keeps them in the cache.
+        // On Linux this starts writing dirty pages without waiting, and keeps them in the cache.
         #[cfg(target_os = "linux")]
         advise(&self.0, range, rustix::fs::Advice::DontNeed);
         #[cfg(not(target_os = "linux"))]

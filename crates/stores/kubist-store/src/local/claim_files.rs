@@ -35,7 +35,7 @@ struct State {
     lost: bool,
 }
 
-/// When another holder's number was first seen and last checked, and whether it was renewed since.
+/// When another holder's number was first seen and last checked, and whether it was renewed.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -61,7 +61,7 @@ impl Claims {
         Ok(Claim { directory: directory.clone(), writer: writer.to_owned(), me, state })
     }
 
-    /// Renews the claim in a background thread if the disk allows threads.
+    /// In a background thread if the disk allows threads.
     pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
         if !claim.directory.disk.has_threads() {
             return None;
@@ -70,7 +70,7 @@ impl Claims {
         let renewal = kept.upgrade().unwrap_or_else(|| {
             let renewal = Arc::new(Renewal::default());
             let shared = renewal.shared.clone();
-            // Without the thread, each append renews a due claim.
+            // Otherwise each append renews a due claim.
             let thread = std::thread::Builder::new().name("kubist-claims".into());
             let _ = thread.spawn(move || renew_all(&shared));
             *kept = Arc::downgrade(&renewal);
@@ -104,7 +104,7 @@ impl Claims {
         }
     }
 
-    /// Returns whether a claim of another machine has lapsed, or `Busy` if its holder is alive.
+    /// `Busy` if the holder on another machine is alive.
     fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,8 +124,8 @@ impl Claims {
     }
 }
 
-/// Returns the newest number and its holder, searched from the listing. If the listing is too old, because its last
-/// number is gone, the result is `Busy` unless `waits`.
+/// The newest number and its holder. If the listing is too old, because its last number is gone, the result is `Busy`
+/// unless `waits`.
 fn newest(
     directory: &StoreDirectory,
     writer: &str,
@@ -159,9 +159,9 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Renews the claim if that is due; returns an error if the claim was lost.
+    /// Renews a due claim; an error if the claim was lost.
     pub fn check(&self) -> Result<()> {
-        // A failure is no error, because the fence decides and the next call tries again.
+        // The fence decides, and the next call tries again.
         let _ = self.renew();
         match self.state().lost {
             false => Ok(()),
@@ -181,7 +181,7 @@ impl Claim {
         let folder = numbered::folder(&self.writer, CLAIMS);
         let won = numbered::put(&self.directory, &folder, number + 1, RecordType::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
-        // Another thread of this process may have written the number.
+        // Another thread may have written the number.
         let own = won || holds(&self.directory, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
@@ -200,7 +200,7 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Releases the claim, unless it was lost. If that fails, it lapses.
+    /// If the release fails, the claim lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -224,7 +224,7 @@ fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) ->
     Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
-/// The thread that renews the claims of a handle. It ends with the last claim.
+/// Renews the claims of a handle, and ends with the last.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,

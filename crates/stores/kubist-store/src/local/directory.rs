@@ -23,11 +23,11 @@ use crate::{Error, Result, Stamp, check_stopped};
 
 use super::folders::Folders;
 
-/// How long a machine may cache names by default, as in NFS.
+/// Default caching time of names, as in NFS.
 const STALENESS: Duration = Duration::from_secs(60);
 /// Overrides [`STALENESS`], in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
-/// The first pause between retries is 1 / 256 of the total time, and pauses double.
+/// The first pause is 1 / 256 of the total time, and pauses double.
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
@@ -44,7 +44,7 @@ pub struct StoreDirectory {
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
-    /// When the handle last learned of something, in milliseconds of the disk's clock.
+    /// In milliseconds of the disk's clock.
     learned: AtomicU64,
     read: Mutex<HashSet<String>>,
     is_ours: OnceLock<bool>,
@@ -96,8 +96,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Records that the handle read an object. Only the first read counts, because everything that the object names
-    /// existed before.
+    /// Only the first read counts, because everything that the object names existed before.
     pub fn learn_of(&self, object: &str) {
         if self.is_shared() {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,17 +113,16 @@ impl StoreDirectory {
         self.staleness + self.staleness / 4
     }
 
-    /// Waits, longer with each attempt. Returns `false` once this machine's view is newer than everything the handle
-    /// has learned.
+    /// Waits, longer with each attempt. Returns `false` once this machine's view is newer than the handle's knowledge.
     pub fn look_again(&self, attempt: u32) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
         }
-        // The first retry is immediate, because only an open file may be old.
+        // At first only an open file may be old.
         let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
-        // Bounded, because others may make the handle learn repeatedly.
+        // Others may make the handle learn repeatedly.
         let most = FIRST_PAUSE.ilog2() as u64 + self.patience().as_secs();
         if left.is_zero() || u64::from(attempt) > most + 1 {
             return Ok(false);
@@ -133,8 +131,7 @@ impl StoreDirectory {
         Ok(true)
     }
 
-    /// Calls `look` until it sees something that existed at the time of this call; returns `false` once it would be
-    /// visible.
+    /// Calls `look` until it sees something that existed at the time of this call; `false` once it would be visible.
     pub fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
         let until = self.disk.clock() + self.patience();
         for pauses in 0.. {
@@ -170,7 +167,7 @@ impl StoreDirectory {
         check_stopped(&self.location)
     }
 
-    /// Repeats `look` while its result may come from an old view.
+    /// While the result may come from an old view.
     pub fn retry_while_stale<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {
@@ -187,7 +184,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Works even if this machine has cached a deleted file with this name.
+    /// Even if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -205,7 +202,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Reads a small file completely, if it exists. It reads to the end, because the reported length may be old.
+    /// Reads a small file to its end, because the reported length may be old.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,
@@ -236,7 +233,7 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// Returns whether another machine deleted the file while this one had it open or cached its name.
+/// Whether another machine deleted the file while this one had it open or cached its name.
 pub(super) fn is_stale(error: &io::Error) -> bool {
     error.kind() == ErrorKind::StaleNetworkFileHandle
 }

@@ -30,7 +30,7 @@ use super::{LocalStore, logs};
 
 const MOST_MISSING: usize = 1 << 16;
 
-/// A handle's knowledge of logs, which this machine may not see yet.
+/// Of logs, which this machine may not see yet.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Ends>>);
 
@@ -40,7 +40,7 @@ struct Ends {
     there: u64,
     /// All lower names are durable.
     durable: u64,
-    /// The first number with its own file, once that is decided.
+    /// The first number with its own file.
     start: Option<u64>,
 }
 
@@ -66,8 +66,8 @@ impl Known {
     }
 }
 
-/// Returns the first number with its own file: after the last byte of a log of one machine, or 0. It is decided once,
-/// before the first such file is written.
+/// The first number with its own file: after the last byte of a log of one machine, or 0. Decided once, before such a
+/// file is written.
 fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     let name = format!("{writer}{SEAL}");
     if let Some(end) = numbered::get_alone(store, &name, RecordType::Sealed)? {
@@ -108,7 +108,7 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     }
 }
 
-/// Puts a fence at the first free number. Returns the next number and the end of the last entry.
+/// Returns the next number and the end of the last entry.
 fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
@@ -142,7 +142,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     Ok((next, end))
 }
 
-/// Returns the number after the last one of a listing, which must have no gap.
+/// The number after the last one of a listing, which must have no gap.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.learn();
@@ -179,7 +179,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     if number > store.known.of(writer).there {
         store.learn();
     }
-    // Until the writer has made an entry durable, this reader can sync its name.
+    // Until the writer has made an entry durable, this reader can.
     if number > store.known.of(writer).durable && store.disk.sync_directory(&store.root.join(&folder)).is_ok() {
         store.known.raise(writer, |ends| ends.durable = ends.durable.max(number));
     }
@@ -196,7 +196,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp>
     }
 }
 
-/// Returns whether the log extends to a position: its entry before that exists, or it begins there.
+/// Whether the entry before a position exists, or the log begins there.
 fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Result<bool> {
     match numbered::get(store, folder, position - 1) {
         Ok(Some(_)) | Err(Error::Damaged { .. }) => Ok(true),
@@ -205,7 +205,7 @@ fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Res
     }
 }
 
-/// Returns the first number with its own file, or `None` if that seems undecided.
+/// The first number with its own file; `None` if that seems undecided.
 fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     if let Some(start) = store.known.of(writer).start {
         return Ok(Some(start));

@@ -30,7 +30,7 @@ impl Folders {
         Folders { disk, root: root.to_path_buf(), known: Mutex::default() }
     }
 
-    /// Creates a folder ("rewrites", "a/b", or "" for the root) durably and returns its path.
+    /// Creates a folder ("rewrites", "a/b", or "" for the root) durably.
     pub fn ensure(&self, folder: &str) -> Result<PathBuf> {
         let mut path = self.root.clone();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
@@ -65,8 +65,8 @@ impl Folders {
         }
     }
 
-    /// Returns the sorted names in a folder that end in `suffix`, without it. The kind of file does not matter, because
-    /// a link must not make a log look absent.
+    /// Sorted names that end in `suffix`, without it. The kind of file does not matter, because a link must not make a
+    /// log look absent.
     pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?

@@ -25,7 +25,7 @@ pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
 pub(super) const CLAIMS: &str = ".claims";
 pub(super) const SEAL: &str = ".seal";
-/// The name of the mark in the folder of the logs, and the writer's name reserved for it.
+/// In the folder of the logs, and as a writer's name.
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
@@ -97,7 +97,7 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
-/// Writes a file with a fixed name; `false` if it exists.
+/// `false` if a file with the fixed name exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -108,7 +108,7 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
-/// Returns the number in a file with a fixed name, if it exists.
+/// From a file with a fixed name, if it exists.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {
@@ -125,7 +125,7 @@ fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// Returns the sorted numbers in a listing of a folder. The listing may be old.
+/// Sorted. The listing may be old.
 pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
     let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);

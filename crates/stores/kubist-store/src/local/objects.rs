@@ -49,7 +49,7 @@ pub(super) fn stamp(store: &LocalStore, name: &str) -> Result<Stamp> {
     store.stamp_of(&store.root.join(name))
 }
 
-/// Returns whether the error means a folder of objects, or an object at the path of a folder.
+/// There is a folder of objects, or an object at the path of a folder.
 fn is_no_object(error: &Error) -> bool {
     match error {
         Error::Irregular { found, .. } => matches!(found, Sort::Directory | Sort::File),
@@ -105,7 +105,7 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     }
 }
 
-/// Returns whether no object has this name: nothing, a folder of objects, or an object at the path of a folder.
+/// There is nothing, a folder of objects, or an object at the path of a folder.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory)
 }

@@ -101,7 +101,7 @@ impl Segment for LocalSegment {
     }
 }
 
-/// A segment that was never synced is removed, because no entry names it and its owner often failed on a full disk.
+/// No entry names a segment that was never synced, and its owner often failed on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
         if self.synced == 0 && self.health.is_own(&*self.directory.disk) {
@@ -186,8 +186,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
-/// Returns small ranges of several segments if they are in memory. Otherwise starts reading them all, and returns
-/// whether there are any.
+/// Small ranges if they are in memory. Otherwise starts reading them all, and returns whether there are any.
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
     let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
     for (name, ranges) in wanted {
@@ -206,8 +205,7 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     if store.is_shared() {
-        // A lookup of the name may return an old length; opening gets the current one. The file may be deleted in
-        // between.
+        // Opening gets the current length, unlike a lookup of the name. The file may be deleted in between.
         return store.retry_while_stale(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -253,7 +251,7 @@ pub(super) fn punch(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Re
     let path = path_of(store, name);
     let opened = store.disk.open(&path, Open::ReadWrite).and_then(|file| Ok((file, store.disk.names_of(&path)?)));
     let file = match opened {
-        // A copy of the table by hard links shares these bytes.
+        // A copy by hard links shares these bytes.
         Ok((_, 2..)) => return Ok(()),
         Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

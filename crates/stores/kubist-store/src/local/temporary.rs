@@ -22,11 +22,11 @@ use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// Each attempt fails only because another handle starts its clean-up at the same time.
+/// Each fails only because another handle starts its clean-up.
 const ATTEMPTS: usize = 16;
 
-/// Gives a durable file with these bytes the name `path` atomically. Returns `false` if the name is taken. The caller
-/// creates and syncs the folder.
+/// Gives these bytes the name `path` atomically and durably. Returns `false` if the name is taken. The caller creates
+/// and syncs the folder.
 pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_as(directory, directory.is_shared(), bytes, path)
 }
@@ -35,10 +35,10 @@ pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8],
     publish_after(directory, shared, bytes, path, None)
 }
 
-/// Makes something durable before a file gets its name; can be repeated.
+/// Made durable before a file gets its name; can be repeated.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
-/// [`publish_as`] after `first` is durable. Both are synced in parallel, so a disk needs one write for both.
+/// Both are synced in parallel, so a disk needs one write for both.
 pub(super) fn publish_after(
     directory: &StoreDirectory,
     shared: bool,
@@ -70,7 +70,7 @@ fn fill_and_link(
     path: &Path,
     first: First<'_>,
 ) -> Result<bool> {
-    // Another handle that has the lock is removing the file, so linking will fail.
+    // Another handle is removing the file, so linking will fail.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
     fill(directory, file, temporary, bytes, first)?;
     match directory.disk.link(temporary, path) {
@@ -122,7 +122,7 @@ fn fill(
     synced.map_err(at("sync"))
 }
 
-/// Returns an unlinked empty file, which disappears when it is closed, and its path for messages.
+/// The file disappears when it is closed; its path is for messages.
 pub(super) fn nameless(directory: &StoreDirectory) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     let (file, path) = create(directory, directory.is_shared())?;
     match directory.disk.unlink(&path) {
@@ -147,7 +147,7 @@ fn create(directory: &StoreDirectory, shared: bool) -> Result<(Box<dyn DiskFile>
     }
 }
 
-/// Removes files of dead processes. Failures are ignored, because the files do no harm.
+/// Failures are ignored, because files of dead processes do no harm.
 fn clean(directory: &StoreDirectory, folder: &Path) {
     let mut listed = directory.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
@@ -171,7 +171,7 @@ fn maker(name: &str) -> Option<String> {
     name.contains('-').then(|| name.replace('-', " "))
 }
 
-/// Returns the same holder if it is this process, whose other handles may still use it.
+/// This process counts as one holder, whose other handles may use the file.
 fn own(directory: &StoreDirectory, name: &str) -> String {
     let number = name.rsplit('-').next().unwrap_or_default();
     format!("{} {number}", directory.disk.holder())

@@ -15,14 +15,14 @@ use crate::{
     Watch, local_scratch,
 };
 
-/// The abilities of a store. A wrapper passes on those of the inner store, except those that it changes.
+/// The abilities of a store. A wrapper passes on those that it does not change.
 #[derive(Clone, Copy, Default)]
 pub struct Abilities<'a> {
     /// Reads of several things in one call.
     pub reads: Option<&'a dyn Reads>,
     /// More operations on logs.
     pub logs: Option<&'a dyn Logs>,
-    /// Access from several machines, which may see each other's writes late.
+    /// Several machines, which may see each other's writes late.
     pub sharing: Option<&'a dyn Sharing>,
     /// Freeing the space of ranges of segments.
     pub space: Option<&'a dyn Space>,
@@ -96,7 +96,7 @@ pub trait Logs {
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog>;
 }
 
-/// Access from several machines, which may see each other's writes late.
+/// Several machines, which may see each other's writes late.
 pub trait Sharing {
     /// See [`StoreExt::share`].
     ///
@@ -212,22 +212,22 @@ pub trait Spill {
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
     /// A number that is unique to this store, if the engine has one. A store created again at the same location gets
-    /// another number. Bytes of a segment of this identity stay valid for ever.
+    /// another number. Bytes of its segments stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
 
-    /// Requests to the service since this handle was opened, if the store uses one.
+    /// Requests to the service since this handle was opened.
     fn traffic(&self) -> Option<Traffic> {
         self.abilities().service?.traffic()
     }
 
-    /// The underlying store if this handle keeps copies, to see its true content.
+    /// The underlying store of a handle that keeps copies.
     fn uncached(&self) -> Option<Arc<dyn Store>> {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that never changes. It may return a copy of an object that was deleted since.
+    /// [`Store::get`] of an object that never changes, perhaps from a copy after it was deleted.
     ///
     /// # Errors
     ///
@@ -248,8 +248,8 @@ pub trait StoreExt: Store {
         self.abilities().stamps.map_or(Ok(Stamp::Unknown), |stamps| stamps.stamp(name))
     }
 
-    /// Returns the version marks of log entries, given by writer and the position after the entry. The mark may cover
-    /// the whole log up to there. Network engines send all requests together.
+    /// Version marks of log entries, given by writer and the position after the entry. A mark may cover the whole log
+    /// up to there. Network engines send all requests together.
     ///
     /// # Errors
     ///
@@ -261,8 +261,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Makes a store on one machine permanently shared. Current owners of logs are refused at their next entry and can
-    /// take their logs again.
+    /// Makes a store permanently shared. Current owners of logs are refused at their next entry and can take their logs
+    /// again.
     ///
     /// # Errors
     ///
@@ -271,7 +271,7 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
 
-    /// Records that another process reported something, such as a snapshot's token, that may not be visible here yet.
+    /// Records that another process reported something, such as a snapshot's token, that may not be visible yet.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
@@ -279,7 +279,7 @@ pub trait StoreExt: Store {
     }
 
     /// Decides whether something is missing only because this machine's view is late. If so, it waits, longer with each
-    /// attempt, and returns `true`. `attempt` counts the failures in a row, from 0.
+    /// attempt (from 0), and returns `true`.
     ///
     /// # Errors
     ///
@@ -288,8 +288,8 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(false), |sharing| sharing.look_again(attempt))
     }
 
-    /// Calls `look` until it sees something that others reported. Returns `false` once it would be visible if it had
-    /// existed at the time of this call. Unlike after [`StoreExt::learn`], other calls do not wait.
+    /// Calls `look` until it sees something that others reported; `false` once it would be visible if it had existed.
+    /// Unlike after [`StoreExt::learn`], other calls do not wait.
     ///
     /// # Errors
     ///
@@ -310,7 +310,7 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of the names that sort after `after`. An engine with sorted names does not read the others.
+    /// [`Store::list`] of the names after `after`. An engine with sorted names does not read the others.
     ///
     /// # Errors
     ///
@@ -353,9 +353,9 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_segments`] for callers that cache whole blocks, so a range may extend past the bytes of a sync.
-    /// An engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can follow them;
-    /// others may return an error.
+    /// [`StoreExt::read_segments`] for callers that cache whole blocks: a range may extend past the bytes of a sync. An
+    /// engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can follow them; others
+    /// may return an error.
     ///
     /// # Errors
     ///
@@ -372,8 +372,8 @@ pub trait StoreExt: Store {
         self.abilities().reads.is_some_and(Reads::waited)
     }
 
-    /// Returns the bytes that a segment occupies, if it exists; fewer than [`Store::segment_len`] if offsets were
-    /// skipped or ranges were freed.
+    /// The bytes that a segment occupies; fewer than [`Store::segment_len`] if offsets were skipped or ranges were
+    /// freed.
     ///
     /// # Errors
     ///
@@ -398,8 +398,7 @@ pub trait StoreExt: Store {
         self.abilities().space.map_or(Ok(()), |space| space.punch(segment, ranges))
     }
 
-    /// [`Store::own_log`] that never waits to see whether the holder of a claim is alive. It returns `Busy` unless the
-    /// holder is certainly dead.
+    /// [`Store::own_log`] that never waits: `Busy` unless the holder of a claim is certainly dead.
     ///
     /// # Errors
     ///
@@ -423,8 +422,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one if there is any.
-    /// Continue at [`LogTail::next`] to read a long log in parts. An engine may return more.
+    /// The first entries of [`Store::read_log`], about `bytes` of them and at least one. Continue at [`LogTail::next`].
+    /// An engine may return more.
     ///
     /// # Errors
     ///
@@ -436,7 +435,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the intact entries of a damaged log from `from` on, also after the damage if the engine can find them.
+    /// The intact entries of a damaged log, also after the damage if the engine can find them.
     ///
     /// # Errors
     ///
@@ -448,13 +447,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The hosts of the bytes; empty unless the store is on [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts of the bytes; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
     fn hosts(&self) -> Vec<String> {
         self.abilities().replicas.map(Replicas::hosts).unwrap_or_default()
     }
 
-    /// The hosts of bytes of segments, given by segment and offset; empty unless the store is on
-    /// [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts of bytes, given by segment and offset; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
     ///
     /// # Errors
     ///
@@ -463,7 +461,7 @@ pub trait StoreExt: Store {
         self.abilities().replicas.map_or(Ok(Vec::new()), |replicas| replicas.replica_locations(offsets))
     }
 
-    /// Returns private spill space, which disappears when it is dropped or the process dies.
+    /// Private spill space, which disappears when it is dropped or the process dies.
     ///
     /// # Errors
     ///
