@@ -36,7 +36,7 @@ pub struct NewColumn {
     pub name: String,
     pub data_type: DataType,
     pub nullable: bool,
-    /// For all rows that are written without the column.
+    /// The value of all rows that are written without the column.
     pub default: Value,
     pub unit: Option<String>,
     /// As in [`TableOptions::accuracy`].
@@ -98,7 +98,7 @@ pub fn of_period(column: &str, period: Option<Period>) -> Alteration {
     Alteration::Set { column: Some(column.to_owned()), values: Metadata::from([(PERIOD.into(), text.into())]) }
 }
 
-/// The grid after the newest one.
+/// Returns the grid that follows the newest one.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }

@@ -15,7 +15,7 @@ use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
-/// For both generations together.
+/// The capacity of both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
 /// The directories for a billion distinct values take 60 MB, and a query reads all guides.
 pub const GUIDE_BYTES: usize = 256 << 20;

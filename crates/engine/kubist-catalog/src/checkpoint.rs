@@ -22,7 +22,7 @@ use crate::vouched::Vouched;
 
 pub struct Held {
     pub name: String,
-    /// Without the runs and cutoffs of the base.
+    /// The state, without the runs and cutoffs that are on pages of the base.
     pub state: State<Location>,
     pub base: Option<Arc<Base>>,
     pub history: History,

@@ -56,7 +56,7 @@ struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
     begun: u64,
-    /// And the number of the refresh that produced it.
+    /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
     checkpointed: Joined,
 }
@@ -133,8 +133,6 @@ impl Drop for Refresh<'_> {
 }
 
 impl Core {
-    /// Opens a table and follows its logs.
-    ///
     /// # Errors
     ///
     /// The errors of [`Core::with_header`] and [`Core::view`].

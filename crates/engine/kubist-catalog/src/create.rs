@@ -32,7 +32,7 @@ const CAPACITY_OF_WINDOWS: u32 = 65_536;
 ///
 /// `Exists` if a table is there and `exist_ok` is false or the plan differs; `Damaged`; `Newer`; a storage error.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
-    // No writer may ever rely on a file lock.
+    // Set before the table exists, so that no writer ever relies on a file lock.
     if plan.shared && store.get(TABLE).map_err(store_error)?.is_none() {
         store.share().map_err(store_error)?;
     }

@@ -28,7 +28,7 @@ const SMALL: usize = 32;
 pub struct DecodedPages {
     bound: usize,
     runs: Mutex<Runs>,
-    /// Of all entries, including evicted ones in use.
+    /// Bytes of all entries, including evicted ones that are in use.
     held: Arc<AtomicUsize>,
     questions: AtomicU32,
     /// Bytes stored, copied and evicted since `keeps_few` was last decided.
@@ -78,7 +78,6 @@ impl DecodedPages {
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
-    /// The query may read up to `bytes`.
     pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }

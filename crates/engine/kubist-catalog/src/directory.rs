@@ -49,7 +49,7 @@ const WORTH_COPIES: usize = 16;
 const SUBTREES: usize = 32;
 /// Pages per request.
 const AT_ONCE: usize = 64;
-/// More runs are listed in pages.
+/// A checkpoint stores more runs than this in pages.
 pub const INLINE: u64 = 256;
 
 /// The numbers of runs and cutoffs per page. A page has about as many runs as there are pages, so neither the list nor
@@ -73,7 +73,7 @@ type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 pub struct Runs {
     pub base: Option<Arc<Base>>,
     recent: Layers,
-    /// Since the checkpoint of the base.
+    /// Runs of the base that were removed since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
     whole: OnceLock<Layers>,
     written_by: OnceLock<Arc<Directory>>,
@@ -123,7 +123,6 @@ impl Runs {
         self.recent.joined()
     }
 
-    /// Removed runs that are still on pages.
     pub fn removed(&self) -> impl Iterator<Item = RunId> + '_ {
         self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
     }
@@ -136,7 +135,7 @@ impl Runs {
         base.lives(run) && lives(&self.removed, run)
     }
 
-    /// Returns all runs.
+    /// Returns all runs in memory.
     ///
     /// # Errors
     ///

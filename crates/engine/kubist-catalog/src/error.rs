@@ -30,7 +30,6 @@ fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
     }
 }
 
-/// True if a retry may succeed.
 pub fn is_transient(error: &kubist_store::Error) -> bool {
     matches!(error, kubist_store::Error::Unreachable { .. } | kubist_store::Error::Io { .. })
         && storage_kind(error) == ErrorKind::Unavailable

@@ -31,7 +31,7 @@ use kubist_format::error::EntryError;
 pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 
-/// The store cannot distinguish these cases.
+/// The store cannot distinguish a dropped table from a moved one.
 pub const GONE: &str = "it was dropped or moved after it was opened: open it at its new location, or create it again";
 
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
@@ -45,7 +45,7 @@ const LOOKS: u32 = 1000;
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// At the creation.
+    /// The columns that the table was created with.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// By segment and offset of the postings.
@@ -55,7 +55,7 @@ pub struct TableFiles {
     runs_in_memory: AtomicU64,
     first_grid: OnceLock<Bytes>,
     process: u32,
-    /// A copy writes its header last.
+    /// True until a copy has written its header, which comes last.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
     /// Alterations that are known to be durable.
@@ -152,7 +152,7 @@ impl TableFiles {
         Err(bad_entry(self.store.location(), CHECKPOINTS, 0, EntryError::Bad(what)))
     }
 
-    /// In a forked process, locks and threads are broken.
+    /// Refuses to work in a forked process, where locks and threads are broken.
     ///
     /// # Errors
     ///

@@ -139,11 +139,9 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
 
 /// Requests after the logs, for all columns of joined runs.
 struct LastLook {
-    /// Known alterations, and the name of the next one.
     version: u64,
     altered: String,
     checkpoint: Option<String>,
-    /// Whether to read the table file too.
     is_of_table: bool,
     is_of_writers: bool,
 }
@@ -269,7 +267,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     let from: Vec<(&str, u64)> = tail.logs.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
     let (rewrites, altered) = (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version));
     let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
-    // Then its pages are gone too.
+    // If the checkpoint is gone, its pages are gone too.
     let checkpoint = tail.base.as_ref().and(tail.checkpoint.as_ref());
     let switches = &switches();
     let (answers, read) = thread::scope(|scope| {
@@ -422,7 +420,7 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
             || !store.list_after(REWRITES, &rewrite_name(token.rewrites))?.is_empty()))
 }
 
-/// With its content if that was already read.
+/// The name of a rewrite, with its content if that was already read.
 type Found = (String, Option<Bytes>);
 
 /// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing if useful. The last
@@ -503,7 +501,7 @@ fn follow_logs(
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
-    // Queries will need these pages.
+    // Queries will need the pages of a new checkpoint, so they are fetched with the logs if they are few.
     let store = files.store.as_ref();
     let mut base =
         tail.base.clone().filter(|base| is_far(store) && !tail.looked_at_segments && base.bytes() <= FEW_PAGES);

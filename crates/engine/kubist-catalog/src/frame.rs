@@ -19,9 +19,7 @@ const SLICE_ROWS: usize = 1 << 16;
 pub struct Frame {
     pub geometry: Geometry,
     pub scales: Vec<Scale>,
-    /// Stored columns, in order.
     pub dimensions: Vec<usize>,
-    /// The coordinates of the bounds of every domain.
     domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
     prioritised: Prioritised,
@@ -50,7 +48,7 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), prioritised, seed }
     }
 
-    /// 0 for null.
+    /// The key of null is 0.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);
@@ -110,7 +108,7 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// Without null and NaN, which no domain contains.
+    /// Counts no null or NaN, because no domain contains them.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
         let is_out = |value: u32, (low, high): (u32, u32)| (value < low) | ((value > high) & (value != nowhere));
@@ -189,7 +187,7 @@ where
     scale.coordinates(&numbers.collect::<Vec<f64>>(), bits)
 }
 
-/// NaN for null.
+/// Null becomes NaN.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
     let number = |(row, key): (usize, &u64)| match array.is_valid(row) {

@@ -23,12 +23,10 @@ use kubist_expr::Conversion;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
-/// Units of a plain number.
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 /// The longest value in an error message, in characters.
 const MOST_CHARACTERS: usize = 60;
 
-/// A column of a user's batch.
 pub struct Given<'a> {
     /// The field in the user's data, with its unit.
     pub field: &'a Field,
@@ -48,7 +46,7 @@ enum Way {
 }
 
 impl Given<'_> {
-    /// In the stored type and the unit of `column`.
+    /// Returns the values in the stored type and the unit of `column`.
     ///
     /// # Errors
     ///

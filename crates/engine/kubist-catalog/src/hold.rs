@@ -65,7 +65,6 @@ pub fn oldest(core: &Core, now: u64) -> Result<Option<u64>> {
     Ok(oldest)
 }
 
-/// Its beginning and end.
 fn parse(name: &str) -> Option<(u64, u64)> {
     let mut parts = name.strip_prefix(HOLDS)?.split('-');
     let (since, until) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

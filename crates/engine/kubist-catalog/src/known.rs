@@ -32,7 +32,7 @@ pub struct Known {
 
 struct KnownLog {
     writer: String,
-    /// Of the last entry.
+    /// Begin and end of the last entry.
     begin: u64,
     end: u64,
     chain: Chain,
@@ -183,7 +183,7 @@ impl Known {
     }
 }
 
-/// The same id, but another history.
+/// The error for a table with the same id and another history.
 pub fn replaced(files: &TableFiles, what: &str) -> Error {
     let why = format!("{what}; it may have been restored from a backup");
     Error::Replaced { location: files.store.location().into(), why }

@@ -14,7 +14,6 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// A location, or a store that the caller holds.
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
     Held(Arc<dyn Store>),

@@ -20,7 +20,6 @@ pub struct Live {
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
-    /// Runs without a secondary index.
     pub others: Arc<Vec<Place>>,
     removed: usize,
 }

@@ -16,10 +16,9 @@ use crate::fetch::Piece;
 pub struct Table {
     pub pages: Range<usize>,
     segment: Arc<str>,
-    /// Offset in the segment.
     begin: u64,
     of: OfLookup,
-    /// Read from the pages if the digest is damaged.
+    /// The map as read from the pages, if the digest is damaged.
     found: OnceLock<BTreeMap<u32, u32>>,
 }
 
@@ -32,7 +31,6 @@ impl Table {
         &self.of.lookup
     }
 
-    /// The number of the index's runs in the level.
     pub fn len(&self) -> usize {
         self.of.runs as usize
     }
@@ -87,7 +85,6 @@ impl Table {
         self.found.get().is_some()
     }
 
-    /// Stores the map from run index to page.
     pub fn take(&self, found: BTreeMap<u32, u32>) {
         let _ = self.found.set(found);
     }

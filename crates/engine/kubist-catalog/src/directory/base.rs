@@ -40,7 +40,7 @@ pub(super) enum Caching {
 }
 
 pub struct Base {
-    /// Oldest level first.
+    /// Pages of all levels, oldest level first.
     pub pages: Vec<Leaf>,
     /// Runs on these pages that were removed before the checkpoint.
     pub removed: SpreadSet<RunId>,
@@ -64,7 +64,7 @@ impl Base {
         levels(&self.pages).map(|level| &level[0].segment)
     }
 
-    /// At the checkpoint.
+    /// True if the run was live at the checkpoint.
     pub fn lives(&self, run: &Run<Location>) -> bool {
         lives(&self.removed, run)
     }

@@ -36,7 +36,7 @@ pub struct Digests {
 struct Level {
     pages: Range<usize>,
     segment: Arc<str>,
-    /// Of the digest; `end` is that of the segment.
+    /// The offset of the digest, which extends to `end`, the end of the segment.
     begin: u64,
     end: u64,
     head: Option<Head>,
@@ -131,7 +131,6 @@ impl Level {
         let wrong = |what: &str| {
             self.bad(files, 0, EntryError::Bad(format!("a digest says other things of {what} than they are")))
         };
-        // Encoded and decoded like the stored one.
         let made = expected.encode_abstracts(&files.forest());
         let made = files.decoded(|forest| decode_abstracts(&made, self.pages.len(), forest));
         if self.abstracts(files, stats)? != Some(made.map_err(|error| self.bad(files, 0, error))?) {
