@@ -65,9 +65,9 @@ pub struct TableSchema {
     pub weight_scale: Option<f64>,
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
-    /// By column name, including units.
+    /// Metadata by column name, including units.
     pub about: BTreeMap<String, Metadata>,
-    /// By stored column.
+    /// Error bounds by stored column.
     pub accuracy: BTreeMap<usize, Accuracy>,
     /// The stored column with the priority threshold of subsampled steps: null in rows of complete steps, 1 in rows
     /// that are always kept.
@@ -289,7 +289,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Compression, strata and rounding steps.
+    /// The encoding of new runs: compression, strata and rounding steps.
     pub fn run_encoding(&self) -> RunEncoding {
         let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
         RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
@@ -463,12 +463,11 @@ impl TableSchema {
         self.created + if self.hidden { 3 } else { 1 } + usize::from(self.weight.is_some())
     }
 
-    /// One row, for runs that lack the column.
+    /// The default as one row, for runs that lack the column.
     pub fn default_of(&self, column: usize) -> &dyn Array {
         self.added[column - self.base()].default.as_ref()
     }
 
-    /// In runs that lack the column.
     pub fn zone_of_default(&self, column: usize) -> Zone {
         self.added[column - self.base()].zone
     }
@@ -557,8 +556,6 @@ impl TableSchema {
         self.created
     }
 
-    /// Puts all rows in `step`.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow fails.
@@ -598,12 +595,11 @@ impl TableSchema {
         !self.hidden
     }
 
-    /// In the user's order.
     pub fn visible(&self) -> &[usize] {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The visible columns with stored types and units.
+    /// The visible columns with their stored types and units.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
@@ -613,7 +609,7 @@ impl TableSchema {
         self.measured(self.user_field(column))
     }
 
-    /// With no metadata but unit, period and sphere.
+    /// Keeps only the unit, period and sphere of the metadata.
     fn measured(&self, field: &Field) -> Field {
         let about = self.about.get(field.name());
         let text = |key: &str| Some((key.to_owned(), about?.get(key)?.as_str()?.to_owned()));
@@ -636,7 +632,7 @@ impl TableSchema {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
-    /// Stored metadata uses exact names.
+    /// Stored metadata uses exact names, so letter case counts here.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {

@@ -16,7 +16,7 @@ pub struct Snapshot {
     pub view: Arc<View>,
     /// The last visible step.
     pub step: Option<i64>,
-    /// For repair: values of unknown columns are skipped.
+    /// For repair: alterations may be missing, so values of unknown columns are skipped.
     is_partial: bool,
 }
 
@@ -38,7 +38,6 @@ impl Snapshot {
         Snapshot { core, view, step: None, is_partial: false }
     }
 
-    /// For repair: runs may have unknown columns.
     pub fn partial(self) -> Snapshot {
         Snapshot { is_partial: true, ..self }
     }

@@ -29,7 +29,6 @@ use crate::vouched::{self, Vouched};
 
 #[derive(Default)]
 pub struct Tail {
-    /// True once following started.
     pub begun: bool,
     /// The checkpoint that following started from.
     pub checkpoint: Option<String>,
@@ -40,29 +39,28 @@ pub struct Tail {
     pub needs_rewrites: u64,
     /// The least number of columns that joined runs have.
     needs_columns: usize,
-    /// Removed runs of the base, for views.
     removed: Arc<SpreadSet<RunId>>,
     /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
     /// The state changed after the view was built, or an error occurred.
     stale: bool,
-    /// Since the view; `None` without one.
+    /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
     /// The joined entries, and how many a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
     /// Runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// Also records whether segments were examined.
+    /// Also records whether segments were examined for proven positions.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.
     pub is_known_there: bool,
     pub first_look: Option<FirstLook>,
-    /// As of the last following.
+    /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    /// Of joined objects and logs.
+    /// The last seen stamps of joined objects and logs.
     pub seen: Seen,
     /// The last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
@@ -70,7 +68,6 @@ pub struct Tail {
     pub listed_at: Option<Option<String>>,
 }
 
-/// The least number of columns that these runs have.
 fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
     let last = runs.filter_map(|run| run.payload.ranges.as_ref()?.of().last_column());
     last.max().map_or(0, |last| last + 1)
@@ -243,7 +240,7 @@ impl Tail {
         changes.removed.extend(gained.removed);
     }
 
-    /// The same view while nothing has changed.
+    /// Returns the same view while nothing has changed.
     pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
             return view.clone();

@@ -14,9 +14,9 @@ pub struct Trace(Arc<Mutex<Traced>>);
 
 #[derive(Debug, Default)]
 pub struct Traced {
-    /// With the time when its rows were decoded.
+    /// Each request, with the time when its rows were decoded.
     pub requests: Vec<(Request, Instant)>,
-    /// The first read of rows.
+    /// The time of the first read of rows.
     pub planned: Option<Instant>,
     /// Sum over all threads, without the waits for the store.
     pub decoding: Duration,
@@ -37,14 +37,12 @@ impl Trace {
     }
 }
 
-/// Runs work that reads and decodes rows.
 pub fn of_rows<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
     let Some(trace) = trace else { return work() };
     trace.traced().planned.get_or_insert_with(Instant::now);
     record(trace, work)
 }
 
-/// Runs work that plans a query and may read.
 pub fn of_plan<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
     match trace {
         Some(trace) => record(trace, work),
@@ -68,7 +66,7 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
 pub struct Read {
     pub answers: Answers,
     pub bytes_cached: u64,
-    /// Not only local copies were read.
+    /// True if a request went to the store, not only to local copies.
     pub asked: bool,
 }
 

@@ -23,7 +23,7 @@ pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,
     pub history: History,
-    /// Up to which each log was read.
+    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     /// 0 for a view that no handle follows.

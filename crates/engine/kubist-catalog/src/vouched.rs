@@ -28,7 +28,7 @@ struct Word {
     position: u64,
     commits: u64,
     rows: u64,
-    /// The file that proves it.
+    /// The file that proves the position.
     who: String,
 }
 
@@ -38,7 +38,6 @@ pub struct Vouched {
 }
 
 impl Vouched {
-    /// Keeps the highest position.
     pub fn say(&mut self, writer: &str, position: u64, history: &History, who: &str) {
         if position > self.words.get(writer).map_or(0, |word| word.position) {
             let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));

@@ -70,7 +70,7 @@ fn seen(schema: &TableSchema, stored: &RecordBatch) -> Vec<ArrayRef> {
 
 #[derive(Default)]
 pub struct Weigher {
-    /// By the hash of a stratum's values.
+    /// The number of rows by the hash of a stratum's values.
     rows: HashMap<u64, u64>,
     all: u64,
 }

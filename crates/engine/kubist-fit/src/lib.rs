@@ -29,15 +29,12 @@ const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * K
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// More bytes in flight would measure the client's memory, not the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
-/// Number of repetitions, and the duration per measurement.
 const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
 /// A cluster's blocks and each read begin at multiples of this.
 const STRIDE: u64 = 32 * KIB;
-/// Bytes of a partition, and of the whole segment.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
-/// Number of blocks per small size.
 const SMALL: u64 = 64;
 /// A cluster's client limits the requests in flight.
 const ASKING: u32 = 4;
@@ -121,7 +118,7 @@ impl Field {
         segment.sync()?;
         for size in SIZES {
             if size >= STRIDE {
-                // A store would merge adjacent ranges.
+                // The ranges are separate, because a store would merge adjacent ones.
                 let stride = (2 * size).min(PARTITION);
                 let begins = (0..WHOLE / stride).map(|index| start + index * stride);
                 self.begins_of_size.insert(size, ("whole".into(), begins.collect()));
@@ -184,7 +181,7 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.by_level.clear();
-        // A remaining store is used by no table.
+        // If this fails, the store remains, but no table uses it.
         let _ = self.whole.erase(&[]);
     }
 }
@@ -243,7 +240,7 @@ fn decode_ms_per_byte() -> Result<f64> {
     writer.commit()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        // A handle caches decoded pages.
+        // A new handle is needed, because a handle caches decoded pages.
         let snapshot = Table::open(store.clone())?.snapshot()?;
         let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {

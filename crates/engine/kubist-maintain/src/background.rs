@@ -113,7 +113,6 @@ impl CommitOptimizer {
 }
 
 impl Behind for CommitOptimizer {
-    /// Waits at most `PATIENCE`.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let begin = Instant::now();
         let mut load = self.shared.load();

@@ -228,7 +228,7 @@ impl Round<'_> {
         // The last rewrites stay, so that a late reader detects the gap and starts from the checkpoint.
         let covered = checkpoint::load(core, self.cancel)?.map_or(0, |found| found.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
-        // They show which young segments were published.
+        // These rewrites show which young segments were published.
         let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
         let young = young.filter_map(|segment| rewrite_of(segment));
         let covered = covered.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));

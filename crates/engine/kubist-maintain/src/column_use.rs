@@ -14,13 +14,11 @@ use kubist_index::state::Run;
 use kubist_read::runs;
 use kubist_types::{Cancel, Result};
 
-/// Largest number of examined runs.
 const LOOKED_INTO: usize = 512;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
-    /// As in `ColumnInfo`.
     pub accuracy: Option<String>,
     pub bytes_per_row: f64,
     pub encodings: BTreeMap<String, f64>,

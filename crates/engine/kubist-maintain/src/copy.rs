@@ -49,7 +49,7 @@ pub struct CopyOptions {
     pub capacity: Option<u32>,
     /// Integer and float types that hold every value of a column.
     pub types: Vec<(String, DataType)>,
-    /// `None`: the same.
+    /// `None`: the strata of the table.
     pub strata: Option<Strata>,
     /// As in [`TableOptions`]; null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
@@ -95,7 +95,7 @@ pub fn copy_to(
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, &widening, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // The remaining files are no table.
+        // Remaining files do not form a table.
         let _ = drop_table(store.as_ref(), false, &Cancel::default());
     }
     copied
@@ -138,7 +138,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     let planned = plan.header.dimensions.iter();
     let mut scales =
         planned.map(|dimension| dimension.domain.map(given).transpose()).collect::<Result<Vec<Option<Scale>>>>()?;
-    // The writer gets the rows in spatial order.
+    // The scales are learned from a sample, because the writer gets the rows in spatial order.
     let open: Vec<usize> = (0..scales.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| dimensions[*d].column.clone()).collect();

@@ -42,8 +42,6 @@ pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result
     stoppable(cancel, || drop_table(store.as_ref(), force, cancel))
 }
 
-/// Deletes the table in a store.
-///
 /// # Errors
 ///
 /// The same as [`drop_at`].
@@ -132,7 +130,7 @@ fn take_logs(
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
             Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
-            // A writer may run.
+            // After another error, a writer may still run.
             Err(error) => return Err(store_error(error)),
         }
     }

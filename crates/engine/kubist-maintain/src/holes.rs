@@ -54,7 +54,6 @@ impl LiveParts {
         self.segments.contains_key(segment)
     }
 
-    /// In bytes.
     pub fn end(&self, segment: &str) -> u64 {
         let last = self.segments.get(segment).and_then(BTreeMap::last_key_value);
         last.map_or(0, |(_, end)| end.saturating_mul(BLOCK_BYTES))

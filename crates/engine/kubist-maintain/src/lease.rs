@@ -24,7 +24,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// `None` if another lease overlaps the cube's subtree.
+    /// Returns `None` if another lease overlaps the cube's subtree.
     ///
     /// # Errors
     ///

@@ -142,7 +142,7 @@ fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// In depth-first order of cubes.
+/// Calls `work` in depth-first order of cubes.
 fn each_covered(
     core: &Core,
     view: &View,
@@ -223,7 +223,7 @@ fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
     run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
 
-/// And the number of the index that caused it.
+/// An error, and the number of the index that caused it.
 type Fault = (Option<usize>, Error);
 
 struct Merging<'a> {

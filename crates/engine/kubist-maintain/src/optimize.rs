@@ -41,7 +41,6 @@ pub struct OptimizeReport {
     pub rows_rewritten: u64,
     /// Rows that moved to the newest grid.
     pub rows_moved: u64,
-    /// Rows of new replicas.
     pub rows_copied: u64,
     pub lookups_merged: u64,
     pub bytes_written: u64,
@@ -183,7 +182,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         rest(owed(turn.spent, pace), &options.cancel)
     })?;
     let policy = options.replication.unwrap_or(core.header.replication);
-    // Compactions of new commits come first.
+    // Only one replica, because compactions of new commits come first.
     let most = if options.one_round { 1 } else { usize::MAX };
     loop {
         let (view, Parts { parts, are_all }) = replicate::parts(core, policy, options)?;
@@ -318,7 +317,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }
 
-/// All cores, or one thread with a low priority.
+/// The working threads: all cores, or one thread with a low priority.
 struct Hands(Option<rayon::ThreadPool>);
 
 impl Hands {
@@ -328,7 +327,7 @@ impl Hands {
         }
         // Commits and queries get most of the core's time. Even without niceness, the thread keeps to its fraction.
         let polite = |_| {
-            // Elsewhere, nice lowers the priority of the whole process.
+            // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(NICE);
         };

@@ -59,7 +59,7 @@ impl Debt {
 }
 
 pub struct Rewrite {
-    /// For a move, the cube of the first run.
+    /// The root of the rewritten subtree; for a move, the cube of the first run.
     pub top: CubeId,
     pub kind: Kind,
     pub runs: Vec<(CubeId, RunId)>,
@@ -70,9 +70,9 @@ pub struct Rewrite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Some runs of a cube.
+    /// Merges or pushes down some runs of a cube.
     Own,
-    /// All runs of a subtree.
+    /// Distributes all runs of a subtree over its new cubes.
     Whole,
     /// Neighbouring runs of an older tree, which move to the newest.
     Move,
@@ -132,7 +132,7 @@ struct Node {
     /// The most rows that a new build leaves here.
     usual: u64,
     tree: Sum,
-    /// While the subtree may be rewritten whole.
+    /// The runs of the subtree, while it may be rewritten whole.
     whole: Vec<(CubeId, RunId)>,
     before: usize,
 }
@@ -163,7 +163,6 @@ pub struct CompactionPlanner<'a> {
     read_amplification: &'a ReadAmplification,
     wanted: Option<Wanted<'a>>,
     debt: Debt,
-    /// Whose entries arrive now.
     here: Option<Node>,
     /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
@@ -171,7 +170,6 @@ pub struct CompactionPlanner<'a> {
     /// For one round: the most useful subtree that may be rewritten whole.
     best: Option<Rewrite>,
     moves: Found,
-    /// The unfinished move, and its bytes.
     moving: Option<(Rewrite, u64)>,
 }
 
@@ -420,7 +418,7 @@ impl Node {
         if !others.is_empty() && largest.rows <= self.usual && changes_little {
             runs.remove(0);
         }
-        // The smallest first, because more fit.
+        // The smallest runs come first, because more of them fit.
         runs.reverse();
         few(runs, wanted)
     }

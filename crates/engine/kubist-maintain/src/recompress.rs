@@ -57,7 +57,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Of one grid, and together in memory.
+                // Each group has runs of one grid that fit in memory together.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;

@@ -33,7 +33,6 @@ struct Target {
     cube: CubeId,
     cutoff: Threshold,
     sources: Vec<Arc<Run<Location>>>,
-    /// Replicas that it replaces.
     old: Vec<Arc<Run<Location>>>,
 }
 

@@ -27,7 +27,7 @@ const LOOKED_AT: usize = 4096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Retraction {
     pub rows: u64,
-    /// `runs_rewritten` counts runs that also had other rows.
+    /// Runs with retracted rows only; `runs_rewritten` counts runs that also had other rows.
     pub runs_removed: u64,
     pub runs_rewritten: u64,
 }
@@ -94,7 +94,7 @@ fn retract_before(
         };
         let mut judge = |run: Arc<Run<Location>>, first: u64, last: u64| {
             let (first, last) = (i64::from_key(first), i64::from_key(last));
-            // Also if other steps lie between staying ones.
+            // A run of staying steps is also rewritten if other steps lie between them.
             if last > step && !(first == last && stays.contains(&first)) && !is_later(&run) {
                 inputs.push(run.clone());
                 match first > step && stays.range(first..=last).next().is_none() {

@@ -199,7 +199,7 @@ fn follow(
         let name = format!("log of {writer}");
         let bad = |error| bad_entry(core.store.location(), &name, position, error);
         let entry = match core.decoded(|forest| CommitEntry::decode(&bytes, forest)) {
-            // It may decode as any kind or version.
+            // An entry with a wrong checksum may decode as any kind or version.
             Err(_) if !is_whole => None,
             decoded => or_wrong(decoded, bad)?.ok(),
         };
@@ -251,7 +251,7 @@ impl Gaps {
         self.commits += missing;
         let mut counted = 0;
         for (index, bytes) in unread.drain(..).enumerate() {
-            // Kind, sequence number and rows.
+            // The head of an entry has kind, sequence number and rows.
             let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
             if bytes.first() == Some(&entry::COMMIT)
                 && word(1) == Some(before + 1 + index as u64)

@@ -23,7 +23,7 @@ pub struct PageLedger {
 }
 
 impl PageLedger {
-    /// The intact rows, as the first complete read decided.
+    /// Returns the rows that the first complete read found intact.
     ///
     /// # Errors
     ///

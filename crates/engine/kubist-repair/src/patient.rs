@@ -26,7 +26,6 @@ const LOOK: u64 = 10;
 /// After this many reads failed for good, repeating stops.
 const MOST_FAILED: u32 = 8;
 
-/// Writes pass through unchanged.
 #[derive(Debug)]
 pub struct Patient {
     store: Arc<dyn Store>,
@@ -36,7 +35,7 @@ pub struct Patient {
 
 impl Patient {
     pub fn new(store: Arc<dyn Store>, cancel: &Cancel) -> Arc<Patient> {
-        // Not in a cache.
+        // The check needs the bytes in the store, not in a cache.
         let store = store.uncached().unwrap_or(store);
         Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
     }
@@ -163,7 +162,7 @@ impl Logs for Patient {
 
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.store.read_logs(logs) {
-            // One failing log must not block the others.
+            // Logs are read separately, so that one failing log does not block the others.
             Err(error) if is_transient(&error) => {
                 logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
             }

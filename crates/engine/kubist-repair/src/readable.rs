@@ -67,7 +67,7 @@ pub struct Extent {
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
     pub what: String,
-    /// In hexadecimal, and its level (0 for the root).
+    /// The cube in hexadecimal, and its level (0 for the root).
     pub cube: String,
     pub level: u32,
     pub rows: u64,
@@ -106,7 +106,7 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// For a run whose segment was cleaned.
+    /// The result for a run whose segment was cleaned.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
@@ -204,7 +204,7 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dec
     Ok(sound)
 }
 
-/// From `whole`, or by a separate read.
+/// Decodes a page from `whole`, or reads it separately.
 fn read_page(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -227,7 +227,7 @@ fn read_page(
     }
 }
 
-/// Columns that the table lacks, with a message.
+/// The number of columns that the table lacks, with a message.
 pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
     let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
     let more = found.checked_sub(known).filter(|more| *more > 0)?;

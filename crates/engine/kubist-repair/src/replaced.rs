@@ -38,7 +38,7 @@ pub fn rows_of_replaced(
 ) -> Result<Vec<RecordBatch>> {
     let mut rewrites = readable_rewrites(snapshot)?;
     let directory = snapshot.directory()?;
-    // The same bytes may have a new run id.
+    // Runs are compared by location, because the same bytes may have a new run id.
     let live: HashSet<Site> = directory.runs().map(|run| run.payload.site()).collect();
     let damaged = directory.runs().filter(|run| damaged.contains(&run.id));
     let damaged: HashSet<Site> = damaged.map(|run| run.payload.site()).collect();
@@ -102,7 +102,7 @@ pub fn rows_of_replaced(
     Ok(found)
 }
 
-/// None if the run was replaced and cleaned.
+/// Returns no rows if the run was replaced and cleaned.
 fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<Sound> {
     match pages.read_whole(snapshot, run) {
         Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),

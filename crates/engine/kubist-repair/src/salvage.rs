@@ -57,9 +57,7 @@ pub struct SalvageReport {
     /// Alterations from the first unreadable one on. The new table lacks the columns, units and metadata that they
     /// added.
     pub alterations_lost: u64,
-    /// The loss at each location, before any recovery.
     pub losses: Vec<Loss>,
-    /// Other damage and its consequences.
     pub notes: Vec<String>,
 }
 
@@ -92,7 +90,7 @@ pub fn salvage(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
     let from = from.store()?;
-    // Before anything is created at `to`.
+    // Fails on an unreadable table before anything is created at `to`.
     Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to, cancel)?;
     let from: Arc<dyn Store> = Patient::new(from, cancel);

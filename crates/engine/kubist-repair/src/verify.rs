@@ -43,7 +43,7 @@ use walk::{Placed, Seen, Waiting, length};
 
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// Read every page.
+    /// Reads every page, not only the metadata.
     pub deep: bool,
     pub cancel: Cancel,
 }
@@ -56,7 +56,7 @@ impl VerifyOptions {
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
-    /// Every page was to be read.
+    /// True if every page was to be read.
     pub deep: bool,
     /// In live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
@@ -68,7 +68,7 @@ pub struct VerifyReport {
     pub rows_lost: u64,
     pub rows_recoverable: u64,
     pub losses: Vec<Loss>,
-    /// One line for each problem.
+    /// One line for each problem; empty if everything readable is intact.
     pub findings: Vec<String>,
     /// Rows that could not be read and may be intact.
     pub rows_unread: u64,
@@ -78,7 +78,6 @@ pub struct VerifyReport {
 
 /// One more line says that there are more.
 const MOST_FINDINGS: usize = 100;
-/// Limit of failed reads.
 const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
@@ -273,7 +272,6 @@ fn verify_patiently(
     Ok(report)
 }
 
-/// Takes some runs at a time.
 struct Looking<'a> {
     snapshot: &'a Snapshot,
     options: &'a VerifyOptions,
@@ -282,7 +280,6 @@ struct Looking<'a> {
     ledger: Ledger,
     damaged: HashSet<RunId>,
     pages: PageLedger,
-    /// False after too many failed reads.
     is_whole: bool,
 }
 
@@ -353,14 +350,13 @@ impl Looking<'_> {
 
 /// Whether the segment, which was missing in the first pass, is still missing.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
-    // The zone map may be cached.
+    // The zone map may be cached, so one byte of data is read too.
     let first = 0..run.payload.data_length.min(1);
     let read = snapshot.zone_maps(std::iter::once(run), true).and_then(|_| runs::data(snapshot, run, first));
     let why = match read {
         Err(error) if is_damage(&error) => error.to_string(),
         // The pass over its rows reports the failure.
         Err(error) if is_unread(&error) => return Ok(false),
-        // The run was cleaned during the check.
         Err(error) => return Err(error),
         // The first pass used an older listing.
         Ok(_) => return Ok(false),

@@ -19,7 +19,7 @@ use kubist_types::{Cancel, Error, Result};
 /// Fewer rows fit in a cache and need no buckets.
 const FEW_ROWS: usize = 1 << 17;
 const BUCKET_ROWS: usize = 512;
-/// Limited, because each open bucket costs a cache line.
+/// Each open bucket costs a cache line.
 const MOST_BUCKET_BITS: u32 = 11;
 
 pub struct Places(pub Vec<u32>);

@@ -71,7 +71,7 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
-    /// By column with a secondary index.
+    /// Postings by column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -120,7 +120,6 @@ impl SortedRows {
         &self.batch
     }
 
-    /// Reorders values of the original rows to key order.
     pub fn arranged<T: Copy + Default>(&self, values: Vec<T>) -> Vec<T> {
         let values = match &self.buckets {
             None => values,
@@ -133,7 +132,7 @@ impl SortedRows {
         0..self.order.len() as u32
     }
 
-    /// The indices are in key order.
+    /// Returns rows by their indices in key order.
     ///
     /// # Errors
     ///
@@ -143,7 +142,7 @@ impl SortedRows {
         take_record_batch(&self.batch, &UInt32Array::from_iter_values(rows)).map_err(Error::kernel)
     }
 
-    /// Indices in key order.
+    /// The rows inside a cube, by their indices in key order.
     pub fn inside(&self, geometry: &Geometry, cube: CubeId) -> Range<u32> {
         let first = self.keys.partition_point(|key| *key < cube.first_key());
         let last = geometry.last_key(cube);

@@ -85,7 +85,7 @@ fn fitting(
     let schema = &view.schema;
     let why = "a commit had more rows than the table, and had outgrown the one before";
     core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
-    // This process's grid, or that of a faster process.
+    // This is the grid of this process, or of a faster one.
     let schema = core.view(cancel)?.schema.clone();
     core.settle_schema(&schema)?;
     core.newest_frame(&schema)

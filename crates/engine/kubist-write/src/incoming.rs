@@ -13,7 +13,7 @@ const SLICE_ROWS: usize = 1 << 18;
 /// Maximum bytes of decoded dictionaries and views in a slice.
 const SLICE_BYTES: usize = 64 << 20;
 
-/// Callers may reuse their buffers after `append`.
+/// Copies the batch, because callers may reuse their buffers after `append`.
 pub(crate) fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|array| {
         let data = array.to_data();

@@ -16,7 +16,6 @@ use kubist_format::ranges;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// In bytes.
 pub const DEFAULT_MEMORY: usize = 1 << 30;
 
 const GROUP_ROWS: usize = 1 << 19;
@@ -78,7 +77,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// All runs with their secondary indexes, and their bytes.
+    /// Returns all runs with their secondary indexes, and their size in bytes.
     ///
     /// # Errors
     ///

@@ -13,12 +13,12 @@ const HALVINGS: usize = 6;
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 
-/// As masks of the bits of Morton keys.
+/// Each dimension is a mask of bits of Morton keys.
 pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
 
-/// Between two coordinates of a dimension, both included.
+/// The space between two coordinates of a dimension, both included.
 pub struct Plane {
     mask: MortonKey,
     low: MortonKey,
@@ -87,7 +87,6 @@ impl Plane {
     }
 }
 
-/// Splits rows at several planes as [`Plane::part`] does.
 pub fn part(planes: &[Plane], rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
     planes
         .iter()
@@ -161,7 +160,7 @@ mod tests {
             let of = |row: &u32| geometry.coordinates(keys[*row as usize]);
             assert!(parts.iter().all(|part| part.is_sorted()), "{dimensions} dimensions");
             assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), 3000, "{dimensions} dimensions");
-            // Except in parts with few rows near the wall.
+            // Zones of wall rows contain only rows near the wall, except in parts with few of its rows.
             let strays = |is_on: &dyn Fn(&u32) -> bool, is_near: &dyn Fn(&u32) -> bool| -> usize {
                 let few = parts.iter().filter(|part| part.iter().any(is_on) && !part.iter().all(is_near));
                 few.map(|part| part.iter().filter(|row| is_on(row)).count()).sum()

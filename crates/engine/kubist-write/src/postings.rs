@@ -28,7 +28,6 @@ pub struct Gathered {
     pairs: Vec<Pairs>,
     zones: Vec<u32>,
     next_zone: u32,
-    /// Rows at which postings are written.
     enough: usize,
 }
 

@@ -75,12 +75,11 @@ pub const KEPT_REWRITES: u64 = 64;
 #[derive(Default)]
 pub struct Replacement {
     pub inputs: Vec<Arc<Run<Location>>>,
-    /// Primaries that the new runs copy.
     pub copied: Vec<Arc<Run<Location>>>,
     pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
-    /// Log positions, in addition to those of its inputs.
+    /// The log positions that it needs, in addition to those of its inputs.
     pub needs: Vec<(String, u64)>,
 }
 

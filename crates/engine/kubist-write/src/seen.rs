@@ -12,7 +12,7 @@ use kubist_index::state::{Commit, Run, RunId};
 use kubist_catalog::directory::Directory;
 use kubist_format::location::Location;
 
-/// Without the runs that are being rewritten.
+/// The directories of a table, without the runs that are being rewritten.
 pub struct Seen {
     directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,

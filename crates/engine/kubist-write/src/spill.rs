@@ -47,7 +47,7 @@ struct Stored {
 #[derive(Clone)]
 enum Extent {
     Memory(RecordBatch),
-    /// Of an Arrow IPC stream in the scratch space.
+    /// Offset and length of an Arrow IPC stream in the scratch space.
     Scratch(u64, u64),
 }
 

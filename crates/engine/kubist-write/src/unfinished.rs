@@ -68,7 +68,7 @@ impl Unfinished {
             return Err(lost());
         }
         self.core.set_unfinished(false);
-        // Next to a header the mark has no effect.
+        // A remaining mark has no effect next to a header.
         let _ = store.delete(UNFINISHED);
         Ok(self.core)
     }

@@ -68,7 +68,7 @@ pub struct Writer {
     segment: Option<Box<dyn Segment>>,
     segment_bytes: u64,
     next_segment: u64,
-    /// Before the pending rows.
+    /// Commits and rows before the pending ones.
     sequence: u64,
     rows: u64,
     /// Its random number is this one plus the sequence number.
@@ -125,7 +125,7 @@ pub struct Committed {
 /// The commit of another table that a writer repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// Distinguishes two histories; `None`: a new one.
+    /// A random number that distinguishes two histories; `None`: a new one.
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
@@ -134,7 +134,7 @@ pub struct Origin {
     pub thinned: Vec<(i64, Thinned)>,
 }
 
-/// Unlikely to repeat, but may be predictable.
+/// The number is unlikely to repeat, but may be predictable.
 fn random() -> u64 {
     RandomState::new().hash_one(unix_ms())
 }
@@ -180,7 +180,7 @@ impl Writer {
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
             claim: None,
-            // Never reused, because readers may have cleaned files open.
+            // Names are never reused, because readers may have cleaned files open.
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
@@ -234,7 +234,7 @@ impl Writer {
                 stored.collect::<Result<Vec<_>>>()
             };
             let stored = match stored_by(&self.schema) {
-                // The refusing period may have been removed.
+                // The period that refuses a row may have been removed.
                 Err(Error::Invalid(why)) if self.is_altered()? => {
                     stored_by(&self.schema).map_err(|_| Error::Invalid(why))
                 }
@@ -322,7 +322,7 @@ impl Writer {
         {
             let name = segment.name().to_owned();
             drop(segment);
-            // Otherwise cleaning finds the segment.
+            // If the deletion fails, cleaning finds the segment.
             let _ = self.core.store.delete_segment(&name);
         }
     }
@@ -426,7 +426,7 @@ impl Writer {
             let writer = self.name().into();
             return Ok(Committed { writer, ..Committed::default() });
         }
-        // Each read takes several requests on a network.
+        // The view is read once, because each read takes several requests on a network.
         let view = self.core.view(&self.cancel)?;
         if let Some(token) = &options.token
             && let Some((sequence, rows)) = view.history.token(self.name(), token)
@@ -555,7 +555,7 @@ impl Writer {
             self.segment = None;
         }
         if write_checkpoint::is_due(&self.core, runs) {
-            // A checkpoint only makes opening faster.
+            // An error is ignored, because a checkpoint only makes opening faster.
             let _ = write_checkpoint::write(&self.core, &self.cancel);
         }
         if let Some(behind) = &self.behind {

@@ -24,7 +24,6 @@ use kubist_types::error::Result;
 
 use crate::verify::VerifyReport;
 
-/// Bytes of a log in memory at a time.
 const PIECE_BYTES: u64 = 16 << 20;
 
 /// Returns the current snapshot; `None` if the table cannot be opened, which is then a finding.

@@ -47,7 +47,7 @@ impl Sum {
 pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
 impl Postings {
-    /// With the first run that each index covers.
+    /// Reads secondary indexes, each with the first run that it covers, and reports damage.
     pub fn read(
         snapshot: &Snapshot,
         lookups: &BTreeMap<RunId, Arc<Lookup>>,

@@ -25,7 +25,6 @@ struct Sum {
 /// The expected and the actual rows of each replica.
 pub struct Ledger {
     replicas: Vec<Arc<Run<Location>>>,
-    /// The replicas that copy each run.
     named_by: HashMap<RunId, Vec<Arc<Run<Location>>>>,
     expected: HashMap<RunId, Sum>,
     found: HashMap<RunId, Sum>,

@@ -19,7 +19,6 @@ use crate::verify::lookups::{self, Postings, Sum};
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
-/// The result for one run alone.
 pub struct Judged {
     /// `None` if the zone map is unreadable or the grid is missing.
     frame: Option<Arc<Frame>>,
@@ -101,7 +100,7 @@ pub fn note(
     Ok(())
 }
 
-/// `Err` describes the damage.
+/// Returns the lowest and highest priority of a page, or a description of its damage.
 fn check_page(
     snapshot: &Snapshot,
     run: &Run<Location>,

@@ -18,9 +18,7 @@ use kubist_types::error::Result;
 
 use crate::verify::{VerifyOptions, VerifyReport};
 
-/// Zone maps to read in parallel.
 const MAPS_AT_ONCE: usize = 256;
-/// Rows to read in parallel.
 const ROWS_AT_ONCE: u64 = 1 << 18;
 
 pub fn length(run: &Run<Location>, deep: bool) -> u64 {
@@ -77,7 +75,7 @@ impl Seen {
     }
 }
 
-/// With the highest cutoff of the cubes above it.
+/// A run with the highest cutoff of the cubes above it.
 pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
 
 /// Collects runs, in depth-first order of cubes, up to a number of rows in a deep check, otherwise of zone maps.
@@ -85,7 +83,7 @@ pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
 pub struct Waiting {
     pub runs: Vec<Placed>,
     rows: u64,
-    /// Of the last cube and the cubes above it.
+    /// The cutoffs of the last cube and the cubes above it.
     above: Vec<(CubeId, Threshold)>,
 }
 
