@@ -33,7 +33,7 @@ pub struct Catalogue {
     pub(crate) heads: BTreeMap<Site, Head>,
     /// The lines that each site has confirmed.
     pub(crate) seen: BTreeMap<Site, BTreeMap<Site, u64>>,
-    /// Of the newest checkpoint that was read.
+    /// The number of the newest checkpoint that was read.
     pub(crate) checkpoint: u64,
     pub(crate) index: Option<Index>,
 }
@@ -344,7 +344,7 @@ impl Catalogue {
         })
     }
 
-    /// For [`Catalogue::prune`] at other sites.
+    /// Confirms the lines of all sites, for [`Catalogue::prune`] at other sites.
     pub(crate) fn confirm(&mut self) -> Result<()> {
         let seen = |catalogue: &Catalogue| {
             let heads =
@@ -620,7 +620,7 @@ fn random() -> Result<String> {
     Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
-/// In the characters that a site's name may have.
+/// The machine's name, in the characters that a site's name may have.
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });

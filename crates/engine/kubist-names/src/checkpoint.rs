@@ -161,7 +161,7 @@ impl Catalogue {
                 return Ok(None);
             };
             let object = checkpoint_name(newest);
-            // A newer one may have replaced it.
+            // A newer checkpoint may have replaced this one.
             if let Some(bytes) = self.place.get(&object)? {
                 break (object, bytes);
             }
@@ -170,7 +170,7 @@ impl Catalogue {
         Ok(header(&self.place.shown(&object), line)?.heads.remove(self.site()))
     }
 
-    /// Deletes older checkpoints.
+    /// Writes the newest checkpoint and deletes older ones.
     pub(crate) fn write_checkpoint(&mut self) -> Result<u64> {
         loop {
             let bytes = self.checkpoint_bytes()?;

@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// In which several values of a parameter are shown.
+    /// The order in which several values of a parameter are shown.
     fn order(&self, other: &Scalar) -> Ordering {
         match (self, other) {
             (Scalar::Bool(one), Scalar::Bool(two)) => one.cmp(two),

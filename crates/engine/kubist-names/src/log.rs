@@ -146,7 +146,7 @@ pub fn decode<'a>(object: &str, site: &str, bytes: &'a [u8], first: u64) -> Resu
     Ok(lines)
 }
 
-/// A hostile line cannot make a counter overflow.
+/// The largest number of an operation, so that a hostile line cannot make a counter overflow.
 const MOST: u64 = 1 << 53;
 
 fn check(line: &Line) -> std::result::Result<(), String> {

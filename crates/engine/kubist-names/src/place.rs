@@ -24,7 +24,7 @@ pub(crate) type Parts = BTreeMap<String, Vec<Part>>;
 pub(crate) struct Place(pub Arc<dyn Store>);
 
 impl Place {
-    /// For messages.
+    /// The path or address of an object, for messages.
     pub fn shown(&self, object: &str) -> String {
         format!("{}/{object}", kubist_types::shown::without_password(self.0.location()).trim_end_matches('/'))
     }
@@ -45,7 +45,6 @@ impl Place {
         self.0.list(prefix).map_err(store_error)
     }
 
-    /// In ascending order.
     pub fn checkpoints(&self) -> Result<Vec<u64>> {
         let names = self.list("state/")?;
         names

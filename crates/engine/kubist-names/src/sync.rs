@@ -28,7 +28,7 @@ pub fn sync(own: &mut Catalogue, other: &mut Catalogue) -> Result<Exchanged> {
     own.refresh()?;
     other.refresh()?;
     let mut exchanged = Exchanged::default();
-    // Changes first, then confirmations that they arrived.
+    // The first round brings changes, the second confirmations that they arrived.
     for round in 0..2 {
         let came = pull(own, other)?;
         let went = pull(other, own)?;
@@ -110,7 +110,7 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     Ok(pulled)
 }
 
-/// For two logs of one name.
+/// The error for two logs of one name.
 pub(crate) fn forked(site: &str, location: &str) -> Error {
     Error::Refused(format!(
         "two sites are named `{site}`: the log of `{site}` in {location} differs from the one here; nothing was taken \

@@ -28,7 +28,7 @@ use crate::metadata::{self, merge};
 use crate::peer::{self, Peer};
 use crate::site::{Base, Commit, Site, Source, StepOf, retracted_token};
 
-/// For a commit that its writer is making durable.
+/// The wait for a commit that its writer is making durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Options of [`sync`].
@@ -267,7 +267,7 @@ fn check(source: &Site, target: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of retracted rows.
+/// Retracts steps of the other site's commits; returns the number of rows.
 fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result<u64> {
     // By step: the logs and last positions of commits to retract.
     let mut steps: BTreeMap<i64, BTreeMap<String, u64>> = BTreeMap::new();

@@ -149,7 +149,7 @@ impl Site {
         self.logs.get(source)?.1.get(index as usize)
     }
 
-    /// Not retracted, with their positions in a log.
+    /// Steps that are not retracted, with their positions in a log.
     fn marks(&self, log: &str) -> BTreeSet<(i64, u64)> {
         self.snapshot.view.history.marks(log).collect()
     }

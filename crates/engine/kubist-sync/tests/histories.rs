@@ -103,7 +103,6 @@ impl World {
         table.set_metadata(None, &[(format!("note-{site}"), number.into())].into()).unwrap();
     }
 
-    /// In the model.
     fn receive(&mut self, from: usize, to: usize) {
         let (began_with, theirs) = (self.sites[from].began_with.clone(), self.sites[from].have.clone());
         let retracted = self.sites[from].retracted.clone();

@@ -42,7 +42,6 @@ pub fn append(location: &str, writer: &str, ids: &[i64], step: Option<i64>) {
     writer.commit_as(&CommitOptions { step, token: None }).unwrap();
 }
 
-/// Sorted.
 pub fn ids(location: &str) -> Vec<i64> {
     let snapshot = Table::open(location).unwrap().snapshot().unwrap();
     let mut ids = Vec::new();

@@ -298,7 +298,6 @@ mod tests {
         (root, folder)
     }
 
-    /// The number of seconds ago.
     fn used_before(folder: &Folder, key: &str, seconds: u64) {
         let file = File::open(folder.path(key)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();

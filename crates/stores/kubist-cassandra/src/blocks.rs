@@ -32,7 +32,7 @@ pub const MOST_SENT: usize = 96;
 /// Concurrent blocks are in at most this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
-/// Where a block that begins at `start` must end.
+/// Returns the end of a block that begins at `start`.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }
@@ -88,7 +88,7 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// By name and offset.
+/// The bytes are given by name and offset.
 pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
     let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;

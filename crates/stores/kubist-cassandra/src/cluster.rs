@@ -208,7 +208,6 @@ impl Link {
         Ok((rows, host))
     }
 
-    /// The hosts of the partition of a statement.
     pub async fn replica_location(
         &self,
         cql: &'static str,

@@ -24,7 +24,7 @@ const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AN
 /// Later than any transaction, because no clock is trusted. Store ids are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// The statements repeat this number.
+/// The lifetime of a holder without renewal, which the statements repeat as a number.
 pub use kubist_store::claims::LAPSE as HELD;
 
 /// A reader seldom needs more than the newest epochs.
@@ -43,7 +43,7 @@ pub struct Epoch {
 pub struct Epochs(pub Vec<Epoch>);
 
 impl Epochs {
-    /// From the newest back to the epoch of `from`.
+    /// Reads the epochs from the newest back to the epoch of `from`.
     pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
         let mut found = Vec::new();
         type Row = (Option<i64>, Option<i64>, Option<Uuid>);

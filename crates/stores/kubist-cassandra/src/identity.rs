@@ -17,7 +17,7 @@ pub async fn find(link: &Link) -> Result<Option<Uuid>> {
     Ok(found.and_then(|(id,)| id))
 }
 
-/// Binds the name if necessary.
+/// Returns the id of the name, which this binds if necessary.
 pub async fn bind(link: &Link) -> Result<Uuid> {
     match find(link).await? {
         Some(id) => Ok(id),

@@ -131,14 +131,13 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
-    // Where the log is known to continue.
     let mut known = 0;
     loop {
         let found = rows(link, store, writer, tail.next).await?;
         if found.is_empty() && tail.next > 0 && tail.next >= known {
             return Ok((tail, None));
         }
-        // Read after the entries (see the module).
+        // The epochs are read after the entries (see the module).
         let epochs = settled(link, store, writer, tail.next).await?;
         let (partition, before) = (bucket(tail.next), tail.next);
         let mut wrong = follow(&found, &epochs, &mut tail);

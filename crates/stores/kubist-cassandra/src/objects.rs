@@ -105,7 +105,7 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
 
 /// Refuses a name that is a folder with objects.
 async fn check_not_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
-    // In name order, zero follows the slash.
+    // In name order, a zero follows the slash.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
     for folder in below {
         if !is_folder_empty(link, store, &folder).await? {
@@ -157,12 +157,12 @@ async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<
     Ok(find(link, store, name).await?.is_some_and(|found| found.nonce == nonce))
 }
 
-/// In name order, with the sizes of values.
+/// Returns names in order, with the sizes of values.
 pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
     list_after(link, store, prefix, "").await
 }
 
-/// Reads only these names from the prefix's own folder.
+/// Only these names are read from the prefix's own folder.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
@@ -179,7 +179,7 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     Ok(found)
 }
 
-/// After a name, or all objects.
+/// Returns the objects of a folder after a name, or all objects.
 async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     let found: Vec<Row> = match after {
@@ -208,7 +208,7 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     loop {
         let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
-        // It was deleted and another one was put.
+        // The object was deleted and another one was put.
         if !decision.applied && decision.uuid("nonce").is_some() {
             continue;
         }

@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    /// The first user of the session connects.
+    /// Returns the slot of a session, whose first user connects.
     pub fn session(&self, key: String) -> Arc<OnceCell<Arc<Cluster>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
     }

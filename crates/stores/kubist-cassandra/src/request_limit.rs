@@ -23,7 +23,7 @@ pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
-    /// To requests that were sent before the last step.
+    /// Outstanding responses to requests that were sent before the last step.
     old: usize,
     answers: usize,
     work: f64,

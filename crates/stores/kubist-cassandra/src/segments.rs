@@ -137,7 +137,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// Damaged data may request anything.
+/// Limits a read before the length is known, because damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges

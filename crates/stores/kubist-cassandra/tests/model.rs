@@ -52,7 +52,6 @@ struct World {
     rng: SmallRng,
     fault: Fault,
     replicas: [Replica; 3],
-    /// Requests under way to a replica.
     requests: Vec<(usize, Row)>,
     starts: Vec<Option<usize>>,
     next: u32,
@@ -131,7 +130,7 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
     (0..).map_while(entry).collect()
 }
 
-/// The log's end without that epoch, if undecided.
+/// Decides an undecided start: the log's end without that epoch.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let is_early = known.is_some();
     let heads = match known {

@@ -195,7 +195,7 @@ fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
     }
 }
 
-/// Neither absent, because it was put, nor readable.
+/// The object is not absent, because it was put, but is not readable.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn an_object_that_is_there_in_part_is_damaged() {

@@ -104,7 +104,7 @@ impl KeyFile {
         }
     }
 
-    /// At some depth below the root.
+    /// Returns a node at some depth below the root.
     pub fn node(&self, child: &Child, depth: usize) -> Result<Arc<Node>> {
         let at = match child {
             Child::Changed(node) => return Ok(node.clone()),
@@ -148,13 +148,13 @@ impl KeyFile {
         Ok(newest)
     }
 
-    /// The frames before must be durable.
+    /// Writes a superblock durably. The frames before must be durable.
     pub fn put_superblock(&self, superblock: &Superblock) -> Result<()> {
         self.write(&superblock.encode(), superblock.epoch % 2 * SLOT_BYTES)?;
         self.sync()
     }
 
-    /// Not synced, because an older length is valid too.
+    /// Records the durable length without a sync, because an older length is valid too.
     pub fn acknowledge(&self, length: u64) -> Result<()> {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&length.to_le_bytes());
@@ -163,7 +163,7 @@ impl KeyFile {
         self.write(&bytes, ACKNOWLEDGED_AT)
     }
 
-    /// 0 if it is unknown.
+    /// Returns 0 if the length is unknown.
     fn acknowledged(&self) -> Result<u64> {
         let bytes = self.read_up_to(ACKNOWLEDGED_AT, 12)?;
         let is_valid = bytes.len() == 12 && u32_at(&bytes, 8) == crc32c::crc32c(&bytes[..8]);

@@ -66,11 +66,11 @@ pub struct Address {
     pub checksum: u32,
 }
 
-/// At a checkpoint.
+/// The state of the tree at a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
     pub epoch: u64,
-    /// The first batch that is not in the tree.
+    /// The position of the first batch that is not in the tree.
     pub log: u64,
     /// The checksum of the frame before that position.
     pub chain: u32,

@@ -70,7 +70,6 @@ fn a_log_that_was_cut_is_damage() {
     }
 }
 
-/// As after a power failure.
 #[test]
 fn an_unfinished_batch_is_absent() {
     let folder = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ use crate::frame::Kind;
 pub const FOLDER: &str = "claims";
 /// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// After this time a claim is left to lapse.
+/// The time limit for releasing a claim, which then lapses.
 const GIVING_BACK: Duration = Duration::from_secs(3);
 /// A claim may be renewed between each listing and its read.
 const MOST_LOOKS: usize = 20;
@@ -37,7 +37,7 @@ struct Newest {
     number: u64,
     /// `None` if the claim was released.
     holder: Option<String>,
-    /// A taken number of the log.
+    /// A number of the log that is taken.
     hint: u64,
 }
 
@@ -58,7 +58,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// Dropping it releases the claim.
+/// A claim that this process holds and releases on drop.
 pub struct Claim {
     link: Link,
     writer: String,
@@ -131,7 +131,7 @@ impl Claims {
         }
     }
 
-    /// `Busy` if the holder on another machine is alive.
+    /// Returns `Busy` if the holder on another machine is alive.
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +160,7 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
         let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
         let Some(number) = numbers.max() else { return Ok(None) };
-        // It was renewed after the listing.
+        // A missing claim was renewed after the listing.
         let Some(found) = link.get(&key(writer, number)).await? else { continue };
         let text = |at: usize| found.payload.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
         let hint = found.payload.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);

@@ -38,7 +38,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// After a cancellation, a healthy service responds within this time, so the outcome is known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// More than `patience` permits.
+/// The limit is higher than the tries that `patience` permits.
 const MOST_TRIES: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct Link {
     ended: Arc<AtomicBool>,
 }
 
-/// With the size of the whole object.
+/// A range of an object, with the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -125,7 +125,7 @@ impl Link {
         })
     }
 
-    /// Runs work on the process's runtime.
+    /// Runs work on the process's runtime and waits for it.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use object_store::client::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// A busy service may take this long.
+/// The wait for the first response, because a service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);
 /// A handle that gave up must notice when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// A retry is then useless.
+/// Whether the client gave up, so that a retry is useless.
 pub fn is_given_up(error: &object_store::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

@@ -35,7 +35,7 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     let named = location.profile.clone();
     let chosen = named.clone().or_else(|| var("AWS_PROFILE").ok().filter(|name| !name.is_empty()));
     let mut builder = AmazonS3Builder::from_env();
-    // The variables may belong to another account.
+    // A profile in the location is used alone, because the variables may belong to another account.
     if named.is_some() {
         builder = AmazonS3Builder::new();
         for (name, set) in [("AWS_ENDPOINT_URL_S3", 1), ("AWS_ENDPOINT_URL", 1), ("AWS_REGION", 0)] {
@@ -184,7 +184,7 @@ fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     }
 }
 
-/// Without nested settings, which are indented.
+/// Reads a section without nested settings, which are indented.
 fn section(text: &str, name: &str) -> Option<Profile> {
     let mut found: Option<Profile> = None;
     let mut inside = false;

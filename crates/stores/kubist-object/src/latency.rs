@@ -13,7 +13,7 @@ const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
 /// Smaller responses do not measure the transfer rate.
 const TELLING: u64 = 256 << 10;
-/// In the moving average.
+/// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]

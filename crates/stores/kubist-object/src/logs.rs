@@ -43,7 +43,7 @@ impl Fences {
         own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
     }
 
-    /// Of the last entry that this handle put.
+    /// The entry of a number, if this handle put it last.
     fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
         let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
@@ -64,7 +64,7 @@ impl Fences {
     }
 }
 
-/// Until the entries have at least `most` bytes.
+/// Reads entries until they have at least `most` bytes.
 pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     check_part(writer)?;
     let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
@@ -202,7 +202,7 @@ struct Owned {
     link: Link,
     fences: Arc<Fences>,
     writer: String,
-    /// And the end of the last entry.
+    /// The next number, and the end of the last entry.
     next: u64,
     end: u64,
     claim: Claim,

@@ -159,7 +159,7 @@ impl RemoteFile {
         }
     }
 
-    /// The file may be another one now.
+    /// Explains a failed read, because the file may be another one now.
     async fn explained(&self, error: object_store::Error) -> Error {
         if let object_store::Error::NotFound { .. } = error {
             return self.changed("removed");

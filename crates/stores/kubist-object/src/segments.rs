@@ -33,7 +33,7 @@ fn file(link: &Link, name: &str) -> String {
     link.file(&format!("{FOLDER}/{name}"))
 }
 
-/// No piece for the object that reserves the name.
+/// The piece is `None` for the object that reserves the name.
 pub fn of_key(key: &str) -> Option<(&str, Option<u64>)> {
     let (name, piece) = key.strip_prefix(FOLDER)?.strip_prefix('/')?.split_once('/')?;
     Some((name, piece.parse().ok()))
@@ -180,7 +180,7 @@ async fn read_piece(
             Err(error) if is_absent(&error) || is_behind(&error) => {
                 return Err(match inside(piece_length(link, name, piece).await?) {
                     Err(damage) => damage,
-                    // It appeared in between.
+                    // The segment appeared in between.
                     Ok(()) => link.failed("read", &key, error),
                 });
             }
@@ -196,7 +196,7 @@ async fn read_piece(
     ranges.iter().map(cut).collect()
 }
 
-/// 0 if the segment exists without the piece.
+/// Returns 0 if the segment exists without the piece.
 async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     match link.length(&piece_key(name, piece)).await? {
         Some(length) => Ok(length),

@@ -80,7 +80,7 @@ impl ObjectStore {
         Ok(ObjectStore::new(link, Some(mark)))
     }
 
-    /// The store may not exist.
+    /// A handle to a store that may not exist.
     pub(crate) fn ahead(link: Link) -> ObjectStore {
         ObjectStore::new(link, None)
     }

@@ -43,7 +43,6 @@ impl Extent {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,
-    /// Of each extent's first byte.
     offsets: Vec<u64>,
     length: u64,
 }
@@ -58,7 +57,7 @@ impl Extents {
         Some(())
     }
 
-    /// The bytes were written at `position`.
+    /// Adds bytes that were written at `position`.
     pub fn append(&mut self, nonce: &Nonce, position: u64, bytes: &[u8]) {
         match self.all.last_mut().filter(|last| last.end() == position) {
             Some(last) => {

@@ -122,7 +122,7 @@ pub struct Tree {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
-    /// After the last entry.
+    /// The position after the last entry.
     pub next: u64,
 }
 
@@ -163,7 +163,7 @@ impl Tree {
         out
     }
 
-    /// The tree's checksum must be right.
+    /// Decodes a tree whose checksum is right.
     pub fn decode(bytes: &[u8], position: u64) -> Result<Tree, Wrong> {
         let mut parser = Parser { bytes, at: 0, position };
         let mut tree = Tree::default();
@@ -212,7 +212,6 @@ impl Tree {
         all.windows(2).any(|pair| pair[0].end() > pair[1].position)
     }
 
-    /// In the order of the names.
     pub fn extents(&self) -> impl Iterator<Item = (String, Extent)> {
         let objects = self.objects.iter().map(|(name, extent)| (name.clone(), *extent));
         let logs = self

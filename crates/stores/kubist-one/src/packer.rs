@@ -20,7 +20,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// Joined appends need fewer extents.
+/// Small appends are written together, which also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A store whose bytes become one sealed file. Clones are handles to the same file.
@@ -64,7 +64,6 @@ impl Packing {
         failed(operation, &self.location, source)
     }
 
-    /// Returns the position.
     fn write(&self, state: &mut State, bytes: &[u8]) -> Result<u64> {
         let position = state.end;
         self.file.write_all_at(bytes, position).map_err(|error| self.failed("write", error))?;
@@ -128,7 +127,7 @@ impl Packer {
         Ok(length)
     }
 
-    /// After the segments. A later call writes everything again.
+    /// Writes the rest after the segments. A later call writes it again.
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
@@ -179,7 +178,7 @@ enum Place {
     Entry(String, u64),
 }
 
-/// Unless the name is taken.
+/// Gives the file its name, unless that is taken.
 fn name(temporary: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),

@@ -28,7 +28,7 @@ pub struct SealedStore {
     nonce: Nonce,
     tree: Tree,
     length: u64,
-    /// From this position.
+    /// The last bytes of the file, from this position.
     tail: (u64, Bytes),
 }
 
@@ -173,7 +173,6 @@ impl SealedStore {
         Ok(located.into_iter().map(|found| Ok(found?.into_iter().map(&mut joined).collect())).collect())
     }
 
-    /// Per range of a segment.
     fn located(&self, name: &str, ranges: &[Range<u64>], is_short: bool) -> Result<Vec<Vec<Range<u64>>>> {
         let extents = self.segment(name)?;
         let end = if is_short { extents.length() } else { u64::MAX };

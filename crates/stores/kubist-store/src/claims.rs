@@ -107,7 +107,7 @@ fn machine() -> String {
 /// For a process without a result of [`began`]. A process of another user may be hidden.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
-        // A zombie.
+        // A zombie has ended.
         Ok(_) => true,
         // Process 1 always exists. If it is hidden, others are too.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),

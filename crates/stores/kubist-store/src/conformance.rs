@@ -407,7 +407,7 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
 /// The next owner sees every entry.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // Of every entry while it was the last one.
+    // The end of every entry while it was the last one.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };
@@ -417,7 +417,7 @@ fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMu
             ends.push(owner.append(expected.last().unwrap()).unwrap());
         }
         if round % 3 == 0 {
-            // Like a process that died.
+            // A process that died releases nothing.
             std::mem::forget(owner);
             lapse("w");
         }

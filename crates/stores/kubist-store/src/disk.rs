@@ -74,11 +74,11 @@ pub struct Found {
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// Bytes on disk, without holes.
+    /// The bytes on disk, without holes.
     pub taken: u64,
     /// The inode, which differs for a replaced file.
     pub node: u64,
-    /// Changes with the time of the last change.
+    /// A number that changes with the time of the last change.
     pub changed: u64,
 }
 
@@ -159,7 +159,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `AlreadyExists` if the name is taken; otherwise errors of the operating system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// An open file exists until it is closed.
+    /// Removes a file's name. An open file exists until it is closed.
     ///
     /// # Errors
     ///

@@ -96,7 +96,7 @@ pub fn open_local(path: &Path) -> Result<LocalStore> {
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
 
-/// Independent of the working directory.
+/// Makes the path independent of the working directory.
 fn from_any_directory(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
@@ -433,7 +433,7 @@ impl Sharing for LocalStore {
         numbered::mark(self)?;
         self.set_shared();
         if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
-            // This machine's view decides where a log ends.
+            // The view must be current, because it decides where a log ends.
             self.catch_up()?;
         }
         for writer in logs::writers(self)? {

@@ -71,7 +71,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// store that limits its parallel requests may run `requests`.
     fn beside(&self, suffix: &str, requests: usize) -> String;
 
-    /// Valid in any process, independent of the working directory.
+    /// A location that is valid in any process, independent of the working directory.
     fn absolute(&self) -> String {
         self.to_string()
     }
@@ -109,7 +109,7 @@ pub fn locate(location: &str) -> Result<Arc<dyn StoreLocation>, String> {
     known.ok_or_else(|| unsupported(name))?.read(location)
 }
 
-/// The rest may contain a password.
+/// Names only the scheme, because the rest may contain a password.
 pub(crate) fn unsupported(scheme: &str) -> String {
     format!("tables on {scheme:?} are not supported here")
 }

@@ -52,13 +52,13 @@ impl Switches {
     }
 }
 
-/// For engines.
+/// For engines: an error if this thread's call was cancelled.
 ///
 /// # Errors
 ///
 /// `Stopped` if so.
 pub fn check_stopped(location: &str) -> Result<()> {
-    // A switch may itself call a store.
+    // The switches are cloned first, because a switch may itself call a store.
     match switches().are_set() {
         true => Err(Error::Stopped { location: location.into() }),
         false => Ok(()),

@@ -60,7 +60,7 @@ fn acknowledged_entries_survive_every_crash() {
             let crashed = open(&machine).and_then(|store| expected.write(&store, &mut random));
             assert!(crashed.is_err() && machine.crashes() > 0);
             let store = open(&machine).unwrap();
-            // Even before an owner has cut a torn tail.
+            // A reader sees no damage, even before an owner has cut a torn tail.
             if !expected.acknowledged.is_empty() {
                 let tail = store.read_log("w", 0).unwrap();
                 let count = expected.acknowledged.len();
@@ -184,7 +184,7 @@ fn synced_segments_survive() {
     });
 }
 
-/// Otherwise the other tests prove nothing.
+/// The simulation must detect missing syncs, or the other tests prove nothing.
 #[test]
 fn missing_syncs_are_found_out() {
     for lie in [Lie::Bytes(""), Lie::Names] {

@@ -93,7 +93,6 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
     }
 }
 
-/// Whatever bytes follow the part.
 #[test]
 fn pieces_before_damage_are_given() {
     let log = log();

@@ -271,7 +271,6 @@ fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     assert_eq!(workdir.open().check_log("w").unwrap(), Vec::<String>::new());
 }
 
-/// While another thread uses the folders.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_link_that_comes_and_goes_leads_nowhere() {
@@ -295,7 +294,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            // Opening may meet a link.
+            // Opening looks for a mark in a folder, and may meet a link.
             let Ok(store) = open_local(&root) else {
                 refused += 1;
                 continue;

@@ -46,7 +46,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             match (winners.first(), value) {
                 (Some(winner), Some(value)) => assert_eq!(value, format!("of process {winner}")),
                 (Some(winner), None) => panic!("{name}, won by {winner}, is lost"),
-                // Its winner was killed before it got the result.
+                // The winner was killed before it got the result.
                 (None, Some(value)) => assert!(value.starts_with(b"of process ")),
                 (None, None) => {
                     assert_eq!(of(false).count(), 0, "{name}, reported as taken, is lost")

@@ -399,7 +399,7 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
         println!("{rule:?}: {found:?}");
         assert!(found.is_some(), "three hundred seeds did not notice {rule:?}");
     };
-    // It uses locks, lengths and cached open files.
+    // A store that assumes it is alone uses locks, lengths and cached open files.
     let alone = Some(Lie::OneMachine);
     for rule in [Rule::OldLengths, Rule::AfterClose, Rule::Gone] {
         broken(rule, &|seed| segment(seed, &[rule], alone));
@@ -412,7 +412,6 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
     assert!((0..300).all(|seed| listed(seed).1), "an object was not found by its name");
 }
 
-/// While writers are active.
 #[test]
 fn a_store_becomes_shared_and_its_logs_go_on() {
     for_seeds(50, |seed| {
@@ -456,7 +455,6 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
     });
 }
 
-/// Later entries are found.
 #[test]
 fn damage_of_an_entry_is_told() {
     let server = SimDisk::new(1);
@@ -481,7 +479,6 @@ fn damage_of_an_entry_is_told() {
     assert!(matches!(fresh().own_log("w").map(|_| ()), Err(Error::Damaged { .. })));
 }
 
-/// Another machine mounts its directory.
 #[test]
 fn a_store_of_one_machine_is_not_changed_through_a_network() {
     let server = SimDisk::new(1);
@@ -579,7 +576,7 @@ fn every_wait_ends_when_it_is_to_stop() {
     assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
 }
 
-/// A report may be wrong.
+/// A report may be wrong, so only the call that looks for it waits.
 #[test]
 fn who_was_told_of_something_waits_alone() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -647,7 +644,6 @@ fn a_foreign_file_among_entries_is_passed_over() {
     assert_eq!(sound.next, 6);
 }
 
-/// The owner of another log is not awaited.
 #[test]
 fn a_log_that_may_be_free_is_not_waited_for() {
     let (server, mounts) = machines(1, &Rule::ALL);

@@ -361,7 +361,6 @@ proptest! {
         }
     }
 
-    /// For any content and order of writes.
     #[test]
     fn contents_come_back(
         objects in prop::collection::btree_map("[a-z]{1,8}", prop::collection::vec(any::<u8>(), 0..300), 0..8),

@@ -61,7 +61,7 @@ impl Claims {
         Ok(Claim { directory: directory.clone(), writer: writer.to_owned(), me, state })
     }
 
-    /// In a background thread if the disk allows threads.
+    /// Renews a claim in a background thread, if the disk allows threads.
     pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
         if !claim.directory.disk.has_threads() {
             return None;
@@ -70,7 +70,7 @@ impl Claims {
         let renewal = kept.upgrade().unwrap_or_else(|| {
             let renewal = Arc::new(Renewal::default());
             let shared = renewal.shared.clone();
-            // Otherwise each append renews a due claim.
+            // Without a thread, each append renews a due claim.
             let thread = std::thread::Builder::new().name("kubist-claims".into());
             let _ = thread.spawn(move || renew_all(&shared));
             *kept = Arc::downgrade(&renewal);
@@ -104,7 +104,7 @@ impl Claims {
         }
     }
 
-    /// `Busy` if the holder on another machine is alive.
+    /// Returns `Busy` if the holder on another machine is alive.
     fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,7 +23,7 @@ use crate::{Error, Result, Stamp, check_stopped};
 
 use super::folders::Folders;
 
-/// Default caching time of names, as in NFS.
+/// How long a machine may cache names by default, as in NFS.
 const STALENESS: Duration = Duration::from_secs(60);
 /// Overrides [`STALENESS`], in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
@@ -44,7 +44,7 @@ pub struct StoreDirectory {
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
-    /// In milliseconds of the disk's clock.
+    /// When the handle last learned of something, in milliseconds of the disk's clock.
     learned: AtomicU64,
     read: Mutex<HashSet<String>>,
     is_ours: OnceLock<bool>,
@@ -118,7 +118,7 @@ impl StoreDirectory {
         if !self.is_shared() {
             return Ok(false);
         }
-        // At first only an open file may be old.
+        // The first retry is immediate, because only an open file may be old.
         let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
@@ -167,7 +167,7 @@ impl StoreDirectory {
         check_stopped(&self.location)
     }
 
-    /// While the result may come from an old view.
+    /// Repeats `look` while its result may come from an old view.
     pub fn retry_while_stale<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {

@@ -30,15 +30,15 @@ use super::{LocalStore, logs};
 
 const MOST_MISSING: usize = 1 << 16;
 
-/// Of logs, which this machine may not see yet.
+/// Knowledge of logs, which this machine may not see yet.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
-    /// All lower numbers exist.
+    /// The files of all lower numbers exist.
     there: u64,
-    /// All lower names are durable.
+    /// The names of all lower numbers are durable.
     durable: u64,
     /// The first number with its own file.
     start: Option<u64>,
@@ -258,7 +258,7 @@ fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Foll
                     tail.next = number;
                 }
             }
-            // It exists, but is not visible yet.
+            // The entry exists, but is not visible yet.
             Ok(None) if number < there && store.look_again(attempt)? => attempt += 1,
             Ok(None) if number < there => break Some(hole(store, &folder, number)),
             Ok(None) => break None,

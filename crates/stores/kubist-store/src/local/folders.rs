@@ -56,7 +56,7 @@ impl Folders {
         })
     }
 
-    /// Empty if there is no such folder.
+    /// Returns nothing if there is no such folder.
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),

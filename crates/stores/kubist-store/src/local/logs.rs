@@ -227,7 +227,7 @@ pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail>
     let path = path_of(store, writer, SUFFIX);
     let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
     if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
-        // As its next owner would do.
+        // The entry is written again, as its next owner would do.
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(&*file, &frame, last.position).map_err(|error| Error::io("write", &path, error))?;
     }
@@ -397,7 +397,7 @@ fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes
     Ok(bytes.into())
 }
 
-/// Given that all acknowledged bytes were durable once.
+/// All acknowledged bytes were durable once.
 fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
     let Walked { length, end, rest: Some(rest) } = found else { return None };
     let durable = acknowledged.length();

@@ -97,7 +97,7 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
-/// `false` if a file with the fixed name exists.
+/// Returns `false` if a file with the fixed name exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -125,7 +125,7 @@ fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// Sorted. The listing may be old.
+/// Returns sorted numbers. The listing may be old.
 pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
     let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);

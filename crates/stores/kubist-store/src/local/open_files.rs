@@ -18,7 +18,7 @@ const MAX_FILES: usize = 2048;
 /// At most 1 / 4 of the process's open files.
 const KEPT_SHARE: u64 = 4;
 
-/// Probed ranges decide whether all are in memory.
+/// The number of probed ranges that decide whether all are in memory.
 const PROBED_RANGES: usize = 4;
 /// Fewer bytes are read without a probe, because they are probably in memory.
 const DIRECT_READ_BYTES: u64 = 16 << 10;
@@ -107,7 +107,7 @@ impl OpenFile {
         Ok(length)
     }
 
-    /// If the ranges are few and in memory.
+    /// Returns the bytes if the ranges are few and in memory.
     pub fn read_present(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         let lengths = || ranges.iter().map(|range| range.end.checked_sub(range.start).filter(|length| *length > 0));
         lengths().try_fold(DIRECT_READ_BYTES, |left, length| left.checked_sub(length?))?;

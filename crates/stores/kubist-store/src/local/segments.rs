@@ -42,7 +42,7 @@ struct LocalSegment {
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
     health: HandleHealth,
-    /// Without the buffer.
+    /// Bytes in the file, without the buffer.
     written: u64,
     buffer: Vec<u8>,
     writeback_begun: u64,

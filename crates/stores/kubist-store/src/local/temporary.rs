@@ -22,7 +22,7 @@ use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// Each fails only because another handle starts its clean-up.
+/// Each attempt fails only because another handle starts its clean-up.
 const ATTEMPTS: usize = 16;
 
 /// Gives these bytes the name `path` atomically and durably. Returns `false` if the name is taken. The caller creates

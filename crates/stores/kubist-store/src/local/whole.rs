@@ -166,7 +166,7 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     }
 }
 
-/// Unless files of other programs are in the folder.
+/// Removes a folder, unless files of other programs are in it.
 fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
