@@ -6,8 +6,7 @@
 //!
 //! A segment of a rewrite or checkpoint may still be published, so it gets no note in its first ten minutes, unless a
 //! rewrite names it or a checkpoint has taken its number or a later one. On stores where changes become visible late,
-//! the time is one hour without exceptions. If a rewriter publishes after the note, it finds the note and gives up, or
-//! the cleaner finds its rewrite (`publish`).
+//! the time is one hour without exceptions (`publish`).
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes (`Capabilities::punches`),
 //! one object notes all dead ranges, and a call after the retention time frees those that are still unused. Dead bytes

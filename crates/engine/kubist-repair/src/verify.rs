@@ -6,9 +6,6 @@
 //! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each row and all
 //! zone maps (I1, I2). It compares each replica with the rows of its source runs inside its cube (I4), and each
 //! secondary index with the zones that contain a value.
-//!
-//! A finding is damage. A read that failed for another reason is repeated (`patient`), and then listed separately,
-//! because those bytes may be intact.
 
 mod entries;
 mod lookups;

@@ -1,7 +1,6 @@
 //! Requests to the cluster: prepared statements, retries for up to `patience`, and errors that name an action.
 //!
-//! Every statement of this crate can be repeated: data has a constant timestamp, and a repeated claim recognizes by its
-//! unique number (nonce) that it has won. So a request whose response was lost is sent again.
+//! Every statement of this crate can be repeated, so a request whose response was lost is sent again.
 
 use std::collections::HashMap;
 use std::fmt::Display;

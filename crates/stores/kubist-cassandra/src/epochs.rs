@@ -5,8 +5,7 @@
 //! void for ever. The head of `logs` explains why no acknowledged entry becomes void.
 //!
 //! The holder is a text in the log's partition that names the owner and expires after [`HELD`] unless it is renewed.
-//! The holder of a dead process on this machine is replaced immediately. Two processes that both believe to hold the
-//! log lose nothing, because their epochs differ.
+//! The holder of a dead process on this machine is replaced immediately.
 
 use kubist_store::claims::{Holder, Life, life};
 use kubist_store::{Error, Result};

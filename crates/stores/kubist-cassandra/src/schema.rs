@@ -1,11 +1,8 @@
 //! The CQL tables, which all Kubist tables of a keyspace share, and their creation. FORMAT.md describes the columns.
 //!
 //! A CQL table's id is derived from its name, so clients that create it concurrently through different nodes create the
-//! same one.
-//!
-//! No clock is trusted. Data is written with timestamp 1, so any deletion is later, and a repeated or late request
-//! changes nothing. A segment's length is its own timestamp, so the longest wins. Decisions are lightweight
-//! transactions, which have their own order.
+//! same one. Data is written with timestamp 1, so any deletion is later, and a repeated or late request changes
+//! nothing.
 
 use kubist_store::Result;
 use uuid::Uuid;

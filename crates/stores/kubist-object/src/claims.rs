@@ -1,9 +1,8 @@
-//! Claims on logs: `claims/WRITER/NUMBER`, where the highest number counts.
+//! Claims on logs ([`kubist_store::claims`]): `claims/WRITER/NUMBER`, where the highest number counts.
 //!
 //! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants the log
 //! of a holder on another machine waits until it has seen no new number for 30 seconds by its own clock, and then puts
-//! the next number itself. One of the two finds it taken, so clocks are never compared. A claim is advisory
-//! ([`kubist_store::claims`]): the fence in the log decides.
+//! the next number itself. One of the two finds it taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

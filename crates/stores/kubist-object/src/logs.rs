@@ -1,9 +1,8 @@
 //! Logs: `logs/WRITER/NUMBER`, each an entry or the fence of a new owner.
 //!
 //! The numbers increase from 0 without a gap, and only one put of a number wins. A new owner puts a fence at the first
-//! free number. An earlier owner then finds its next number taken and is refused for ever. If its entry came first, the
-//! fence follows it. So the number alone decides whether an unacknowledged entry is in the log, and no clock, listing
-//! or claim matters.
+//! free number ([`kubist_store::Store::own_log`]). So the number alone decides whether an unacknowledged entry is in
+//! the log, and no clock, listing or claim matters.
 //!
 //! A position is a number. An entry begins where the one before it ended, includes the fences between them, and ends
 //! after its own number. A fence stores where the entry before it ended.

@@ -5,9 +5,8 @@
 //!
 //! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after [`LAPSE`]
 //!   without renewal, by the clock of the waiting process or of the store. Clocks of two machines are never compared.
-//! - **A number fences.** A process that takes a log puts a record under a free number of the log itself, after which
-//!   no entry of an earlier owner gets a number. A suspended owner finds its next number taken and is refused for ever,
-//!   so two owners that both believe in their claim do no harm.
+//! - **A fence decides** ([`Store::own_log`](crate::Store::own_log)), so two owners that both believe in their claim do
+//!   no harm.
 //! - **Dead processes of this machine are recognized** ([`life`]), and their claims are taken immediately.
 //!
 //! [`conformance::claims`](crate::conformance::claims) tests every such store.

@@ -3,8 +3,8 @@
 //!
 //! Every engine gives these guarantees, and [`conformance`] tests them:
 //!
-//! - an object is written once and is there completely or not at all; if several writers put the same name, exactly one
-//!   gets the result that it won;
+//! - an object is written once and is there completely or not at all; only one of several writers of a name gets the
+//!   result that it won;
 //! - the bytes of a segment are durable once `sync` returned;
 //! - a log entry is durable once `append` returned, readers see entries completely and in order, and a log has at most
 //!   one owner at a time;

@@ -19,8 +19,7 @@
 //!   `entries`).
 //! - Changes by another machine may be visible late; `directory` decides when an observation is trusted.
 //! - After a failed write or sync, a handle refuses further writes.
-//! - Below the directory, links are not followed and only regular files are opened, because a table may come from an
-//!   untrusted source.
+//! - Below the directory, links are not followed and only regular files are opened (`disk`).
 //!
 //! Folders are created with their first file. Opening a directory for reading changes nothing.
 

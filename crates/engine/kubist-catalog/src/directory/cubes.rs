@@ -51,8 +51,7 @@ impl Runs {
         self.inside(files, cube, usize::MAX, cancel)
     }
 
-    /// The entries of `cube` and of the cubes that contain it, and a bounded number inside it. For an unknown cube a
-    /// writer may assume a cutoff of 1 and no rows.
+    /// The entries of `cube` and of the cubes that contain it, and a bounded number inside it.
     ///
     /// # Errors
     ///

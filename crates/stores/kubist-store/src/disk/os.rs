@@ -1,7 +1,5 @@
-//! The operating system's disk, which follows no link below the store's directory.
-//!
-//! Each component of a path is opened relative to the folder above, so replacing a folder by a link during the walk has
-//! no effect.
+//! The operating system's disk. Each component of a path is opened relative to the folder above, so replacing a folder
+//! by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

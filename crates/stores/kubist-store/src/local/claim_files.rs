@@ -1,10 +1,8 @@
-//! The claim on a log of a shared store: numbered files, where the highest number counts.
+//! The claim on a log of a shared store ([`claims`](crate::claims)): numbered files, where the highest number counts.
 //!
 //! A holder writes a file with its name, and renews the claim by a file with the next number. A process that wants the
 //! log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the next number itself.
 //! One of the two finds the number taken, even if listings and names are stale.
-//!
-//! A claim is advisory (see [`claims`](crate::claims)); the fence in the log decides.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};

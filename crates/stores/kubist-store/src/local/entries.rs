@@ -3,8 +3,7 @@
 //! An entry begins where the one before ends, and ends at the position after its number. Fences between two entries
 //! belong to the second one, so every reader sees the same end of the first at any time. A log that was on one machine
 //! before continues after its last byte; a seal decides that position once. A new owner puts a fence at the first free
-//! number. An earlier owner then finds its next number taken and is refused for ever. If its entry came first, the
-//! fence follows it and the entry is in the log.
+//! number ([`Store::own_log`](crate::Store::own_log)).
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!

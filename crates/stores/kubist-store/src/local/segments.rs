@@ -3,8 +3,6 @@
 //! Small appends are buffered. Every few megabytes the system starts to write to the device, so the sync of a commit
 //! waits only for the last megabytes. In a shared store a sync also closes the file, because errors may appear only
 //! then, and readers reopen a file that seems too short or that another machine has deleted.
-//!
-//! Ranges that are no longer needed are freed as holes in the file.
 
 use std::io;
 use std::ops::Range;

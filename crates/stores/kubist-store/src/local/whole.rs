@@ -1,7 +1,7 @@
 //! Sizes and deletion of a whole store.
 //!
-//! Only files that the engine named are counted and removed, and links are never followed, so nothing outside the
-//! directory is touched. Other machines that have a file open find it gone.
+//! Only files that the engine named are counted and removed, so nothing outside the directory is touched. Other
+//! machines that have a file open find it gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
