@@ -58,7 +58,7 @@ pub struct CacheUse {
     pub bytes: u64,
 }
 
-/// Counts round trips ([`Traffic::round_trips`]). Choosing the earliest response greedily gives the longest chain.
+/// Counts the round trips of [`Traffic`]. Choosing the earliest response greedily gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,
