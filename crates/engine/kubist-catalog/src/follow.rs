@@ -80,7 +80,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
         }
         let is_late = files.store.look_again(attempt).map_err(store_error)?;
         if has_rewrites && !is_late {
-            // The reader of such a run reports what is missing.
+            // The reader of a run with unknown columns reports what is missing.
             return match tail.schema(files).version {
                 version if version < tail.history.needs_alterations => {
                     Err(missing_alteration(files.store.location(), version + 1))

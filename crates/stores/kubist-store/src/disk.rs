@@ -128,49 +128,49 @@ pub trait Disk: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system, except `NotFound`.
+    /// Errors of the system, except `NotFound`.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
     /// Lists a directory, except names that are not UTF-8, which the engine never creates.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `NotFound` if there is no such directory.
+    /// Errors of the system: `NotFound` if there is no such directory.
     fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>>;
 
     /// Creates one directory, whose parent exists.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `AlreadyExists` if the name is taken.
+    /// Errors of the system: `AlreadyExists` if the name is taken.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable, but not their files.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Gives a file a second name.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if the name is taken; otherwise errors of the operating system.
+    /// `AlreadyExists` if the name is taken; otherwise errors of the system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file's name. An open file exists until it is closed.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `NotFound` if there is no such file.
+    /// Errors of the system: `NotFound` if there is no such file.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Removes an empty directory.
     ///
     /// # Errors
     ///
-    /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the operating system.
+    /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the system.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
 
     /// The number of this process; different in a forked child.
@@ -183,14 +183,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn is_of_this_machine(&self, path: &Path) -> io::Result<bool>;
 
     /// The number of names of the file at `path`, from the file server if there is one.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn names_of(&self, path: &Path) -> io::Result<u64>;
 
     /// The time since a fixed start; never goes back.
@@ -225,28 +225,28 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system. The file is closed in any case.
+    /// Errors of the system. The file is closed in any case.
     fn close(self: Box<Self>) -> io::Result<()>;
 
     /// The file's length.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn bytes(&self) -> io::Result<u64>;
 
     /// Returns the number of bytes: 0 only at the end of the file.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Reads into the spare capacity of `bytes`, like [`DiskFile::read_at`].
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn read_on(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
         let before = bytes.len();
         bytes.resize(bytes.capacity(), 0);
@@ -259,21 +259,21 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `StorageFull` on a full disk.
+    /// Errors of the system: `StorageFull` on a full disk.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Cuts the file to this length.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Frees whole blocks, which then read as zeros. A crash soon afterwards may undo it.
     ///
     /// # Errors
     ///
-    /// `Unsupported` if the file system has no holes; otherwise errors of the operating system.
+    /// `Unsupported` if the file system has no holes; otherwise errors of the system.
     fn punch(&self, _blocks: Range<u64>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -282,7 +282,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Asks the system to start writing the range; never fails.
@@ -305,7 +305,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn try_lock(&self) -> io::Result<bool>;
 }
 

@@ -126,8 +126,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Kubist has no other lock. It relies on four guarantees:
     ///
     /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's entry gets
-    ///    into the log. Taking the log of a dead writer therefore ends that writer's work for good, and no late commit
-    ///    can name a segment that the new owner deletes or rewrites.
+    ///    into the log. So taking the log of a dead writer ends that writer's work for good, and no late commit can
+    ///    name a segment that the new owner deletes or rewrites.
     /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees the entry at
     ///    the same position, before any newer entry.
     /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was refused is in
@@ -137,11 +137,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///    disappears.
     ///
     /// [`Fencing`] describes how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while its
-    /// owner lives. A [`Fencing::Claim`] may lapse while its owner is alive but slow. The claim only keeps two owners
-    /// from disturbing each other; each new owner starts an **epoch** that fences all earlier ones. An object store
-    /// needs only a put that fails if the key exists: entries are keys that end in their position, and a new owner puts
-    /// a fence at the first free position. The earlier owner then finds its next key taken and is refused for ever. If
-    /// its entry came first, the new owner finds it and puts the fence after it. `docs/stores.md` shows this in full.
+    /// owner lives. A [`Fencing::Claim`] may lapse while its owner is alive but slow, so each new owner also starts an
+    /// **epoch** that fences all earlier ones. In an object store, for example, entries are keys that end in their
+    /// position and are put only if absent. A new owner puts a fence at the first free position. The earlier owner then
+    /// finds its next key taken and is refused for ever; if its entry came first, the fence follows it.
+    /// `docs/stores.md` shows this in full.
     ///
     /// # Errors
     ///

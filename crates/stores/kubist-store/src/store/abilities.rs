@@ -18,23 +18,23 @@ use crate::{
 /// The abilities of a store. A wrapper passes on those that it does not change.
 #[derive(Clone, Copy, Default)]
 pub struct Abilities<'a> {
-    /// Reads of several things in one call.
+    /// See [`Reads`].
     pub reads: Option<&'a dyn Reads>,
-    /// More operations on logs.
+    /// See [`Logs`].
     pub logs: Option<&'a dyn Logs>,
-    /// Several machines, which may see each other's writes late.
+    /// See [`Sharing`].
     pub sharing: Option<&'a dyn Sharing>,
-    /// Freeing the space of ranges of segments.
+    /// See [`Space`].
     pub space: Option<&'a dyn Space>,
-    /// A network service that counts its requests.
+    /// See [`Service`].
     pub service: Option<&'a dyn Service>,
-    /// Copies of bytes that were read.
+    /// See [`Copies`].
     pub copies: Option<&'a dyn Copies>,
-    /// The hosts that store the bytes.
+    /// See [`Replicas`].
     pub replicas: Option<&'a dyn Replicas>,
-    /// Version marks of stored bytes, without a read.
+    /// See [`Stamps`].
     pub stamps: Option<&'a dyn Stamps>,
-    /// Spill space of its own.
+    /// See [`Spill`].
     pub spill: Option<&'a dyn Spill>,
 }
 
