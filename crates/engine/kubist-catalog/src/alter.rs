@@ -98,7 +98,6 @@ pub fn of_period(column: &str, period: Option<Period>) -> Alteration {
     Alteration::Set { column: Some(column.to_owned()), values: Metadata::from([(PERIOD.into(), text.into())]) }
 }
 
-/// Returns the grid that follows the newest one.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
@@ -318,7 +317,6 @@ impl Core {
         self.store.put_if_absent(&name, &bytes).map_err(store_error)
     }
 
-    /// Publishes an alteration, if it fits all alterations before it.
     pub(crate) fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
         stoppable(cancel, || {
             cancel.check()?;

@@ -12,7 +12,6 @@ use crate::files::TableFiles;
 #[derive(Default)]
 pub struct Seen {
     pub objects: HashMap<String, Stamp>,
-    /// By writer: the position of the stamp, and the stamp.
     pub logs: HashMap<String, (u64, Stamp)>,
 }
 

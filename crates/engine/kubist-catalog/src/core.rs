@@ -234,7 +234,6 @@ impl Core {
                 let (location, why) = (self.store.location().into(), format!("it was cleaned away ({damage})"));
                 Error::SnapshotExpired { location, why: format!("{why}; take a fresh snapshot") }
             }
-            // The table cannot be read now.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => error,
             Err(_) => damage,
         }
@@ -339,7 +338,7 @@ impl Core {
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// In the last view: the entries since the last checkpoint, their runs, and the live runs.
+    /// Entries and runs since the last checkpoint in the last view, and its live runs.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -352,7 +351,6 @@ impl Core {
         followed.checkpointed = followed.checkpointed.max(view.joined);
     }
 
-    /// The part of run ids that identifies the writer.
     pub fn origin(writer: &str) -> u64 {
         priority::name_hash(writer)
     }

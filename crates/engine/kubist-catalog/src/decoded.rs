@@ -125,7 +125,6 @@ impl DecodedPages {
         left
     }
 
-    /// Records a read, and decides whether to store the page.
     pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
         // The high bits are well mixed, also for numbers at regular intervals.
         let number = (question.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);

@@ -16,7 +16,6 @@ use crate::trace;
 /// Ranges with smaller gaps, in bytes, are read together: alpha * beta / B of the block-index paper for data in memory,
 /// where a read costs one system call.
 const MERGE_GAP: u64 = 4 << 10;
-/// Largest size of a merged range, in bytes.
 const MERGE_LIMIT: u64 = 4 << 20;
 
 #[derive(Clone, Debug)]

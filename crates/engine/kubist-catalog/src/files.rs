@@ -214,7 +214,6 @@ impl TableFiles {
         self.grids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trees of all grids in decoded entries.
     pub fn forest(&self) -> Forest {
         self.grids().forest.clone()
     }

@@ -196,7 +196,6 @@ impl LastLook {
             None if !later.contains(&self.altered) => {
                 return Err(missing_alteration(files.store.location(), self.version + 1));
             }
-            // Published between the two reads.
             None => {}
         }
         follow_alterations(files, tail, u64::MAX, cancel)?;
@@ -450,7 +449,6 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     Ok((found, listed_at))
 }
 
-/// Reads up to `most` rewrites until one is missing.
 fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in (behind + 1..).map(rewrite_name).take(most) {
@@ -536,7 +534,6 @@ fn follow_logs(
     Ok(true)
 }
 
-/// Joins new rewrites; returns `false` if one was cleaned.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;

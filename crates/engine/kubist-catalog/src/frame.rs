@@ -145,7 +145,6 @@ impl Frame {
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
     }
 
-    /// The lowest and highest coordinates of stored rows; `map` is their zone map.
     pub fn extent(
         &self,
         batch: &RecordBatch,

@@ -28,10 +28,8 @@ const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 const MOST_CHARACTERS: usize = 60;
 
 pub struct Given<'a> {
-    /// The field in the user's data, with its unit.
     pub field: &'a Field,
     pub values: &'a ArrayRef,
-    /// The position of the first row in the user's batch.
     pub first_row: usize,
     pub is_rounded: bool,
 }
@@ -210,15 +208,12 @@ impl Given<'_> {
     }
 }
 
-/// Values that are refused, in addition to infinite ones.
+/// Refused values, in addition to infinite ones. Small values become subnormal.
 #[derive(Clone, Copy)]
 enum Refused {
     Nothing,
-    /// Values that become subnormal.
     Small,
-    /// Values that become subnormal and differ from the result.
     UnequalSmall,
-    /// Values that differ from the result.
     Unequal,
 }
 

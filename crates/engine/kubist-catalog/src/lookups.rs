@@ -13,7 +13,7 @@ use crate::places::Table;
 
 #[derive(Clone)]
 pub struct Live {
-    /// Of runs in memory, then of runs on pages of the base.
+    /// Coverings in memory, then coverings on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
 }
 

@@ -107,7 +107,6 @@ fn turn_of(field: &Field) -> Result<f64> {
 /// Refuses values outside a period. `first_row` is the position of the first value in the user's batch.
 pub(crate) fn check_inside(column: &Field, values: &ArrayRef, first_row: usize) -> Result<()> {
     let Some(period) = Period::of(column) else { return Ok(()) };
-    // In the column's own type, which the data may have.
     let of_type = |end: f64| match values.data_type() {
         DataType::Float32 => f64::from(end as f32),
         _ => end,

@@ -89,7 +89,6 @@ impl Table {
         let _ = self.found.set(found);
     }
 
-    /// Like [`Table::pages_in`], from the stored map.
     pub fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
         let Some(found) = self.found.get() else { return Vec::new() };
         let known = |index: &u32| Some((*index, *found.get(index)?));

@@ -13,7 +13,6 @@ use kubist_types::options::Sampling;
 
 /// The hidden column with the relative weight of each row, if samples are weighted.
 pub const WEIGHT: &str = "_kubist_weight";
-/// The weight of rows that no writer has weighted.
 pub const UNWEIGHED: f32 = 0.0;
 
 #[derive(Clone, Debug)]

@@ -33,9 +33,7 @@ use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT};
 use kubist_types::options::{Sampling, TableOptions};
 use kubist_types::{Compression, Strata};
 
-/// The hidden column with the simulation step.
 pub const STEP: &str = "_kubist_step";
-/// The step of rows without a step.
 pub const NO_STEP: i64 = i64::MIN;
 /// The column with the priority threshold of subsampled steps.
 pub const KEPT_BELOW: &str = "kept_below";
@@ -75,7 +73,6 @@ pub struct TableSchema {
     pub compression: Compression,
     /// The ends of strata in new runs.
     pub strata: Strata,
-    /// The number of alterations.
     pub version: u64,
     created: usize,
     hidden: bool,

@@ -14,7 +14,6 @@ use crate::view::View;
 pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
-    /// The last visible step.
     pub step: Option<i64>,
     /// For repair: alterations may be missing, so values of unknown columns are skipped.
     is_partial: bool,

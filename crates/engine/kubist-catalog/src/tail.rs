@@ -45,7 +45,6 @@ pub struct Tail {
     view: Option<Arc<View>>,
     /// The state changed after the view was built, or an error occurred.
     stale: bool,
-    /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
     /// The joined entries, and how many a checkpoint covers.
     joined: Joined,
@@ -60,7 +59,6 @@ pub struct Tail {
     pub first_look: Option<FirstLook>,
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    /// The last seen stamps of joined objects and logs.
     pub seen: Seen,
     /// The last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,

@@ -28,12 +28,10 @@ const VERSION: u64 = 1;
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotToken {
     pub table: String,
-    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub alterations: u64,
     pub declared: Option<Declared>,
-    /// The last visible step.
     pub step: Option<i64>,
     /// A hash of the chains of all entries up to the positions.
     pub chain: Chain,

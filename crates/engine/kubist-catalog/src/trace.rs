@@ -16,7 +16,6 @@ pub struct Trace(Arc<Mutex<Traced>>);
 pub struct Traced {
     /// Each request, with the time when its rows were decoded.
     pub requests: Vec<(Request, Instant)>,
-    /// The time of the first read of rows.
     pub planned: Option<Instant>,
     /// Sum over all threads, without the waits for the store.
     pub decoding: Duration,

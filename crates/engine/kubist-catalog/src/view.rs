@@ -23,7 +23,6 @@ pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,
     pub history: History,
-    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     /// 0 for a view that no handle follows.
@@ -48,7 +47,7 @@ impl Lookups {
     }
 }
 
-/// Of an earlier view, with the changes since, in order.
+/// The indexes of an earlier view, with the changes since, in order.
 struct Earlier {
     live: Live,
     changes: Vec<Arc<Changes>>,

@@ -125,7 +125,6 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     Ok(owners(&files.store.segments().map_err(store_error)?))
 }
 
-/// Like [`at_work`], of listed segments.
 pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;

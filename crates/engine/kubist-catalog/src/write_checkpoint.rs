@@ -156,7 +156,6 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
     Ok(Body { bytes: encode_leaves(&leaves, &removed, &core.forest()), segment })
 }
 
-/// Writes all entries that are not on the first `kept` pages.
 fn write_level(
     core: &Core,
     runs: &Runs,
@@ -228,7 +227,6 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
     let Body { bytes: body, segment } = match body(core, &view, number, names.last(), how, cancel) {
-        // Other processes have written and cleaned.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
     };

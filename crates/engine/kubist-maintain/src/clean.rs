@@ -118,7 +118,6 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
-    /// The newest view and the ranges of its live runs.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -168,7 +167,6 @@ impl Round<'_> {
         !self.core.store.capabilities().staleness.is_zero()
     }
 
-    /// Whether a segment of a rewrite or checkpoint may still be published.
     fn is_young(&self, segment: &str) -> bool {
         let time = if self.is_late() { SHARED_REWRITE_TIME } else { REWRITE_TIME };
         is_of_no_writer(segment)
@@ -390,7 +388,7 @@ impl Round<'_> {
         Ok((holes, bytes))
     }
 
-    /// Whose newest segment has many bytes after its last live run.
+    /// Takes the logs of idle writers whose newest segment has many bytes after its last live run.
     fn idle_logs(&mut self, newest: &HashMap<String, String>) -> Result<Vec<Box<dyn LogOwner>>> {
         let core = self.core;
         let ((_, live), mut idle) = (self.live()?, Vec::new());
@@ -428,7 +426,6 @@ impl Round<'_> {
     }
 }
 
-/// Returns no holes if the note is damaged.
 fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     match core.store.get(name).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(Vec::new()),

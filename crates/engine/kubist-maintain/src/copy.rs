@@ -181,7 +181,6 @@ fn put_objects(table: &Core, objects: &[(String, Vec<u8>)]) -> Result<()> {
     objects.iter().try_for_each(|(name, value)| table.store.put_if_absent(name, value).map(drop).map_err(store_error))
 }
 
-/// Grids are copied only if the copy has the same.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, options: &CopyOptions) -> Result<()> {
     let periods = of_rows(snapshot, &options.period, &options.cancel)?;
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));

@@ -58,7 +58,6 @@ fn overlap(core: &Core, one: CubeId, other: CubeId) -> bool {
     contains(one, other) || contains(other, one)
 }
 
-/// The cube and the end, in milliseconds since 1970.
 fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
     let (cube, end) = name[LEASES.len()..].split_once('-')?;
     Some((core.forest().cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))

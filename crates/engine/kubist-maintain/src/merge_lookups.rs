@@ -33,7 +33,7 @@ use crate::policy::OptimizeOptions;
 /// One log entry lists all runs of a merged index, about 100 bytes per run.
 const MOST_ROWS: u64 = 1 << 28;
 const MOST_RUNS: u64 = 1 << 18;
-/// The same in the background; such a merge takes a second.
+/// The same in the background, where a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
 /// Postings in memory, in two copies of 8 bytes each.
 const HELD_ROWS: u64 = 1 << 23;
@@ -142,7 +142,6 @@ fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Calls `work` in depth-first order of cubes.
 fn each_covered(
     core: &Core,
     view: &View,
@@ -223,7 +222,6 @@ fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
     run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
 
-/// An error, and the number of the index that caused it.
 type Fault = (Option<usize>, Error);
 
 struct Merging<'a> {

@@ -32,7 +32,7 @@ use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
 
 const NICE: i32 = 10;
-/// Then a background round stops small rewrites, does its large rewrite, and ends.
+/// After this time, a background round stops small rewrites, does its large rewrite, and ends.
 const ROUND: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -364,7 +364,6 @@ fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
     spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }
 
-/// Sleeps; a cancellation ends it within 20 ms.
 fn rest(time: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     while let Some(left) = time.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {

@@ -81,7 +81,7 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
-    /// With the largest debt at which each cube is tried again.
+    /// The largest debt at which each cube is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
@@ -387,7 +387,7 @@ impl Node {
         }
     }
 
-    /// Of all or some runs of the cube; `None` if it would not help.
+    /// Rewrites all or some runs of the cube; `None` if that would not help.
     fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),
@@ -440,7 +440,6 @@ impl Node {
     }
 }
 
-/// At least one, and as many as fit in memory.
 fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
     let (mut rows, mut bytes) = (0, 0);
     let few = runs.iter().take_while(|run| {

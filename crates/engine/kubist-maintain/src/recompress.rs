@@ -94,7 +94,6 @@ fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Pri
     Ok((runs, next))
 }
 
-/// `None` if another rewrite has replaced a run first.
 fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =

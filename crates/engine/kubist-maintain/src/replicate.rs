@@ -26,7 +26,7 @@ use kubist_types::error::Result;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 
-/// Then no further part starts; the next plan finds the other replicas.
+/// After this many targets no further part starts; the next plan finds the other replicas.
 const MANY_TARGETS: usize = 1 << 16;
 
 struct Target {
@@ -63,12 +63,11 @@ impl Node {
     }
 }
 
-/// Takes runs and cutoffs in depth-first order of cubes.
 struct Targets<'a> {
     geometry: Geometry,
     policy: Replication,
     options: &'a OptimizeOptions,
-    /// From the root to the parent of the current cube.
+    /// The ancestors of the current cube.
     path: Vec<Node>,
     here: Option<Node>,
     parts: Vec<Part>,

@@ -31,7 +31,7 @@ const MOST_ROWS: u64 = 1 << 40;
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// With unreadable entries, as far as they can be counted.
+    /// Includes the unreadable entries that can be counted.
     pub commits: u64,
     pub rows: u64,
     /// The loss may be larger than `commits` and `rows`.
@@ -85,7 +85,7 @@ fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     }
 }
 
-/// After all alterations before the first missing or unreadable one.
+/// The schema after all alterations before the first missing or unreadable one.
 fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
     let numbers = core.store.list(ALTERATIONS).map_err(store_error)?;
     let last = numbers.iter().map(|name| number_of(name)).max().unwrap_or(0);

@@ -26,7 +26,6 @@ use kubist_types::error::{Error, Result};
 pub struct Sound {
     /// `None` if it is damaged or unread.
     pub map: Option<Arc<ZoneMap>>,
-    /// Page numbers and their stored rows.
     pub pages: Vec<(usize, RecordBatch)>,
     /// The valid rows of pages with some invalid values.
     pub parts: Vec<RecordBatch>,
@@ -56,7 +55,7 @@ pub struct Decided {
     pub lost: Vec<Lost>,
 }
 
-/// Of lost rows in one dimension, in the column's unit.
+/// The extent of lost rows in one dimension, in the column's unit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Extent {
     pub column: String,
@@ -119,7 +118,6 @@ impl Sound {
 
 enum Page {
     Whole(RecordBatch),
-    /// The valid rows, and the problem of every invalid row.
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 

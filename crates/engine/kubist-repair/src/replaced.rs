@@ -102,7 +102,6 @@ pub fn rows_of_replaced(
     Ok(found)
 }
 
-/// Returns no rows if the run was replaced and cleaned.
 fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<Sound> {
     match pages.read_whole(snapshot, run) {
         Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),

@@ -197,7 +197,6 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     Unfinished::begin(to, header, schema, options)
 }
 
-/// Copies the alterations and the grid if it is valid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     let (mut copied, mut chain, to) = (0, Chain::of_alterations(&to.header.id), &to.store);
     for name in (1..=known.view.schema.version).map(alteration::name_of) {

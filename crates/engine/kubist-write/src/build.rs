@@ -393,7 +393,6 @@ mod tests {
             (1, u128::MAX),
             (50_000, 0),
             (40_000, 0xff),
-            // Words cannot hold the lowest bits.
             (1000, 3 << 94 | 0xf),
             (50_000, 0xff << 88 | 0xff),
             (200_000, u128::MAX),

@@ -214,7 +214,7 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Removes the notes. Cleaning deletes a note that remains.
+    /// Cleaning deletes a note that remains.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }

@@ -16,7 +16,7 @@ use kubist_format::location::Location;
 pub struct Seen {
     directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,
-    /// Of a commit that is not in the log yet.
+    /// The runs and cutoffs of a commit that is not in the log yet.
     coming: HashMap<CubeId, (Threshold, Vec<Ramp>)>,
 }
 

@@ -29,7 +29,7 @@ pub struct Spill {
     frame: Arc<Frame>,
     scratch: Option<Arc<dyn Scratch>>,
     cubes: Vec<CubeId>,
-    /// By the highest key bits: the last part that begins at or before them.
+    /// Index by the highest key bits: the last part that begins at or before them.
     parts: Vec<u32>,
     stored: Vec<Stored>,
 }
@@ -244,7 +244,6 @@ fn read(scratch: Option<&dyn Scratch>, extent: Extent) -> Result<Vec<RecordBatch
     Ok(batches)
 }
 
-/// Counts only the used parts of the batch's buffers.
 pub fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }

@@ -254,7 +254,6 @@ impl Base {
         Ok(lost)
     }
 
-    /// Entries of every tier of every level after the first `kept` pages, in depth-first order.
     pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
         let mut first = kept;

@@ -26,7 +26,6 @@ use crate::verify::VerifyReport;
 
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// Returns the current snapshot; `None` if the table cannot be opened, which is then a finding.
 pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let core = &match core {
         Ok(core) => core,

@@ -22,7 +22,6 @@ struct Sum {
     hashes: u64,
 }
 
-/// The expected and the actual rows of each replica.
 pub struct Ledger {
     replicas: Vec<Arc<Run<Location>>>,
     named_by: HashMap<RunId, Vec<Arc<Run<Location>>>>,

@@ -100,7 +100,6 @@ pub fn note(
     Ok(())
 }
 
-/// Returns the lowest and highest priority of a page, or a description of its damage.
 fn check_page(
     snapshot: &Snapshot,
     run: &Run<Location>,

@@ -60,7 +60,6 @@ impl Seen {
         Ok(seen)
     }
 
-    /// Returns the cubes of the source runs of all replicas.
     pub fn sources(&self, snapshot: &Snapshot, cancel: &Cancel) -> Result<HashMap<RunId, CubeId>> {
         let named: HashSet<RunId> = self.replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect();
         let mut cubes = HashMap::new();
@@ -88,7 +87,6 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Returns a full batch, or an empty one.
     pub fn take(&mut self, forest: &Forest, entry: Entry, deep: bool) -> Vec<Placed> {
         let cube = entry.cube();
         let tree = forest.tree_of(cube);
