@@ -227,7 +227,6 @@ pub fn check_site(site: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// An error about a line of an object.
 pub(crate) fn damaged(object: &str, line: u64, offset: usize, what: &str) -> Error {
     Error::Damaged { file: format!("{object}, line {line},"), offset: offset as u64, what: what.into() }
 }

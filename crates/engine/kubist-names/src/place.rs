@@ -17,7 +17,6 @@ pub(crate) struct Part {
     pub object: String,
 }
 
-/// The objects with lines, by site.
 pub(crate) type Parts = BTreeMap<String, Vec<Part>>;
 
 #[derive(Clone, Debug)]

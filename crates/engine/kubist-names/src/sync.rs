@@ -52,7 +52,6 @@ struct Pulled {
     bytes: u64,
 }
 
-/// Copies the lines that `into` lacks.
 fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     let mut pulled = Pulled::default();
     let parts = from.place.parts()?;
@@ -68,7 +67,7 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
         let list = parts.get(&site).map_or(&[][..], Vec::as_slice);
         let before = have.ops;
         if route(list, have.n).1 < theirs.n {
-            // Some of these lines were pruned there.
+            // Some lines were pruned there.
             let bytes = from.checkpoint_bytes()?;
             into.join_checkpoint(&format!("the checkpoint of {}", from.location()), &bytes)?;
             into.write_checkpoint()?;
@@ -110,7 +109,6 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     Ok(pulled)
 }
 
-/// The error for two logs of one name.
 pub(crate) fn forked(site: &str, location: &str) -> Error {
     Error::Refused(format!(
         "two sites are named `{site}`: the log of `{site}` in {location} differs from the one here; nothing was taken \

@@ -430,7 +430,6 @@ impl Transfer<'_> {
     }
 }
 
-/// Returns the rows whose step is not in `gone`.
 fn without(batch: RecordBatch, step: usize, gone: &BTreeSet<i64>) -> Result<RecordBatch> {
     if gone.is_empty() {
         return Ok(batch);

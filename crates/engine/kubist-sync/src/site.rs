@@ -32,7 +32,7 @@ pub struct Base {
     pub root: String,
     /// The number of commits of each source.
     pub have: Vec<(Source, u64)>,
-    /// The steps of these commits that have rows in the copy.
+    /// Their steps that have rows in the copy.
     pub steps: Vec<StepOf>,
     pub retracted: Vec<StepOf>,
 }

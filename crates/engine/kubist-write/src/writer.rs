@@ -346,7 +346,7 @@ impl Writer {
         self.commit_with(options, None)
     }
 
-    /// Commits a step of which only a sample was appended, with the totals of all records. The rows' column
+    /// Commits a step when only a sample was appended, with the totals of all records. The rows' column
     /// `kept_below` must agree (see [`Core::keep_below`]).
     ///
     /// # Errors

@@ -32,7 +32,6 @@ pub const MOST_SENT: usize = 96;
 /// Concurrent blocks are in at most this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
-/// Returns the end of a block that begins at `start`.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }

@@ -151,7 +151,6 @@ impl Link {
         }
     }
 
-    /// Runs a statement without a result, such as a write.
     pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
@@ -193,7 +192,6 @@ impl Link {
         Ok(first)
     }
 
-    /// Returns all rows and the host that responded.
     pub async fn all_from<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<(Vec<T>, IpAddr)>
     where
         T: for<'r> DeserializeRow<'r, 'r>,

@@ -7,7 +7,7 @@
 //! # Why no acknowledged entry is lost and none appears twice
 //!
 //! Writes and reads use a majority, so every read that begins after a write sees it. A row that a read has seen is on a
-//! majority, because the nodes repair differences before they respond. (With `consistency=one` none of this holds.)
+//! majority, because the nodes repair differences before they respond. (With `consistency=one` this does not hold.)
 //!
 //! *Taking* a log has three steps: begin epoch n + 1 by lightweight transaction (the fence); then read the log; then
 //! decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins only after the start

@@ -16,7 +16,6 @@ fn from_environment(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
 }
 
-/// A batch, and the content after it.
 fn change(random: &mut StdRng, before: &Model) -> (Batch, Model) {
     let (mut batch, mut after) = (Batch::new(), before.clone());
     for _ in 0..random.random_range(1..12) {

@@ -11,7 +11,6 @@ use crate::location::Location;
 use crate::remote::RemoteFile;
 use crate::store::ObjectStore;
 
-/// Stores in buckets.
 #[derive(Debug, Clone, Copy)]
 pub struct Buckets;
 

@@ -81,7 +81,6 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
 /// How much of a range must exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// All of it.
     Whole,
     /// The part that the piece has, which does not grow.
     UpToTheEnd,

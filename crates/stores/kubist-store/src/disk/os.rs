@@ -273,7 +273,7 @@ impl OsFile {
     }
 }
 
-/// Errors of this hint are ignored.
+/// Errors are ignored, because this is a hint.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
