@@ -37,7 +37,7 @@ impl Held for Guide {
     }
 }
 
-/// With the outlines of its entries once a query needed them.
+/// A page, with the outlines of its entries once a query needed them.
 pub struct KnownPage {
     pub page: Page,
     outlines: OnceLock<Outlines>,

@@ -51,7 +51,7 @@ impl Deref for Core {
     }
 }
 
-/// Its lock is never held during I/O.
+/// The followed table. Its lock is never held during I/O.
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,

@@ -39,7 +39,7 @@ enum Way {
     Equal,
     /// A round trip tests each value.
     IfEqual,
-    /// To a narrower float.
+    /// The type is a narrower float.
     Narrower,
 }
 

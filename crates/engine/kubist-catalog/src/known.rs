@@ -32,7 +32,6 @@ pub struct Known {
 
 struct KnownLog {
     writer: String,
-    /// Begin and end of the last entry.
     begin: u64,
     end: u64,
     chain: Chain,
@@ -59,7 +58,6 @@ enum Value {
 }
 
 impl Known {
-    /// Collects the last entries that a tail has joined.
     pub fn of(files: &TableFiles, tail: &Tail) -> Known {
         let (mut logs, mut objects) = (Vec::new(), Vec::new());
         let (rewrites, version) = (tail.state.rewrites(), tail.schema(files).version);

@@ -39,7 +39,7 @@ impl Table {
         RunId(self.of.first.0.saturating_add(index as u128))
     }
 
-    /// Blocks with the pages of all runs, or only at some indices; none if damaged.
+    /// Blocks with the pages of the runs at `indices`, or of all runs; none if damaged.
     pub fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
         match indices {
             _ if self.is_found() => Vec::new(),

@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
     pub step: Option<i64>,
-    /// For repair: alterations may be missing, so values of unknown columns are skipped.
+    /// Set for repair: alterations may be missing, so values of unknown columns are skipped.
     is_partial: bool,
 }
 

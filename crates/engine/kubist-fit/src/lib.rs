@@ -80,7 +80,7 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
 }
 
-/// In a temporary store that is erased on drop.
+/// The measured store, which is temporary and erased on drop.
 struct Field {
     whole: Arc<dyn Store>,
     by_level: BTreeMap<u32, Arc<dyn Store>>,

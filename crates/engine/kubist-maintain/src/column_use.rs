@@ -27,7 +27,7 @@ pub struct ColumnUse {
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnsUse {
-    /// In the order of the stored columns, including hidden ones.
+    /// One entry for each stored column, in order, including hidden ones.
     pub columns: Vec<ColumnUse>,
     pub zone_map_bytes_per_row: f64,
     pub runs_looked_into: u64,

@@ -42,7 +42,7 @@ use kubist_write::unfinished::Unfinished;
 
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// Among the created columns. Missing domains are learned from a sample of all rows. `None`: the grids of the
+    /// Created columns of the table. Missing domains are learned from a sample of all rows. `None`: the grids of the
     /// table.
     pub dimensions: Option<Vec<Dimension>>,
     /// `None`: the same, or 65,536 if `strata` changes to windows.
@@ -150,7 +150,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     Ok(plan)
 }
 
-/// With the schema of the table's creation; `copy_alterations` copies its later grids.
+/// The plan has the schema of the table's creation; `copy_alterations` copies its later grids.
 fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();

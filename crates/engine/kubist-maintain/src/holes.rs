@@ -12,7 +12,7 @@ use kubist_format::lookup::Key;
 use kubist_index::state::Run;
 use kubist_store::BLOCK_BYTES;
 
-/// In blocks. Making a shorter hole takes as long as writing it.
+/// The shortest hole, in blocks: making a shorter one takes as long as writing it.
 const LEAST_BLOCKS: u64 = 4;
 
 #[derive(Default)]
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn holes_are_what_no_live_byte_is_in() {
         let segment: Arc<str> = "s".into();
-        // Against a bitmap of all blocks, marked in random order.
+        // Compares with a bitmap of all blocks, marked in random order.
         for seed in 0..300u64 {
             let mut state = seed;
             let mut below = |end: u64| {

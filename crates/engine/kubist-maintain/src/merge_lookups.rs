@@ -52,9 +52,9 @@ pub struct Group {
 struct Counted {
     rows: u64,
     runs: u64,
-    /// It covers all indexed columns, and all its runs may be replaced.
+    /// The index covers all indexed columns, and all its runs may be replaced.
     is_free: bool,
-    /// Its position in depth-first order of the first live run.
+    /// The position of its first live run in depth-first order.
     place: usize,
 }
 

@@ -182,7 +182,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         rest(owed(turn.spent, pace), &options.cancel)
     })?;
     let policy = options.replication.unwrap_or(core.header.replication);
-    // Only one replica, because compactions of new commits come first.
+    // Makes only one replica, because compactions of new commits come first.
     let most = if options.one_round { 1 } else { usize::MAX };
     loop {
         let (view, Parts { parts, are_all }) = replicate::parts(core, policy, options)?;

@@ -167,7 +167,7 @@ pub struct CompactionPlanner<'a> {
     /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
     compactions: Found,
-    /// For one round: the most useful subtree that may be rewritten whole.
+    /// The most useful subtree that may be rewritten whole, for one round.
     best: Option<Rewrite>,
     moves: Found,
     moving: Option<(Rewrite, u64)>,

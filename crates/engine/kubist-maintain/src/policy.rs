@@ -48,7 +48,7 @@ impl OptimizeOptions {
         rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
     }
 
-    /// For work next to commits: few written bytes, most of the machine left free.
+    /// Options for work next to commits: few written bytes, most of the machine left free.
     pub fn background() -> OptimizeOptions {
         OptimizeOptions {
             debt_share: 0.5,

@@ -64,7 +64,7 @@ pub struct Residual {
 pub struct Level {
     pub size: f64,
     pub in_flight: u32,
-    /// Of one node, relative to one request at a time on the cluster.
+    /// The speed of one node, relative to one request at a time on the cluster.
     pub speedup: f64,
     pub fitted: f64,
 }
@@ -213,7 +213,7 @@ fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup
 mod tests {
     use super::*;
 
-    /// As the model predicts with the paper's constants.
+    /// Measurements that follow the model with the paper's constants.
     fn printed(sizes: &[f64], nodes: u32, noise: impl Fn(usize) -> f64) -> Vec<Measured> {
         let model = Model::AS_PRINTED;
         let mut measured = Vec::new();

@@ -591,7 +591,7 @@ fn last_of_each(settings: Vec<(String, Setting)>) -> Vec<(String, Setting)> {
     last
 }
 
-/// For one line each: at most [`LINE_OPS`], and well below the most bytes of a line.
+/// Splits settings into chunks for one line each: at most [`LINE_OPS`], and far fewer bytes than a line may have.
 fn chunks(settings: &[(String, Setting)]) -> Vec<&[(String, Setting)]> {
     let (mut chunks, mut from, mut bytes) = (Vec::new(), 0, 0);
     for (place, (name, setting)) in settings.iter().enumerate() {

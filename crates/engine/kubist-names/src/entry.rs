@@ -211,7 +211,7 @@ impl Entry {
     }
 }
 
-/// In order and without repetitions: two sites may write the same value, and each has its own order of dots.
+/// Sorted values without repetitions: two sites may write the same value, and each has its own order of dots.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let mut all: Vec<T> = values.collect();
     all.sort_by(order);

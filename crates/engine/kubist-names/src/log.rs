@@ -231,7 +231,7 @@ pub(crate) fn damaged(object: &str, line: u64, offset: usize, what: &str) -> Err
     Error::Damaged { file: format!("{object}, line {line},"), offset: offset as u64, what: what.into() }
 }
 
-/// As 16 hexadecimal digits, because JSON readers round large numbers.
+/// Writes hashes as 16 hexadecimal digits, because JSON readers round large numbers.
 pub(crate) mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

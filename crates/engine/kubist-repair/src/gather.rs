@@ -77,7 +77,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// Whether a log has entries but none is acknowledged. Otherwise no acknowledged row is missing.
+/// True if a log has entries but none is acknowledged. Otherwise no acknowledged row is missing.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),

@@ -97,7 +97,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// Over canonical values, so that equal rows have equal hashes.
+/// Hashes canonical values, so that equal rows have equal hashes.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();

@@ -59,7 +59,7 @@ fn in_tree(
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut recovered: Rows = found.iter().flat_map(position).collect();
-    // From the root downwards; rows recovered above are not taken again.
+    // Starts at the root, so rows recovered above are not taken again.
     for replica in directory.replicas().filter(|replica| replica.cube.grid() == geometry.grid()) {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
             continue;

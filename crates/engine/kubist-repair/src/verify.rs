@@ -89,7 +89,7 @@ impl VerifyReport {
         }
     }
 
-    /// Not of replicas, because their source runs hold these rows too.
+    /// Ignores replicas, because their source runs hold these rows too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(

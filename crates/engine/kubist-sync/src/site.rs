@@ -154,12 +154,12 @@ impl Site {
         self.snapshot.view.history.marks(log).collect()
     }
 
-    /// Of the commits that the copy began with, with the position of its first commit.
+    /// The steps that the copy began with, with the position of its first commit.
     pub fn base_marks(&self) -> BTreeSet<(i64, u64)> {
         if self.is_copy { self.marks(COPY) } else { BTreeSet::new() }
     }
 
-    /// Of commits that are here, by log and position, and the retracted ones.
+    /// The steps of commits that are here, with log and position, and the retracted steps.
     pub fn steps(&self) -> (Vec<(StepOf, &str, u64)>, BTreeSet<StepOf>) {
         let (mut live, mut retracted) = (Vec::new(), BTreeSet::new());
         for (source, (log, commits)) in &self.logs {
@@ -234,7 +234,7 @@ fn retracted_steps(token: Option<&str>) -> Vec<i64> {
     steps.split(',').filter_map(|step| step.parse().ok()).collect()
 }
 
-/// Of a commit that arrives without the rows of these steps.
+/// The token of a commit that arrives without the rows of these steps.
 pub fn retracted_token(steps: &[i64]) -> String {
     RETRACTED.to_owned() + &steps.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }

@@ -368,7 +368,7 @@ mod tests {
     fn a_folder_that_cannot_be_written_gives_what_it_has() {
         let (_root, folder) = folder(1 << 20);
         folder.put("a/objects/o", "s3://b/t", b"there");
-        // As in a full or read-only folder.
+        // Makes the folder fail, like a full or read-only one.
         fs::remove_dir_all(folder.root.join(TEMPORARY)).unwrap();
         fs::write(folder.root.join(TEMPORARY), b"in the way").unwrap();
         folder.put("a/objects/p", "s3://b/t", b"not kept");

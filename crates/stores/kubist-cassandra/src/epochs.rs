@@ -72,7 +72,8 @@ pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Then no append of an older epoch is acknowledged. Returns `false` if another owner started the epoch.
+/// Begins an epoch, after which no append of an older one is acknowledged. Returns `false` if another owner started the
+/// epoch.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))

@@ -11,7 +11,7 @@ use scylla::statement::Consistency;
 use crate::replication::replication;
 
 const SCHEME: &str = "cassandra://";
-/// With the password of a location that has only a user.
+/// The environment variable with the password of a location that has only a user.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;

@@ -162,7 +162,7 @@ pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String,
     list_after(link, store, prefix, "").await
 }
 
-/// Only these names are read from the prefix's own folder.
+/// Reads only these names from the prefix's own folder.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {

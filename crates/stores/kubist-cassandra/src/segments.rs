@@ -34,7 +34,7 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// They only grow, so most reads need no request for the length.
+/// Known lengths. They only grow, so most reads need no request for the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 

@@ -208,7 +208,7 @@ fn an_object_that_is_there_in_part_is_damaged() {
     }
 }
 
-/// Otherwise remains of a deletion could become part of the new segment.
+/// Otherwise, bytes left by a deletion could become part of the new segment.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn the_name_of_a_deleted_segment_stays_taken() {

@@ -408,7 +408,7 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
         _ => {}
     }
     let file = KeyFile::open(disk, &path, Open::Create)?;
-    // So a file that was cut inside its slots is detected.
+    // Thus a file that was cut inside its slots is detected.
     file.write(&[0; LOG_START as usize], 0)?;
     file.sync()?;
     Ok(file)

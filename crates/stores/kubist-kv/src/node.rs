@@ -39,7 +39,7 @@ pub enum Child {
 #[derive(Debug, Clone)]
 pub enum Node {
     Leaf(Vec<(Arc<[u8]>, Value)>),
-    /// With lower bounds of their keys. Keys below the first bound belong to the first child.
+    /// Children with lower bounds of their keys. Keys below the first bound belong to the first child.
     Inner(Vec<(Arc<[u8]>, Child)>),
 }
 

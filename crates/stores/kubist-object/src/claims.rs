@@ -44,7 +44,7 @@ fn said(hint: u64, holder: &str) -> Vec<u8> {
     [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
 }
 
-/// With its number, its holder, and when it was first seen and last checked.
+/// A claim's number, its holder, and when it was first seen and last checked.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,

@@ -124,7 +124,7 @@ impl Location {
         Ok(())
     }
 
-    /// With `suffix` after the prefix, and another number of concurrent requests.
+    /// The location with `suffix` after the prefix, and another number of concurrent requests.
     pub fn beside(&self, suffix: &str, requests: usize) -> String {
         let settings = self.settings.split('&').filter(|setting| !setting.starts_with("parallel="));
         let settings: Vec<&str> = settings.filter(|setting| !setting.is_empty()).collect();

@@ -169,7 +169,7 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// In doubling steps, then by bisection: all numbers before a taken one are taken.
+/// Searches in doubling steps, then by bisection, because all numbers before a taken one are taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
     let mut taken = None;

@@ -84,7 +84,7 @@ impl Upload {
         Ok(())
     }
 
-    /// On return the piece exists completely.
+    /// When this returns, the piece exists completely.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {

@@ -39,7 +39,7 @@ impl Extent {
     }
 }
 
-/// In the order of their offsets, which start at 0.
+/// Extents in the order of their offsets, which start at 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,

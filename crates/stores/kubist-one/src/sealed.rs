@@ -153,7 +153,7 @@ impl SealedStore {
         self.tree.segments.get(name).ok_or_else(missing)
     }
 
-    /// With one call of the source. If `is_short`, ranges may extend past the end of their segment.
+    /// Reads with one call of the source. If `is_short`, ranges may extend past the end of their segment.
     fn read_all(&self, wanted: &[(&str, &[Range<u64>])], is_short: bool, watch: Watch<'_>) -> Result<Answers> {
         let located: Vec<Result<Vec<Vec<Range<u64>>>>> =
             wanted.iter().map(|(name, ranges)| self.located(name, ranges, is_short)).collect();

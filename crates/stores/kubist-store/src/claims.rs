@@ -103,7 +103,7 @@ fn machine() -> String {
     }
 }
 
-/// For a process without a result of [`began`]. A process of another user may be hidden.
+/// Used for a process without a result of [`began`]. A process of another user may be hidden.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         // A zombie has ended.

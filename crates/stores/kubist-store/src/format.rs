@@ -136,7 +136,7 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
 /// Number, length, record type and checksum (with the payload).
 const NUMBERED_HEAD_BYTES: usize = 24;
 
-/// Of a numbered file of a shared store.
+/// The type of a numbered file of a shared store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordType {
     /// An entry of a log, whose number is its position.

@@ -44,7 +44,7 @@ pub fn check_object(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// For an object whose name is, or would be, a folder of objects.
+/// The error for an object whose name is, or would be, a folder of objects.
 pub fn object_and_folder(name: &str) -> Error {
     invalid(name, "an object's name cannot be a folder of another object's name")
 }

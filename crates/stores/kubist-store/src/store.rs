@@ -228,7 +228,7 @@ pub enum Kept {
     Segment,
     /// A writer's log.
     Log,
-    /// Without a final name, or left by a dead process.
+    /// A file without a final name, or one left by a dead process.
     Temporary,
 }
 
@@ -292,7 +292,8 @@ pub trait LogOwner: Send {
 /// Result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// In order. Each ends where the next begins, and the last at `next`, which [`LogOwner::append`] returned.
+    /// The entries in order. Each ends where the next begins, and the last at `next`, which [`LogOwner::append`]
+    /// returned.
     pub entries: Vec<LogEntry>,
     /// The position after the last entry, where reading continues.
     pub next: u64,

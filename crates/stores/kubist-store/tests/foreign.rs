@@ -18,7 +18,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 const HANGS: Duration = Duration::from_secs(10);
 
-/// With objects at two depths, a log and a segment, next to a folder with other files.
+/// A store with objects at two depths, a log and a segment, next to a folder with other files.
 struct Workdir {
     folder: tempfile::TempDir,
 }

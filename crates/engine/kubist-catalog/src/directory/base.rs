@@ -64,7 +64,6 @@ impl Base {
         levels(&self.pages).map(|level| &level[0].segment)
     }
 
-    /// True if the run was live at the checkpoint.
     pub fn lives(&self, run: &Run<Location>) -> bool {
         lives(&self.removed, run)
     }

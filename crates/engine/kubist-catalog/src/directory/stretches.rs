@@ -24,7 +24,6 @@ const FIRST_PAGES: usize = 4;
 pub struct Stretches {
     pages: VecDeque<usize>,
     at_once: usize,
-    /// The runs after the base come first.
     recent_is_left: bool,
 }
 

@@ -63,7 +63,7 @@ impl OsDisk {
     }
 }
 
-/// Or a whole path that is not below the store's directory.
+/// A path below the store's directory, or a whole path outside it.
 struct At<'a> {
     folder: Option<OwnedFd>,
     name: &'a OsStr,

@@ -152,7 +152,7 @@ impl StoreDirectory {
         pause.min(LONGEST_PAUSE)
     }
 
-    /// Until everything that existed at the time of this call is visible.
+    /// Waits until everything that existed at the time of this call is visible.
     pub fn catch_up(&self) -> Result<()> {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }

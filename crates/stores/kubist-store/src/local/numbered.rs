@@ -25,7 +25,7 @@ pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
 pub(super) const CLAIMS: &str = ".claims";
 pub(super) const SEAL: &str = ".seal";
-/// In the folder of the logs, and as a writer's name.
+/// Used in the folder of the logs, and as a writer's name.
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
@@ -108,7 +108,7 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
-/// From a file with a fixed name, if it exists.
+/// Reads a file with a fixed name, if it exists.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// A lookup of a value reads every segment: a few hundred in a table of a billion rows.
 const MAX_FILES: usize = 2048;
-/// At most 1 / 4 of the process's open files.
+/// At most 1/4 of the process's open files.
 const KEPT_SHARE: u64 = 4;
 
 /// The number of probed ranges that decide whether all are in memory.
