@@ -84,7 +84,7 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
 struct Field {
     whole: Arc<dyn Store>,
     by_level: BTreeMap<u32, Arc<dyn Store>>,
-    /// By size: the segment and the offsets of requests.
+    /// The segment and the offsets of requests, by size.
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 

@@ -39,7 +39,7 @@ impl RequestTime {
 pub struct Speedup {
     pub at_one_element: f64,
     pub per_ln_element: f64,
-    /// Needed because the formula falls without bound.
+    /// The lower limit, because the formula falls without bound.
     pub least: f64,
 }
 

@@ -58,7 +58,7 @@ pub struct Site {
     pub core: Arc<Core>,
     pub snapshot: Snapshot,
     pub base: Base,
-    /// By source: its log and the entries of the log.
+    /// The log of each source, and its entries.
     pub logs: BTreeMap<Source, (String, Vec<Commit>)>,
     is_copy: bool,
 }

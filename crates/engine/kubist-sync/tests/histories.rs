@@ -31,7 +31,7 @@ struct Site {
 struct World {
     rng: StdRng,
     sites: Vec<Site>,
-    /// By writer: the step and the ids of every commit.
+    /// The step and the ids of every commit, by writer.
     commits: BTreeMap<Source, Vec<(Option<i64>, Vec<i64>)>>,
     next_id: i64,
     killed: usize,
@@ -117,7 +117,8 @@ impl World {
         target.retracted.extend(retracted.into_iter().filter(has));
     }
 
-    /// Killed at random points and repeated until complete. Refusals are resolved as their message says.
+    /// A sync in one direction, killed at random points and repeated until complete. Refusals are resolved as their
+    /// message says.
     fn one_way(&mut self, from: usize, to: usize) {
         for _ in 0..100 {
             let after = match self.rng.random_bool(0.3) {

@@ -33,7 +33,7 @@ const INNER_ZONE_ROWS: usize = 8;
 /// The same for the smallest size; zone bounds take up to two bytes per row.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
-/// With at least this many rows, and enough for one zone, rows near a plane get separate zones.
+/// Rows near a plane get separate zones if there are at least this many, and enough for one zone.
 const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;

@@ -22,7 +22,8 @@ pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     }
 }
 
-/// Of `writer-1`, `writer-2`, …. Any name will do, so it does not wait for a remote writer that may have ended.
+/// Takes the first free log of `writer-1`, `writer-2`, …. It does not wait for a remote writer that may have ended,
+/// because any name will do.
 pub(crate) fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
     for number in 1..=10_000 {
         match core.store.own_free_log(&format!("writer-{number}")) {

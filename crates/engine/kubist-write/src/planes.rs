@@ -35,7 +35,7 @@ impl Dimensions {
         Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
     }
 
-    /// For each dimension, the plane with most rows if enough seem near it.
+    /// The plane with most rows in each dimension, if enough seem near it.
     pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
         if rows.len() < SAMPLED {
             return Vec::new();

@@ -38,7 +38,7 @@ struct Pairs {
 }
 
 impl Gathered {
-    /// About `bytes` bytes for each column, and one more part.
+    /// Collects about `bytes` bytes for each column, and one more part.
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();

@@ -129,7 +129,7 @@ pub struct Origin {
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// Of copied rows: the number of rows per original step.
+    /// The number of copied rows per original step.
     pub steps: Vec<(i64, u64)>,
     pub thinned: Vec<(i64, Thinned)>,
 }

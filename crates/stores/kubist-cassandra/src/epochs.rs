@@ -37,7 +37,7 @@ pub struct Epoch {
     nonce: Option<Uuid>,
 }
 
-/// Newest first, as far as they affect positions at or after a given one.
+/// Epochs, newest first, that affect positions at or after a given one.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs(pub Vec<Epoch>);
 

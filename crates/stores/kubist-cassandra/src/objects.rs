@@ -35,7 +35,7 @@ const LIST_AFTER: &str = "SELECT name, nonce, length, checksum, value FROM kubis
 const ANY: &str =
     "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
 
-/// That this handle knows to be listed, and not to be objects.
+/// Folders that this handle knows to be listed, and not to be objects.
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 

@@ -67,7 +67,7 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Metadata of a path; below the store's directory, of a link itself.
+/// Metadata of a path. Below the store's directory, a link is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The type of the file.

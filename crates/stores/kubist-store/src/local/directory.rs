@@ -44,7 +44,7 @@ pub struct StoreDirectory {
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
-    /// When the handle last learned of something, in milliseconds of the disk's clock.
+    /// The time when the handle last learned of something, in milliseconds of the disk's clock.
     learned: AtomicU64,
     read: Mutex<HashSet<String>>,
     is_ours: OnceLock<bool>,
@@ -184,7 +184,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Even if this machine has cached a deleted file with this name.
+    /// Opens a file, even if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -233,7 +233,7 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// Whether another machine deleted the file while this one had it open or cached its name.
+/// True if another machine deleted the file while this one had it open or cached its name.
 pub(super) fn is_stale(error: &io::Error) -> bool {
     error.kind() == ErrorKind::StaleNetworkFileHandle
 }

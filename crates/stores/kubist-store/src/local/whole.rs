@@ -141,7 +141,7 @@ fn erase_numbered(store: &LocalStore) -> Result<()> {
     unlink(store, &logs.join(MARK))
 }
 
-/// Real folders of the store, not links to folders.
+/// Folders of the store that are not links.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())
