@@ -48,7 +48,7 @@ pub struct TableFiles {
     /// The columns that the table was created with.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
-    /// By segment and offset of the postings.
+    /// Guides by segment and offset of the postings.
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,

@@ -255,7 +255,7 @@ fn turn(
     Ok(Turn { leased: true, written, spent })
 }
 
-/// After a checkpoint, other processes need not read these rewrites.
+/// Writes a checkpoint, with which other processes need not read these rewrites.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {

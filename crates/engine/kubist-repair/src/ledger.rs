@@ -18,7 +18,7 @@ use crate::readable::{Decided, Sound, read_decided, read_sound};
 
 #[derive(Debug, Default)]
 pub struct PageLedger {
-    /// By location, because the same bytes may get several run ids.
+    /// Decisions by location, because the same bytes may get several run ids.
     runs: HashMap<Site, Decided>,
 }
 

@@ -55,7 +55,7 @@ impl VerifyOptions {
 pub struct VerifyReport {
     /// True if every page was to be read.
     pub deep: bool,
-    /// In live primary runs; after a deep check, only the rows that were read.
+    /// Rows in live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
     pub runs: u64,
     pub replicas: u64,

@@ -42,7 +42,7 @@ impl Sum {
     }
 }
 
-/// By the first run of the index, then by column and run.
+/// Sums by the first run of the index, then by column and run.
 #[derive(Default)]
 pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
