@@ -1,4 +1,5 @@
-//! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are merged.
+//! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are then
+//! merged.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -23,10 +24,9 @@ use kubist_types::human::count;
 
 pub const MOST_GROUPS: usize = 10_000;
 
-/// Limit of stored numbers in all accumulators: 128 MB.
+/// Limit of numbers in all accumulators: 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
-/// The key of the only group without `group_by`.
 const ONE_GROUP: u64 = 0;
 
 pub struct Asked {
@@ -34,7 +34,6 @@ pub struct Asked {
     pub bound: Bound,
 }
 
-/// The aggregates and grouping keys to evaluate for each record.
 pub struct Task {
     pub aggregates: Vec<Asked>,
     pub group_by: Vec<GroupBy>,
@@ -44,11 +43,10 @@ pub struct Task {
 
 pub struct Brought {
     pub schema: SchemaRef,
-    /// A condition on the scanned records. Records that do not match only count as drawn from the frame.
+    /// Records that do not match this condition only count as drawn from the frame.
     pub condition: Option<Expression>,
-    /// Indexes of the position columns, if positions are needed.
+    /// Indexes of the position columns, if they are needed.
     pub places: Vec<usize>,
-    /// Index of the column of weights, unless samples are uniform.
     pub weight: Option<usize>,
 }
 
@@ -56,22 +54,21 @@ pub struct Brought {
 pub struct PilotFindings {
     /// By aggregate and argument.
     shifts: Vec<Vec<Shift>>,
-    /// By aggregate and argument: the smallest and the largest finite value.
+    /// By aggregate and argument: minimum and maximum of the finite values.
     ends: Vec<Vec<Option<(f64, f64)>>>,
     /// By aggregate and argument: the smallest finite value above 0.
     positive: Vec<Vec<Option<f64>>>,
     pub clustered: bool,
-    /// The mean number of records of an identity.
+    /// Mean number of records of an identity.
     pub together: f64,
 }
 
-/// Scanned records with the values of all arguments.
 pub struct Values {
     rows: usize,
     arguments: Vec<Vec<Vec<f64>>>,
-    /// By aggregate: the exact integers of its first argument, if used.
+    /// By aggregate: the exact integers of its first argument, if it uses them.
     wholes: Vec<Option<Wholes>>,
-    /// By aggregate: hashes of the values for `count_distinct`, and the column for nulls.
+    /// By aggregate: hashes of the values for `count_distinct`, and the column that shows nulls.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
     keys: Keys,
     labels: Vec<ArrayRef>,
@@ -79,16 +76,15 @@ pub struct Values {
     /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
     places: Vec<ArrayRef>,
-    /// The relative weight of every record, unless samples are uniform.
+    /// Relative weight of each record, unless the sample is uniform.
     weights: Option<ArrayRef>,
 }
 
 /// The group keys of records: hashes of their labels.
 enum Keys {
-    /// Without `group_by`.
     One,
     Each(Vec<u64>),
-    /// Each record's code, and the key of each code.
+    /// The code of each record, and the key of each code.
     Coded(Vec<u32>, Vec<u64>),
 }
 
@@ -131,7 +127,7 @@ impl Values {
     }
 }
 
-/// The hasher of keys that are hashes.
+/// A hasher for keys that already are hashes.
 #[derive(Clone, Copy, Default)]
 pub struct Hashed(u64);
 
@@ -167,9 +163,9 @@ pub struct Accumulated {
     pub expected: Option<Expected>,
 }
 
-/// Rows, group by group. The rows of group i end at `ends[i]`, where those of the next one begin.
+/// Rows in the order of their groups. The rows of group i end at `ends[i]`, where the next group begins.
 struct ByGroup {
-    /// `None`: all rows, in their order.
+    /// `None`: all rows in their own order.
     rows: Option<Vec<usize>>,
     ends: Vec<usize>,
 }
@@ -241,7 +237,8 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// The number of random groups. Fewer with `group_by`, because each group needs memory for all.
+    /// Number of random groups. It is smaller with `group_by`, because each group needs memory for all of
+    /// them.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
@@ -266,7 +263,7 @@ impl Task {
     }
 }
 
-/// The schema of columns, of which some are dictionaries.
+/// The schema with the types of these columns, because some are dictionaries.
 fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     let same = schema.fields().iter().zip(columns).all(|(field, array)| field.data_type() == array.data_type());
     let typed =
@@ -277,7 +274,7 @@ fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     }
 }
 
-/// A column of one row. A copy, because a slice would keep the whole array in memory.
+/// A column of one row, copied because a slice would keep the whole array in memory.
 fn one_row(array: &ArrayRef, row: usize) -> Result<ArrayRef> {
     let of = |array: &dyn Array, row| take(array, &UInt64Array::from(vec![row]), None).map_err(Error::kernel);
     let one = of(array.as_ref(), Some(row as u64))?;
@@ -302,8 +299,8 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// Computes statistics of a pilot. `identified`: the table has identity columns. `is_all`: no more
-    /// records will be read.
+    /// Statistics of a pilot. `identified`: the table has identity columns. `is_all`: no more records will
+    /// be read.
     pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
@@ -326,10 +323,9 @@ impl PilotFindings {
         };
         let shift = |aggregate: usize, argument: usize| {
             let (low, high) = ends(aggregate, argument).unwrap_or((0.0, 0.0));
-            // With the constant value as shift, all differences are exactly 0.
+            // With a constant value as shift, all differences are exactly 0.
             let by = if low == high { low } else { short(mean(aggregate, argument)) };
             let largest = low.abs().max(high.abs());
-            // Values that are read later may be larger.
             Shift::new(by, if is_all { largest } else { largest.max(1.0) })
         };
         let positive = |aggregate: usize, argument: usize| {
@@ -374,12 +370,13 @@ fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
     }))
 }
 
-/// The factors of sampled records with unequal inclusion probabilities pi (Poisson sampling: Särndal, Swensson and
-/// Wretman, Model Assisted Survey Sampling, 1992, 3.5).
+/// Factors of sampled records with unequal inclusion probabilities pi (Poisson sampling: Särndal, Swensson
+/// and Wretman, Model Assisted Survey Sampling, 1992, 3.5).
 struct Design {
-    /// `1 / pi`: the expansion of Horvitz and Thompson.
+    /// `1 / pi`: the Horvitz-Thompson expansion.
     expand: Vec<f64>,
-    /// `sqrt(1 - pi) / pi`: the squares of these multiples add up to the estimated variance of the total.
+    /// `sqrt(1 - pi) / pi`: the squares of features times this factor add up to the estimated variance of
+    /// the total.
     spread: Vec<f64>,
 }
 
@@ -419,8 +416,8 @@ impl Accumulated {
         keys
     }
 
-    /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample fraction; records
-    /// with weights must be added for the fraction that the sample has at last.
+    /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample
+    /// fraction. Records with weights must be added with the final sample fraction.
     pub fn add(
         &mut self,
         task: &Task,
@@ -496,7 +493,7 @@ impl Accumulated {
                 codes.iter().enumerate().map(group).collect::<Result<_>>()?
             }
         };
-        // `ends` first has the number of rows of each group, then the place of its next row.
+        // `ends` first has the number of rows of each group, then the index of its next row.
         let mut ends = vec![0; self.groups.len()];
         groups.iter().for_each(|group| ends[*group as usize] += 1);
         let mut start = 0;
@@ -512,7 +509,7 @@ impl Accumulated {
         Ok(ByGroup { rows: Some(rows), ends })
     }
 
-    /// The group with a key, which is added if it is new. `row` is one of its rows.
+    /// The group with this key; a new key adds a group. `row` is one of its rows.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);

@@ -1,7 +1,7 @@
 //! The interface of aggregates: parsing, features per record, accumulation, and figures with intervals.
 //!
-//! Each aggregate has one file in `aggregates/`, with its documentation. Other code never names an aggregate;
-//! it uses its [`Properties`].
+//! Each aggregate has one file with its documentation in `aggregates/`. Other code never names an aggregate
+//! but uses its [`Properties`].
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ pub struct Definition {
     pub listed: &'static str,
     /// Its row in docs/estimates.md: calls, meaning, source of the interval.
     pub documented: [&'static str; 3],
-    /// True for its names, in lower case.
+    /// True for the lower-case names of the aggregate.
     pub is_named: fn(&str) -> bool,
     pub bind: fn(&Call) -> Result<Bound, String>,
 }
@@ -32,11 +32,11 @@ pub struct Bound {
     pub aggregate: Box<dyn Aggregate>,
     pub properties: Properties,
     pub arguments: Vec<Expression>,
-    /// The column whose distinct values are counted, instead of arguments.
+    /// The column whose distinct values are counted; replaces the arguments.
     pub column: Option<usize>,
     /// The exact type, if it is not a float.
     pub own: Option<DataType>,
-    /// It uses the exact integers of its first argument.
+    /// True if the exact integers of the first argument are used.
     pub takes_wholes: bool,
     /// The unit, if no rule gives it.
     pub unit: Option<String>,
@@ -59,32 +59,32 @@ impl Bound {
         Bound { own: Some(own), ..self }
     }
 
-    /// Makes it exact in the type `own`, by the integers of its first argument.
+    /// Makes the aggregate exact in the type `own`, by the integers of its first argument.
     pub fn of_wholes(self, own: DataType) -> Bound {
         Bound { own: Some(own), takes_wholes: true, ..self }
     }
 }
 
-/// Properties of an aggregate that the estimation uses; all off by default.
+/// Properties of an aggregate that the estimation uses; all are off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
-    /// Its interval assumes a normal distribution: few records, skewed values and constant samples cause
+    /// The interval assumes a normal distribution: few records, skewed values and constant samples cause
     /// warnings, and tails can be read separately.
     pub bell_curve: bool,
     /// A known number of records makes it exact or narrower.
     pub uses_number_of_records: bool,
     pub is_number_of_records: bool,
-    /// It is the number of records in which its argument, a column, has a value.
+    /// It counts the records in which its argument, a column, has a value.
     pub is_number_of_values: bool,
-    /// It is a function of the number of records alone.
+    /// It depends on the number of records alone.
     pub follows_from_number_of_records: bool,
     /// It lies between the minimum and the maximum of its first argument.
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
-    /// It is a minimum or maximum; zone maps find it.
+    /// It is a minimum or maximum, which zone maps find.
     pub end: Option<End>,
-    /// It is a histogram; zone maps bound its outer bins.
+    /// It is a histogram whose outer bins zone maps bound.
     pub outer_bins: bool,
     /// It has no bounds until all records were read.
     pub unbounded: bool,
@@ -100,9 +100,7 @@ pub enum Total {
     Mean,
 }
 
-/// A bound aggregate.
-///
-/// Functions of totals implement [`crate::totals::Smooth`] instead.
+/// A bound aggregate. Functions of totals implement [`crate::totals::Smooth`] instead.
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
@@ -127,7 +125,7 @@ impl Shift {
     pub const NONE: Shift = Shift { by: 0.0, scale: 1.0 };
 
     pub fn new(by: f64, largest: f64) -> Shift {
-        // The range of exponents for which sums of fourth powers are finite and normal.
+        // For exponents in this range, sums of fourth powers are finite and normal.
         const PLAIN: std::ops::RangeInclusive<i32> = -100..=100;
         let power = if largest > 0.0 { largest.min(f64::MAX).log2().floor() as i32 } else { 0 };
         let scale = if PLAIN.contains(&power) { 1.0 } else { 2f64.powi(-power.clamp(-1000, 1000)) };
@@ -142,7 +140,6 @@ impl Shift {
         value * self.scale
     }
 
-    /// The factor from scaled numbers back to values.
     pub fn back(&self) -> f64 {
         1.0 / self.scale
     }
@@ -151,25 +148,23 @@ impl Shift {
 #[derive(Clone, Copy, Debug)]
 pub struct Pilot<'a> {
     pub shifts: &'a [Shift],
-    /// By argument: the smallest and the largest finite value.
+    /// By argument: minimum and maximum of the finite values.
     pub ends: &'a [Option<(f64, f64)>],
     /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
     pub clustered: bool,
-    /// The number of random groups for variances; a power of two.
+    /// Number of random groups for variances; a power of two.
     pub groups: usize,
 }
 
 pub struct Records<'a> {
-    /// The aggregate's features, by column.
     pub features: Vec<&'a [f64]>,
-    /// The exact integers of the first argument, if the aggregate uses them.
+    /// The exact integers of the first argument, if used.
     pub wholes: Option<&'a Wholes>,
     /// Hashes of the values to count as distinct, and their column.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,
 }
 
-/// The rows of a batch that belong to a group.
 pub enum Rows<'a> {
     All(std::ops::Range<usize>),
     Some(std::slice::Iter<'a, usize>),
@@ -186,7 +181,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// The accumulated state of a group and aggregate. Parallel tasks fill parts, which are merged.
+/// The accumulated state of a group and aggregate. Parallel tasks fill parts, which are then merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
@@ -198,7 +193,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
 
-    /// A warning about its figures: why one is missing, or what bins leave out.
+    /// A warning about the figures: why one is missing, or which values the bins leave out.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }
@@ -212,7 +207,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         false
     }
 
-    /// The number of stored numbers, if known in advance.
+    /// How many numbers it stores, if known in advance.
     fn numbers(&self) -> usize {
         0
     }
@@ -221,7 +216,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         1
     }
 
-    /// Its fraction of the memory limit of all accumulators of the aggregate.
+    /// The fraction that it uses of its aggregate's memory limit.
     fn fullness(&self) -> f64 {
         0.0
     }
@@ -234,12 +229,12 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// For a histogram, the ends of the bin in each dimension.
+    /// For a histogram: the ends of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
     /// Value and ends in the exact type, if known.
     pub own: Option<[Option<i256>; 3]>,
-    /// The number of records that it was computed from.
+    /// Number of records used.
     pub records: f64,
 }
 

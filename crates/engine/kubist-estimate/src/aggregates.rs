@@ -1,7 +1,7 @@
-//! The table of aggregates; each has its own file.
+//! The table of aggregates.
 //!
-//! To add an aggregate, write its file and list it here. docs/estimates.md repeats the rows, and a test
-//! prints the expected text.
+//! To add an aggregate, write its file and list it here. A test compares docs/estimates.md with these rows
+//! and prints the expected text.
 
 mod correlation;
 mod count;
@@ -71,7 +71,7 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     }
 }
 
-/// The name and the arguments of a text that is one call.
+/// The name and arguments of a text that is a single call.
 fn only_call(text: &str) -> Option<(&str, Vec<&str>)> {
     let (name, rest) = text.trim().split_once('(')?;
     let arguments = split(rest.strip_suffix(')')?)?;
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// The gradients match the change of the value under small changes of weights.
+    /// Gradients match the change of the value under small changes of the weights.
     #[test]
     fn gradients_are_derivatives() {
         let x = [1.0, 2.5, -4.0, 7.0, 3.0, 0.5];
@@ -324,7 +324,7 @@ mod tests {
                 (scale(found.high) - scale(found.low))
                     / (bent(quantile, found.skewness) - bent(-quantile, found.skewness))
             };
-            // The infinitesimal jackknife: each record in turn weighs a little more.
+            // Infinitesimal jackknife: each record in turn weighs a little more.
             let value_with = |heavier: Option<usize>| {
                 let rows: Vec<usize> =
                     (0..6).flat_map(|row| vec![row; if Some(row) == heavier { 10_001 } else { 10_000 }]).collect();
@@ -365,7 +365,7 @@ mod tests {
         assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
         let counted = Conditions { p: 0.1, rows: Some(Number::exact(250)), ..EXACT };
         assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
-        // An estimated number contributes its own error, and there is no other.
+        // An estimated number contributes its own error, and there is no other error.
         let about = Conditions { p: 0.1, rows: Some(Number { rows: 250.0, error: 5.0 }), ..EXACT };
         let interval = found(&mut *sums, &about);
         let half = student(about.alpha, 19.0) * 0.005;
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
     }
 
-    /// A constant sample gives no bounds where nothing else bounds the other records.
+    /// A constant sample gives no bounds if nothing else bounds the other records.
     #[test]
     fn alike_values_bound_nothing() {
         let alike = [3.0; 50];

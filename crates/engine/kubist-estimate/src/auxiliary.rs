@@ -1,11 +1,11 @@
 //! Auxiliary variables: predictions of each record's features from its position.
 //!
-//! The manifest stores, for regions of space ([`Parcels`]), the number of records and the bounds of each
-//! column. A few representative records between these bounds give the predicted features of each record of a
-//! parcel. The total of the predictions is known for all records and for the sample. Their difference
+//! For each region of space ([`Parcels`]), the manifest stores the number of records and the bounds of each
+//! column. A few representative records between these bounds predict the features of all records of the
+//! parcel. The total of the predictions is known for all records and for the sample, and their difference
 //! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey
-//! Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). Predictions may be wrong: the
-//! residuals then widen the measured interval.
+//! Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). If predictions are wrong, the
+//! residuals widen the measured interval.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,12 +18,11 @@ use crate::control::Control;
 
 const MOST_CELLS: usize = 1 << 18;
 
-/// The weight of a representative record of a parcel.
 const EACH: f64 = 1.0 / LIKE as f64;
 
 pub struct Auxiliary {
     places: Arc<dyn Places>,
-    /// Every parcel's first entry, and the end.
+    /// The first entry of each parcel, and the end.
     firsts: Vec<u32>,
     groups: Vec<u32>,
     /// By entry: `width` features, over all aggregates.
@@ -34,18 +33,18 @@ pub struct Auxiliary {
     /// By group: the mean per feature over all records in parcels.
     centers: Vec<f64>,
     rows: f64,
-    /// The variance of the number, which the manifest knows only approximately.
+    /// The variance of the number of rows, which the manifest knows only approximately.
     loose: f64,
-    /// By group: its covariance with each feature's total about the mean. By group and aggregate: the
-    /// covariances of these totals.
+    /// By group: covariance of this number with each feature's total about the mean. By group and
+    /// aggregate: covariances of these totals.
     loose_features: Vec<f64>,
     loose_pairs: Vec<Vec<Vec<f64>>>,
     random_groups: usize,
 }
 
-/// Representative records of parcels that meet the condition, at most [`LIKE`] of each.
+/// Representative records of parcels that meet the condition, at most [`LIKE`] in each parcel.
 pub struct Like<'a> {
-    /// Their numbers, ascending; parcel i has [`LIKE`] numbers from i * LIKE.
+    /// Their numbers, ascending. Parcel i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,
@@ -56,13 +55,13 @@ pub struct Expected {
     pub of: Arc<Auxiliary>,
     /// By group: sums by random group and feature; empty until the group has a prediction.
     cells: Vec<Vec<f64>>,
-    /// By random group: the sampled records in parcels.
+    /// By random group: number of sampled records in parcels.
     inside: Vec<f64>,
 }
 
 impl Auxiliary {
-    /// Builds predictions from `like`. `together` is the mean number of records that share a priority. `None`
-    /// if there are too many cells or a feature is not finite.
+    /// Builds predictions from `like`. `together` is the mean number of records that share a priority.
+    /// Returns `None` if there are too many cells or a feature is not finite.
     pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
         let mut of: Vec<Range<usize>> = Vec::new();
         for made in &like.features {

@@ -1,4 +1,4 @@
-//! The bins of a histogram in one dimension: their specification and their edges.
+//! The bins of a histogram in one dimension.
 
 use crate::aggregate::Pilot;
 use crate::call::Call;
@@ -11,7 +11,7 @@ pub const MOST_BINS: f64 = 65_536.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
-    /// Bin width if given without a range; then `count` is the limit.
+    /// Bin width, if given without a range; `count` is then the limit.
     pub width: Option<f64>,
     /// First and last edge; by default the range of the pilot's values.
     pub range: Option<(f64, f64)>,
@@ -27,8 +27,8 @@ pub struct Form {
 }
 
 impl Form {
-    /// Parses the trailing words `log` and `round`. Returns the form and the number of arguments before them.
-    /// The first `directions` arguments are always values.
+    /// Parses the trailing words `log` and `round`. Returns the form and the number of arguments before
+    /// them. The first `directions` arguments are always values.
     pub fn of(call: &Call, directions: usize) -> (Form, usize) {
         let (mut form, mut count) = (Form::default(), call.arguments.len());
         while count > directions {
@@ -62,7 +62,7 @@ impl Bins {
         }
     }
 
-    /// Bins of a width, over `range` or over the values.
+    /// Bins of this width, over `range` or over the values.
     fn wide(width: f64, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if !(width.is_finite() && width > 0.0) {
             return Err(format!("the width of a bin must be above 0, found {width}"));
@@ -109,11 +109,11 @@ impl Bins {
     }
 }
 
-/// Bin edges, ascending. The outer bins also hold the values beyond.
+/// Bin edges, ascending. The outer bins include the values beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,
-    /// Further bins of the requested width were cut off.
+    /// True if further bins of the requested width were cut off.
     of_more: bool,
 }
 
@@ -122,7 +122,7 @@ impl Axis {
         self.edges.len() - 1
     }
 
-    /// Warns that the last bin also holds the values of the cut-off bins.
+    /// Warns that the last bin includes the values of the cut-off bins.
     pub fn cut_off(&self) -> Option<String> {
         let [.., begin, _] = self.edges[..] else { return None };
         self.of_more.then(|| {

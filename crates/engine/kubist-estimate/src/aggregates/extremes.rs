@@ -1,4 +1,4 @@
-//! The minimum and the maximum. A sample bounds each on one side only; zone maps locate the exact value.
+//! The minimum and the maximum. A sample bounds each on one side only; zone maps find the exact value.
 
 use arrow_buffer::i256;
 
@@ -27,7 +27,7 @@ pub const DEFINITION: Definition = Definition {
         let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
         Ok(match own {
             Some(own) if own::is_narrow(&own) => bound.of_wholes(own),
-            // The zone-map search returns all digits; the sample has a float.
+            // The zone-map search returns all digits, but the sample has a float.
             Some(own) => bound.exact_in(own),
             None => bound,
         })
@@ -40,7 +40,7 @@ struct Extreme {
     /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
-    /// The best integer; used instead of `seen` for integer types.
+    /// The best integer, used instead of `seen` for integer types.
     whole: Option<i128>,
 }
 

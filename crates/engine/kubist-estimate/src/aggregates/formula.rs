@@ -2,8 +2,8 @@
 //!
 //! Each term is a function of totals, so the formula is one too, and the delta method gives its error.
 //! Derivatives with respect to the terms are central differences over 1 % of each term's standard error,
-//! where the formula is practically linear. A formula that rounds has no derivative. If a smooth part is
-//! rounded, its interval is mapped through the rounding.
+//! where the formula is practically linear. A formula that rounds has no derivative; if it rounds a smooth
+//! part, the interval of this part is mapped through the rounding.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub const COMBINED: &str = "sum, count, mean (avg) and share";
 /// Limit of aggregates in one formula; each costs work for every record.
 const MOST_TERMS: usize = 32;
 const STEP: f64 = 1e-2;
-/// Smallest step relative to the value; below it, rounding dominates.
+/// Smallest step relative to the value. With smaller steps, rounding dominates.
 const LEAST_STEP: f64 = 1e-7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,14 +46,14 @@ struct Told {
     value: f64,
     /// Partial derivatives with respect to each total.
     slopes: Vec<f64>,
-    /// The derivative with respect to the number of records, if that is known.
+    /// The derivative with respect to the number of records, if this number is known.
     of_number: f64,
 }
 
 #[derive(Clone, Debug)]
 enum Way {
     Slopes,
-    /// Derivatives of the smooth inner part; its interval is mapped through the outer steps.
+    /// Derivatives of the smooth inner part, whose interval is mapped through the outer steps.
     Through(Expression, Steps),
     Unknown,
 }
@@ -70,7 +70,7 @@ struct Formula {
 /// Parses a formula; `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
-    // Texts of the arguments; equal ones are read once.
+    // Texts of the arguments; equal arguments are read once.
     let mut written: Vec<&str> = Vec::new();
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
@@ -137,7 +137,7 @@ fn kind(call: &Call) -> Result<Kind, String> {
     }
 }
 
-/// The next aggregate call from `at` on, as the ranges of its name and its arguments.
+/// The next aggregate call from `at` on, as the ranges of its name and arguments.
 fn next_call(
     text: &str,
     at: usize,
@@ -183,7 +183,7 @@ fn closing(text: &str, begin: usize) -> Option<usize> {
 }
 
 impl Formula {
-    /// The number of features: one for records, then sum and number of values for each argument.
+    /// Number of features: one for records, then sum and number of values for each argument.
     fn width(&self) -> usize {
         1 + 2 * self.arguments
     }
@@ -192,7 +192,7 @@ impl Formula {
         self.terms.iter().all(|term| term.kind == Kind::Records)
     }
 
-    /// The value of the formula at these term values; NaN if undefined.
+    /// The formula's value at these term values; NaN if undefined.
     fn value(&self, at: &[f64]) -> Result<f64, ExprError> {
         let found = self.values(&self.expression, &[at.to_vec()])?;
         Ok(found.first().copied().unwrap_or(f64::NAN))
@@ -343,8 +343,8 @@ impl Totals {
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
-        // A constant sample does not bound the other records. A function of the number of records alone is an
-        // exception.
+        // A constant sample does not bound the other records, except for a function of the number of
+        // records alone.
         let is_known = self.formula.is_of_records() && conditions.rows.is_some();
         let constant = interval.constant && !is_known;
         Some(match constant {

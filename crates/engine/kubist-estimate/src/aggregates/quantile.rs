@@ -1,9 +1,9 @@
 //! Quantiles and the median, from the sampled values near the quantile.
 //!
-//! The interval comes from order statistics: the proportion of values below the quantile has a confidence
-//! interval, and the values at its two ranks are the ends (Woodruff, JASA 47, 1952; exact binomial intervals
-//! for independent records). For clustered samples, an effective sample size replaces the number of records
-//! (Korn and Graubard, Survey Methodology 24, 1998).
+//! The proportion of values below the quantile has a confidence interval, and the values at its two ranks
+//! are the ends (Woodruff, JASA 47, 1952; exact binomial intervals for independent records). For clustered
+//! samples, an effective sample size replaces the number of records (Korn and Graubard, Survey Methodology
+//! 24, 1998).
 
 use std::cmp::Ordering;
 
@@ -58,7 +58,6 @@ fn percent(name: &str) -> Option<f64> {
 #[derive(Clone, Debug)]
 struct Quantile {
     share: f64,
-    /// Number of units in 1; converts integers to values.
     divisor: f64,
     values: Values,
 }
@@ -102,12 +101,11 @@ const KEPT_OF_GROUP: usize = 1 << 14;
 const SAFE: f64 = 10.0;
 
 trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
-    /// The value of a record; `None` if it is missing.
     fn of(records: &Records, row: usize) -> Option<Self>;
 
     fn order(&self, other: &Self) -> Ordering;
 
-    /// Interpolates between this value and the next; integers round to the nearest.
+    /// Interpolates between this value and the next. Integers are rounded to the nearest.
     fn towards(self, next: Self, part: f64) -> Self;
 
     fn number(self) -> f64;
@@ -155,7 +153,8 @@ macro_rules! ranked_wholes {
             }
 
             fn towards(self, next: $whole, part: f64) -> $whole {
-                // The difference of two large integers has fewer digits than they, so a float holds it.
+                // The difference of two large integers has fewer digits than they have, so a float can
+                // represent it.
                 let way = part * next.abs_diff(self) as f64;
                 let (down, rest) = (self.saturating_add_unsigned(way.floor() as $distance), way.fract());
                 // Ties round to even.
@@ -179,14 +178,15 @@ ranked_wholes!(i64, u64; i128, u128);
 struct Ordered<T> {
     share: f64,
     groups: usize,
-    /// Number of units in 1.
+    /// Number of units in 1; converts integers to values.
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// The range of stored values, once there are too many; values outside are only counted by random group.
+    /// The range of stored values, once there are too many. Values outside are only counted, by random
+    /// group.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
-    /// The number of values left by the last thinning.
+    /// Number of values after the last thinning.
     left: usize,
 }
 
@@ -243,8 +243,8 @@ impl<T: Ranked> Ordered<T> {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
-    /// Discards values that can be neither the quantile nor an end of its interval, if there are too many for
-    /// one of `states` accumulators. The stored values must be a uniform sample: values of a region would
+    /// If one of `states` accumulators has too many values, discards those that can be neither the quantile
+    /// nor an end of its interval. The stored values must be a uniform sample: values of one region would
     /// not represent the others.
     fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
@@ -263,13 +263,13 @@ impl<T: Ranked> Ordered<T> {
         self.left = self.values.len();
     }
 
-    /// The quantile at `share`, with linear interpolation (type 7 of Hyndman and Fan, American Statistician
+    /// The quantile at `share` by linear interpolation (type 7 of Hyndman and Fan, American Statistician
     /// 50, 1996).
     fn order(&mut self, share: f64) -> Option<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The value at a rank from 0; `None` if it was discarded.
+    /// The value at a rank, counted from 0; `None` if it was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
@@ -287,8 +287,9 @@ impl<T: Ranked> Ordered<T> {
         Some(next.map_or(value, |next| value.towards(next, part)))
     }
 
-    /// The design effect: variance of the proportion below `at` between random groups, relative to
-    /// independent records. The larger one of the proportions with and without values equal to `at`.
+    /// The design effect: the variance of the proportion below `at` between random groups, relative to
+    /// independent records. Returns the larger effect of the proportions with and without values equal to
+    /// `at`.
     fn inflation(&self, at: T) -> f64 {
         let fill = |counts: &[f64]| -> Vec<f64> {
             let mut filled = counts.to_vec();
@@ -412,7 +413,7 @@ mod tests {
     #[test]
     fn values_that_were_let_go_are_not_made_up() {
         let mut ordered = Ordered::new(0.5, 64, 1.0);
-        // The first values come from one region, so they do not represent the later ones.
+        // The first values come from one region and do not represent the later ones.
         ordered.add_values(|row| Some(row as f64), 0..2_000_000, None);
         ordered.narrow(1);
         let mut rest = ordered.emptied();

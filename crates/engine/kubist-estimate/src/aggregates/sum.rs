@@ -67,7 +67,7 @@ impl Smooth for Sum {
     }
 
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
-        // Counts all records, also those without a value, because that is the number that may be known.
+        // The first feature also counts records without a value, because their total number may be known.
         vec![vec![1.0; values.rows()], values.of(|x| shifts[0].of(x)), values.present()]
     }
 
