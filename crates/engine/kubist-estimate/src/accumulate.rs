@@ -1,5 +1,4 @@
-//! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are then
-//! merged.
+//! Accumulators for each group and aggregate, filled by parallel tasks and then merged.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -45,7 +44,6 @@ pub struct Brought {
     pub schema: SchemaRef,
     /// Records that do not match this condition only count as drawn from the frame.
     pub condition: Option<Expression>,
-    /// Indexes of the position columns, if they are needed.
     pub places: Vec<usize>,
     pub weight: Option<usize>,
 }
@@ -54,7 +52,7 @@ pub struct Brought {
 pub struct PilotFindings {
     /// By aggregate and argument.
     shifts: Vec<Vec<Shift>>,
-    /// By aggregate and argument: minimum and maximum of the finite values.
+    /// By aggregate and argument: bounds of the finite values.
     ends: Vec<Vec<Option<(f64, f64)>>>,
     /// By aggregate and argument: the smallest finite value above 0.
     positive: Vec<Vec<Option<f64>>>,
@@ -66,9 +64,8 @@ pub struct PilotFindings {
 pub struct Values {
     rows: usize,
     arguments: Vec<Vec<Vec<f64>>>,
-    /// By aggregate: the exact integers of its first argument, if it uses them.
     wholes: Vec<Option<Wholes>>,
-    /// By aggregate: hashes of the values for `count_distinct`, and the column that shows nulls.
+    /// For `count_distinct`, by aggregate: hashes of the values, and the column that shows nulls.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
     keys: Keys,
     labels: Vec<ArrayRef>,
@@ -80,11 +77,9 @@ pub struct Values {
     weights: Option<ArrayRef>,
 }
 
-/// The group keys of records: hashes of their labels.
 enum Keys {
     One,
     Each(Vec<u64>),
-    /// The code of each record, and the key of each code.
     Coded(Vec<u32>, Vec<u64>),
 }
 
@@ -229,7 +224,7 @@ impl Task {
         })
     }
 
-    /// The features of an aggregate; empty if it is not a function of totals.
+    /// Empty if the aggregate is not a function of totals.
     pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
         let bound = &self.aggregates[aggregate].bound;
         let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();
@@ -237,8 +232,7 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// Number of random groups. It is smaller with `group_by`, because each group needs memory for all of
-    /// them.
+    /// Fewer with `group_by`, because each group needs memory for all random groups.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
@@ -263,7 +257,6 @@ impl Task {
     }
 }
 
-/// The schema with the types of these columns, because some are dictionaries.
 fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     let same = schema.fields().iter().zip(columns).all(|(field, array)| field.data_type() == array.data_type());
     let typed =
@@ -274,7 +267,7 @@ fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     }
 }
 
-/// A column of one row, copied because a slice would keep the whole array in memory.
+/// A copy, because a slice would keep the whole array in memory.
 fn one_row(array: &ArrayRef, row: usize) -> Result<ArrayRef> {
     let of = |array: &dyn Array, row| take(array, &UInt64Array::from(vec![row]), None).map_err(Error::kernel);
     let one = of(array.as_ref(), Some(row as u64))?;
@@ -299,8 +292,7 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// Statistics of a pilot. `identified`: the table has identity columns. `is_all`: no more records will
-    /// be read.
+    /// `identified`: the table has identity columns. `is_all`: no more records will be read.
     pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
@@ -349,7 +341,8 @@ impl PilotFindings {
     }
 }
 
-/// The number with half of its binary digits. Its sums are exact, so values that are all 0 have the mean 0.
+/// Keeps half of the binary digits. Sums of such numbers are exact, so values that are all 0 have the mean
+/// 0.
 fn short(number: f64) -> f64 {
     f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }
@@ -391,7 +384,6 @@ impl Design {
         }
     }
 
-    /// Expands features, and appends their multiples for the variance.
     fn expand(&self, features: &mut Vec<Vec<f64>>) {
         let spread = |feature: &Vec<f64>| feature.iter().zip(&self.spread).map(|(x, by)| x * by).collect();
         let of_spread: Vec<Vec<f64>> = features.iter().map(spread).collect();
@@ -401,7 +393,6 @@ impl Design {
 }
 
 impl Accumulated {
-    /// An empty state, with a frame or auxiliary variables if given.
     pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
         Accumulated {
             frame: is_framed.then(|| Sums::new(1, task.random_groups())),
@@ -509,7 +500,7 @@ impl Accumulated {
         Ok(ByGroup { rows: Some(rows), ends })
     }
 
-    /// The group with this key; a new key adds a group. `row` is one of its rows.
+    /// Adds the group if its key is new. `row` is one of its rows.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);
@@ -586,7 +577,6 @@ impl Accumulated {
         accumulators.for_each(|accumulator| accumulator.thin(groups));
     }
 
-    /// True if an accumulator still stores every value.
     pub fn keeps_all(&self) -> bool {
         self.accumulators().any(|accumulator| accumulator.keeps_all())
     }
@@ -603,7 +593,6 @@ impl Accumulated {
         self.accumulators().map(|accumulator| accumulator.fullness()).sum()
     }
 
-    /// The columns of `group_by`, one row for each group.
     pub fn labels(&self, fields: &Schema) -> Result<RecordBatch> {
         let columns = (0..fields.fields().len()).map(|column| {
             let parts: Vec<&dyn Array> = self.groups.iter().map(|group| group.label[column].as_ref()).collect();

@@ -1,7 +1,5 @@
-//! The interface of aggregates: parsing, features per record, accumulation, and figures with intervals.
-//!
-//! Each aggregate has one file with its documentation in `aggregates/`. Other code never names an aggregate
-//! but uses its [`Properties`].
+//! The interface of aggregates. Each aggregate has one file with its documentation in `aggregates/`. Other
+//! code never names an aggregate but uses its [`Properties`].
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -21,22 +19,19 @@ pub struct Definition {
     pub listed: &'static str,
     /// Its row in docs/estimates.md: calls, meaning, source of the interval.
     pub documented: [&'static str; 3],
-    /// True for the lower-case names of the aggregate.
     pub is_named: fn(&str) -> bool,
     pub bind: fn(&Call) -> Result<Bound, String>,
 }
 
-/// An aggregate bound to the columns of a table.
 #[derive(Debug)]
 pub struct Bound {
     pub aggregate: Box<dyn Aggregate>,
     pub properties: Properties,
     pub arguments: Vec<Expression>,
-    /// The column whose distinct values are counted; replaces the arguments.
+    /// Counts the distinct values of this column, instead of arguments.
     pub column: Option<usize>,
     /// The exact type, if it is not a float.
     pub own: Option<DataType>,
-    /// True if the exact integers of the first argument are used.
     pub takes_wholes: bool,
     /// The unit, if no rule gives it.
     pub unit: Option<String>,
@@ -82,9 +77,7 @@ pub struct Properties {
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
-    /// It is a minimum or maximum, which zone maps find.
     pub end: Option<End>,
-    /// It is a histogram whose outer bins zone maps bound.
     pub outer_bins: bool,
     /// It has no bounds until all records were read.
     pub unbounded: bool,
@@ -104,8 +97,7 @@ pub enum Total {
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
-    /// The features per record, computed from argument values and shifts; `None` if the values themselves
-    /// are accumulated.
+    /// Computed from argument values and shifts; `None` if the values themselves are accumulated.
     fn features(&self, _values: &[&[f64]], _shifts: &[Shift], _rows: usize) -> Option<Vec<Vec<f64>>> {
         None
     }
@@ -148,18 +140,17 @@ impl Shift {
 #[derive(Clone, Copy, Debug)]
 pub struct Pilot<'a> {
     pub shifts: &'a [Shift],
-    /// By argument: minimum and maximum of the finite values.
+    /// By argument: bounds of the finite values.
     pub ends: &'a [Option<(f64, f64)>],
     /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
     pub clustered: bool,
-    /// Number of random groups for variances; a power of two.
+    /// A power of two.
     pub groups: usize,
 }
 
 pub struct Records<'a> {
     pub features: Vec<&'a [f64]>,
-    /// The exact integers of the first argument, if used.
     pub wholes: Option<&'a Wholes>,
     /// Hashes of the values to count as distinct, and their column.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,
@@ -186,14 +177,14 @@ pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
 
-    /// Adds the content of another accumulator of the same aggregate; see [`same`].
+    /// Both must belong to the same aggregate; see [`same`].
     fn merge(&mut self, other: Box<dyn Accumulator>);
 
     fn hollow(&self) -> Box<dyn Accumulator>;
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
 
-    /// A warning about the figures: why one is missing, or which values the bins leave out.
+    /// Why a figure is missing, or which values the bins leave out.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }
@@ -202,12 +193,10 @@ pub trait Accumulator: Any + Debug + Send + Sync {
     /// all records.
     fn thin(&mut self, _groups: usize) {}
 
-    /// True if it keeps every value until it is thinned.
     fn keeps_all(&self) -> bool {
         false
     }
 
-    /// How many numbers it stores, if known in advance.
     fn numbers(&self) -> usize {
         0
     }
@@ -216,7 +205,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         1
     }
 
-    /// The fraction that it uses of its aggregate's memory limit.
+    /// Fraction of the aggregate's memory limit in use.
     fn fullness(&self) -> f64 {
         0.0
     }
@@ -234,7 +223,6 @@ pub struct Found {
     pub interval: Interval,
     /// Value and ends in the exact type, if known.
     pub own: Option<[Option<i256>; 3]>,
-    /// Number of records used.
     pub records: f64,
 }
 

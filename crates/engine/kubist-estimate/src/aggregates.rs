@@ -1,7 +1,5 @@
-//! The table of aggregates.
-//!
-//! To add an aggregate, write its file and list it here. A test compares docs/estimates.md with these rows
-//! and prints the expected text.
+//! The table of aggregates. A new aggregate is written in its own file and listed here. A test compares the
+//! rows with docs/estimates.md and prints the expected text.
 
 mod correlation;
 mod count;
@@ -42,7 +40,6 @@ const TABLE: [Definition; 13] = [
     weighted_mean::DEFINITION,
 ];
 
-/// Parses an aggregate and binds it to the columns of `schema`.
 pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let at_fault = |what: String| Error::invalid(format!("{text}: {what}"));
     let known = || TABLE.map(|definition| definition.listed).join(", ");
@@ -71,7 +68,6 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     }
 }
 
-/// The name and arguments of a text that is a single call.
 fn only_call(text: &str) -> Option<(&str, Vec<&str>)> {
     let (name, rest) = text.trim().split_once('(')?;
     let arguments = split(rest.strip_suffix(')')?)?;
@@ -255,7 +251,6 @@ mod tests {
         }
     }
 
-    /// Scaling by powers of two keeps figures of extreme values finite without rounding.
     #[test]
     fn extreme_populations_have_the_values_of_plain_ones() {
         let plain: [&[f64]; 2] = [&[1.0, 2.0, -3.0, 1.75], &[3.0, -1.0, 2.0, 5.0]];
@@ -297,7 +292,7 @@ mod tests {
         }
     }
 
-    /// Gradients match the change of the value under small changes of the weights.
+    /// Compares gradients with the change of the value under small changes of the weights.
     #[test]
     fn gradients_are_derivatives() {
         let x = [1.0, 2.5, -4.0, 7.0, 3.0, 0.5];
@@ -389,7 +384,6 @@ mod tests {
         assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
     }
 
-    /// A constant sample gives no bounds if nothing else bounds the other records.
     #[test]
     fn alike_values_bound_nothing() {
         let alike = [3.0; 50];

@@ -22,7 +22,6 @@ const EACH: f64 = 1.0 / LIKE as f64;
 
 pub struct Auxiliary {
     places: Arc<dyn Places>,
-    /// The first entry of each parcel, and the end.
     firsts: Vec<u32>,
     groups: Vec<u32>,
     /// By entry: `width` features, over all aggregates.
@@ -50,7 +49,6 @@ pub struct Like<'a> {
     pub keys: Vec<u64>,
 }
 
-/// Sums of the predictions over the sampled records.
 pub struct Expected {
     pub of: Arc<Auxiliary>,
     /// By group: sums by random group and feature; empty until the group has a prediction.
@@ -122,7 +120,6 @@ impl Auxiliary {
         Some(found)
     }
 
-    /// Computes the means of features and the covariances of their totals.
     fn center(&mut self, rows: &[f64], variances: &[f64], together: f64) {
         let width = self.width;
         let loose: Vec<f64> = rows.iter().zip(variances).map(|(rows, variance)| rows * variance * together).collect();
@@ -202,7 +199,6 @@ impl Expected {
         self.inside.iter_mut().zip(&other.inside).for_each(|(sum, more)| *sum += more);
     }
 
-    /// The control variate of the number of records alone.
     pub fn of_rows(&self) -> Option<Control<'_>> {
         (!self.inside.is_empty()).then_some(Control {
             cells: &[],
@@ -217,7 +213,6 @@ impl Expected {
         })
     }
 
-    /// The control variate of an aggregate in the group with this label hash.
     pub fn control(&self, key: u64, aggregate: usize) -> Option<Control<'_>> {
         let of = &*self.of;
         let (group, features) = (*of.index.get(&key)? as usize, &of.of[aggregate]);

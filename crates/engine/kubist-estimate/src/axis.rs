@@ -62,7 +62,6 @@ impl Bins {
         }
     }
 
-    /// Bins of this width, over `range` or over the values.
     fn wide(width: f64, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if !(width.is_finite() && width > 0.0) {
             return Err(format!("the width of a bin must be above 0, found {width}"));
@@ -109,11 +108,10 @@ impl Bins {
     }
 }
 
-/// Bin edges, ascending. The outer bins include the values beyond.
+/// Ascending edges. The outer bins include the values beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,
-    /// True if further bins of the requested width were cut off.
     of_more: bool,
 }
 

@@ -4,7 +4,6 @@
 /// A difference below this fraction of its operands is a rounding error and counts as 0.
 const ROUNDED: f64 = 1e-9;
 
-/// Predictions for the sampled records of a group, in the features of an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
     /// Predicted sums by random group. Each group has `width` numbers, and this aggregate's features begin
@@ -24,7 +23,6 @@ pub struct Control<'a> {
 
 #[cfg(test)]
 impl<'a> Control<'a> {
-    /// A control variate with two features, where only the number of records is uncertain.
     pub fn of_test(cells: &'a [f64], centers: &'a [f64], inside: &'a [f64], rows: f64) -> Control<'a> {
         let (loose_features, loose_pairs) = (&[0.0, 3.0], &[0.0, 0.0, 0.0, 50.0]);
         Control { cells, width: 2, first: 0, centers, loose: 1000.0, loose_features, loose_pairs, inside, rows }
@@ -39,7 +37,7 @@ impl Control<'_> {
         let cells = self.cells.chunks_exact(self.width).zip(self.inside);
         let expected = cells.map(|(cell, inside)| {
             let (sum, mean) = (cell[self.first + feature], center * inside);
-            // A constant prediction has no information, and only rounding error would remain.
+            // A constant prediction has no information, so only rounding error would remain.
             if (sum - mean).abs() > ROUNDED * (sum.abs() + mean.abs()) { sum - mean } else { 0.0 }
         });
         expected.collect()

@@ -1,7 +1,5 @@
-//! Quantiles and confidence intervals of distributions.
-//!
-//! Intervals are exact for small numbers. For large numbers they are score intervals, which practically
-//! equal the exact ones.
+//! Quantiles and confidence intervals of distributions. Intervals are exact for small numbers, and score
+//! intervals for large ones, where both practically agree.
 
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;

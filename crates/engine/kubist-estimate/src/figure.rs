@@ -37,8 +37,7 @@ pub struct Figure {
     /// The aggregate as the caller wrote it.
     pub aggregate: String,
     pub group: usize,
-    /// For a histogram, the ends of the bin in each dimension. The outer end of an outer bin is infinite if
-    /// unknown.
+    /// For a histogram: the ends of the bin in each dimension. An unknown outer end is infinite.
     pub bin: Vec<(f64, f64)>,
     /// `None` if no record determines it.
     pub value: Option<f64>,
@@ -49,9 +48,9 @@ pub struct Figure {
     /// and times, and for exact counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
-    /// The fraction of identities that it was computed from.
+    /// The fraction of identities used.
     pub fraction: f64,
-    /// The number of records that it was computed from.
+    /// The number of records used.
     pub rows: u64,
     /// The value is exact, and both ends equal it.
     pub exact: bool,
@@ -60,22 +59,19 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
-    /// It continues; a better estimate follows.
+    /// A better estimate follows.
     Progress,
-    /// All goals are reached.
     Goal,
     /// The requested sample was read.
     Sample,
     Time,
     Rows,
     Bytes,
-    /// More distinct values would not fit the memory limit.
+    /// More distinct values would exceed the memory limit.
     Memory,
-    /// All records were read.
     Exact,
 }
 
-/// Figures with their intervals, at one sample fraction.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub figures: Vec<Figure>,
@@ -83,20 +79,21 @@ pub struct Estimate {
     pub groups: RecordBatch,
     pub fraction: f64,
     pub confidence: f64,
-    /// The units of aggregates that have one, by the text of the aggregate.
+    /// By text of the aggregate.
     pub units: BTreeMap<String, String>,
     /// The units of histogram dimensions.
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
     pub stopped: Stop,
-    /// With the given confidence, every group with more identities than this was seen; `None` without groups.
+    /// With the given confidence, every group with more identities than this was seen. `None` without
+    /// groups.
     pub missed_group: Option<u64>,
     pub warnings: Vec<String>,
-    /// The predicted cost of the goal. Set in the first of several estimates, if the goal needs many records.
+    /// In the first of several estimates, if the goal needs many records.
     pub outlook: Option<Outlook>,
 }
 
-/// The predicted cost of the goal, from the pilot.
+/// The cost of the goal, predicted from the pilot.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outlook {
     pub rows: u64,
@@ -151,7 +148,7 @@ impl Estimate {
         }
     }
 
-    /// The bin of a figure as text, with its unit; `None` without a bin.
+    /// With its unit; `None` without a bin.
     pub fn bin_in_words(&self, figure: &Figure) -> Option<String> {
         let units = self.bin_units.get(&figure.aggregate);
         let unit = |direction: usize| units?.get(direction)?.as_deref();
@@ -159,8 +156,8 @@ impl Estimate {
         (!figure.bin.is_empty()).then(|| ends.collect::<Vec<_>>().join(" × "))
     }
 
-    /// Value, low and high of all figures, as floats or in the exact type that all figures share. Unbounded
-    /// ends are null in an exact type.
+    /// Value, low and high of all figures, as floats, or in the exact type that all figures share, where
+    /// unbounded ends are null.
     ///
     /// # Errors
     ///

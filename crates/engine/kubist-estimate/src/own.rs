@@ -16,7 +16,7 @@ use kubist_types::error::{Error, Result};
 /// Integers of up to 128 bits.
 pub const HUGE: DataType = DataType::Decimal128(38, 0);
 
-/// A value and the ends of its interval; `None` if unknown or unbounded.
+/// `None` for a value or end that is unknown or unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Own {
     pub data_type: DataType,
@@ -34,7 +34,7 @@ pub enum Told {
 }
 
 impl Own {
-    /// The nearest integer of the value, and the interval rounded outwards.
+    /// Rounds the value to the nearest integer, and the interval outwards.
     pub fn rounded(data_type: &DataType, value: Option<f64>, low: f64, high: f64) -> Own {
         let unit = unit(data_type);
         let whole = |number: f64| i256::from_f64(number).filter(|_| number.is_finite());
@@ -46,7 +46,6 @@ impl Own {
         }
     }
 
-    /// Fills missing ends from float bounds.
     pub fn bounded(&mut self, low: f64, high: f64) {
         // Above 2^53 the float may have been rounded, so the bound moves outwards.
         let unit = unit(&self.data_type);
@@ -67,7 +66,7 @@ impl Own {
         [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
     }
 
-    /// The kind of value: `integer`, `decimal`, `date`, `timestamp`, `time`; with nanoseconds `timestamp_ns`,
+    /// One of `integer`, `decimal`, `date`, `timestamp`, `time`; with nanoseconds `timestamp_ns`,
     /// `time_ns`.
     pub fn kind(&self) -> &'static str {
         match &self.data_type {
@@ -92,7 +91,7 @@ impl Own {
     }
 }
 
-/// The type in which figures are exact: durations become integers in their unit.
+/// The type of exact figures: durations become integers in their unit.
 pub fn of(data_type: DataType) -> DataType {
     if matches!(data_type, DataType::Duration(_)) { HUGE } else { data_type }
 }
@@ -106,7 +105,7 @@ pub fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == HUGE
 }
 
-/// The number of units in 1.
+/// Number of units in 1.
 pub fn unit(data_type: &DataType) -> f64 {
     match data_type {
         DataType::Decimal32(_, scale)
@@ -117,7 +116,7 @@ pub fn unit(data_type: &DataType) -> f64 {
     }
 }
 
-/// The type of sums; `None` for times, which have no sums.
+/// `None` for times, which have no sums.
 pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     match data_type {
         kind if is_integer(kind) => Some(HUGE),
@@ -129,8 +128,8 @@ pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// Values as an array. [`HUGE`] integers become 64-bit ones if all fit; 128-bit decimals become 256-bit ones
-/// if one does not fit.
+/// [`HUGE`] integers become 64-bit integers if all fit. 128-bit decimals become 256-bit decimals if one
+/// does not fit.
 pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> {
     let small: Option<Vec<Option<i64>>> = values
         .iter()

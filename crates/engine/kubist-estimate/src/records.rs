@@ -28,30 +28,29 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::edge::{Crossing, Edge};
 use crate::like;
 
-/// Reading the manifest entry of a run that is not in memory takes as long as this many sampled records: 2 µs
-/// compared with 20 ns.
+/// Reading the manifest entry of a run from the store takes as long as this many sampled records (2 µs and
+/// 20 ns).
 const UNHELD_RUN: u64 = 100;
-/// Fraction of a boundary run's records that are examined to count those inside; the first guess, before any
-/// run was counted.
+/// Fraction of a boundary run's records that are examined to count those inside, before any run was
+/// counted.
 const PART_READ: f64 = 0.35;
 
-/// Costs in examined records: of arranging one manifest entry, and of predicting one parcel.
+/// Costs in examined records, for a manifest entry and for the prediction of a parcel.
 const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
-/// At most one of this many records that would be examined without parcels is spent on parcels.
+/// Parcels may cost the number of records that would be examined without them, divided by this.
 const PART_FOR_PARCELS: u64 = 4;
 /// Fewer parcels predict too little; more do not improve the prediction.
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 
-/// The records that a query selects, at all priorities.
 #[derive(Clone)]
 pub struct Records {
     snapshot: Snapshot,
     run: RunOptions,
     spec: QuerySpec,
     query: Arc<BoundQuery>,
-    /// Clones share what was planned.
+    /// Clones share the plan.
     planner: Arc<Mutex<Planner>>,
 }
 
@@ -66,7 +65,7 @@ impl Records {
         Ok(Records { snapshot, run, spec, query, planner: Arc::new(Mutex::new(planner)) })
     }
 
-    /// Ignores a poisoned lock: a planner is consistent after every statement.
+    /// A planner is consistent after every statement, so a poisoned lock is ignored.
     fn planner(&self) -> MutexGuard<'_, Planner> {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,8 +75,7 @@ impl Records {
         !self.query.predicate.is_always() && self.planner().logical.unheld_runs().saturating_mul(UNHELD_RUN) > most
     }
 
-    /// What a search for extremes skips: runs that were read or cannot improve the result, and zones that
-    /// cannot.
+    /// Runs that were read or cannot improve an extreme, and zones that cannot.
     fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
         let (schema, query) = (self.snapshot.view.schema.clone(), self.query.clone());
         let (of_runs, of_zones) = (seek.clone(), seek.clone());
@@ -210,8 +208,8 @@ impl Population for Records {
         if let Some(known) = self.planner().all_have(column, deadline, &mut stats)? {
             return Ok(known);
         }
-        // Runs older than the column have no statistics. Reading the zone maps of very many runs is not worth
-        // it.
+        // Runs older than the column have no statistics, and reading the zone maps of very many runs is not
+        // worth it.
         if self.planner().logical.unheld_runs() > 0 {
             return Ok(false);
         }

@@ -19,7 +19,7 @@ use kubist_population::{Population, Scan, Scanned, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// The value type of a column; for a dictionary, the type of its values.
+/// For a dictionary, the type of its values.
 fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),
@@ -27,7 +27,7 @@ fn plain(data_type: &DataType) -> &DataType {
     }
 }
 
-/// The value of an order key; infinite if keys of the type are not exact.
+/// Infinite if keys of the type are not exact.
 fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     match (order::is_exact(data_type), end) {
         (true, _) => order::number(data_type, end.turned(turned)),
@@ -36,8 +36,7 @@ fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     }
 }
 
-/// The bounds per column from zone maps alone. They are infinite where NaN hides them; `None` without
-/// values.
+/// Bounds per column from zone maps alone: infinite where NaN hides them, `None` without values.
 pub fn bounds(
     records: &impl Population,
     columns: &[usize],
@@ -69,8 +68,8 @@ pub struct Extreme {
     pub whole: Option<i256>,
 }
 
-/// The best value so far. Values are compared by order keys, reversed for the maximum. Wide decimals share
-/// keys, so they are compared directly.
+/// Values are compared by order keys, reversed for the maximum. Wide decimals share keys, so they are
+/// compared directly.
 #[derive(Clone, Copy, Debug, Default)]
 struct Best {
     key: Option<u64>,
@@ -124,14 +123,14 @@ impl Best {
     }
 }
 
-/// One extreme to find: of a stored column, with a known value that lets the search skip runs and zones.
+/// An extreme to find. A known value lets the search skip runs and zones.
 pub struct Sought {
     pub column: usize,
     pub end: End,
     pub seen: Option<Extreme>,
 }
 
-/// The exact extremes of all records, `None` without values, and the cost.
+/// Exact extremes of all records, `None` without values, and the cost.
 pub fn exact(
     records: &impl Population,
     sought: &[Sought],

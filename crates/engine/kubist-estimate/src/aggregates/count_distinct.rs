@@ -59,7 +59,6 @@ impl Aggregate for CountDistinct {
 /// Marks a value of several identities, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
-/// Limit of distinct values in memory, over all groups.
 const MOST_VALUES: usize = 1 << 23;
 
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Exact sums of integers, next to the estimated total. They become the result once every record was read.
+//! Exact sums of integers, next to the estimated total. They are the result once every record was read.
 
 use arrow_buffer::i256;
 
@@ -10,7 +10,6 @@ pub struct ExactSum {
     estimated: Box<dyn Accumulator>,
     /// 256 bits cannot overflow for any number of rows.
     total: i256,
-    /// Number of units in 1; converts integers to values.
     divisor: f64,
 }
 

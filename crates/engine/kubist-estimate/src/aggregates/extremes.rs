@@ -40,7 +40,6 @@ struct Extreme {
     /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
-    /// The best integer, used instead of `seen` for integer types.
     whole: Option<i128>,
 }
 

@@ -1,9 +1,9 @@
 //! Arithmetic over sums, counts, means and proportions, such as `sum(a * b) / sum(b)`.
 //!
 //! Each term is a function of totals, so the formula is one too, and the delta method gives its error.
-//! Derivatives with respect to the terms are central differences over 1 % of each term's standard error,
-//! where the formula is practically linear. A formula that rounds has no derivative; if it rounds a smooth
-//! part, the interval of this part is mapped through the rounding.
+//! Derivatives with respect to the terms are central differences over 1 % of each term's standard error. A
+//! formula that rounds has no derivative; if it rounds a smooth part, the interval of this part is mapped
+//! through the rounding.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub const COMBINED: &str = "sum, count, mean (avg) and share";
 /// Limit of aggregates in one formula; each costs work for every record.
 const MOST_TERMS: usize = 32;
 const STEP: f64 = 1e-2;
-/// Smallest step relative to the value. With smaller steps, rounding dominates.
+/// Relative to the value; rounding dominates smaller steps.
 const LEAST_STEP: f64 = 1e-7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +44,6 @@ struct Term {
 
 struct Told {
     value: f64,
-    /// Partial derivatives with respect to each total.
     slopes: Vec<f64>,
     /// The derivative with respect to the number of records, if this number is known.
     of_number: f64,
@@ -70,7 +69,7 @@ struct Formula {
 /// Parses a formula; `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
-    // Texts of the arguments; equal arguments are read once.
+    // Equal arguments are read once.
     let mut written: Vec<&str> = Vec::new();
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
@@ -137,7 +136,7 @@ fn kind(call: &Call) -> Result<Kind, String> {
     }
 }
 
-/// The next aggregate call from `at` on, as the ranges of its name and arguments.
+/// The ranges of the name and the arguments.
 fn next_call(
     text: &str,
     at: usize,
@@ -183,7 +182,7 @@ fn closing(text: &str, begin: usize) -> Option<usize> {
 }
 
 impl Formula {
-    /// Number of features: one for records, then sum and number of values for each argument.
+    /// One for records, then sum and number of values for each argument.
     fn width(&self) -> usize {
         1 + 2 * self.arguments
     }
@@ -192,7 +191,7 @@ impl Formula {
         self.terms.iter().all(|term| term.kind == Kind::Records)
     }
 
-    /// The formula's value at these term values; NaN if undefined.
+    /// NaN if undefined.
     fn value(&self, at: &[f64]) -> Result<f64, ExprError> {
         let found = self.values(&self.expression, &[at.to_vec()])?;
         Ok(found.first().copied().unwrap_or(f64::NAN))
@@ -307,7 +306,7 @@ impl Totals {
         }
     }
 
-    /// The interval of an expression by the delta method; `None` without a value.
+    /// By the delta method; `None` without a value.
     fn by_slopes(&self, of: &Expression, sums: &Sums, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let error_of_number = conditions.rows.map_or(0.0, |number| number.error);

@@ -81,7 +81,6 @@ const GROUPS: usize = 32;
 #[derive(Clone, Debug)]
 struct Histogram {
     axes: Vec<Axis>,
-    /// By dimension: the range of the added values.
     met: Vec<(f64, f64)>,
     groups: usize,
     /// `cells[bin * groups + group]` records.
@@ -111,8 +110,7 @@ impl Histogram {
         }
     }
 
-    /// By bin: its ends in each dimension, then value, low, high and the number of sampled records. Outer
-    /// bins reach to the extreme values once all records were read, otherwise to their edges.
+    /// By bin: its ends in each dimension, then value, low, high and the number of sampled records.
     fn bins(&self, p: f64, alpha: f64) -> impl Iterator<Item = (Vec<(f64, f64)>, [f64; 4])> + '_ {
         self.cells.chunks_exact(self.groups).enumerate().map(move |(bin, cells)| {
             let mut ends = Vec::with_capacity(self.axes.len());

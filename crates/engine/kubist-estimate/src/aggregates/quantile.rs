@@ -105,7 +105,6 @@ trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
 
     fn order(&self, other: &Self) -> Ordering;
 
-    /// Interpolates between this value and the next. Integers are rounded to the nearest.
     fn towards(self, next: Self, part: f64) -> Self;
 
     fn number(self) -> f64;
@@ -178,19 +177,16 @@ ranked_wholes!(i64, u64; i128, u128);
 struct Ordered<T> {
     share: f64,
     groups: usize,
-    /// Number of units in 1; converts integers to values.
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// The range of stored values, once there are too many. Values outside are only counted, by random
-    /// group.
+    /// The range of stored values, once there are too many. Values outside are only counted.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
-    /// Number of values after the last thinning.
     left: usize,
 }
 
-/// A quantile and the ends of its interval; `None` if the sample is too small.
+/// Fields are `None` if the sample is too small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rank<T> {
     pub value: Option<T>,
@@ -269,7 +265,7 @@ impl<T: Ranked> Ordered<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The value at a rank, counted from 0; `None` if it was discarded.
+    /// The rank counts from 0. Returns `None` if the value was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
@@ -319,7 +315,7 @@ impl<T: Ranked> Ordered<T> {
         }
     }
 
-    /// The quantile from a sample of fraction `p`, with confidence `1 - alpha`.
+    /// `p` is the sample fraction, `1 - alpha` the confidence.
     fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank<T> {
         let Some(value) = self.order(self.share) else { return Rank { value: None, low: None, high: None } };
         if p >= 1.0 {

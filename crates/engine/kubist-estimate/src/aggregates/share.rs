@@ -23,7 +23,8 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Regression needs at least this many sampled records on either side of the condition.
+/// The least number of sampled records on either side of the condition for regression. With fewer, the
+/// measured error is too small.
 pub const LEAST_MET: f64 = 50.0;
 
 pub const NO_CONDITION: &str = "share() needs a condition, such as share(diameter > 2e-5)";
@@ -48,8 +49,6 @@ impl Smooth for Share {
 
     fn interval(&self, sums: &Sums, _shifts: &[Shift], conditions: &Conditions) -> Interval {
         let p = conditions.p;
-        // With few records on either side of the condition, the measured error is too small, so regression
-        // is not used.
         let met = sums.read()[1];
         let few = met.min(sums.records() - met) < LEAST_MET;
         let sums = if few { &sums.as_drawn() } else { sums };

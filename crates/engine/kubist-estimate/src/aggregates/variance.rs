@@ -26,7 +26,7 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Limit of the skewness on the logarithmic scale for clustered samples. Above it, the interval counts as
+/// Limit of the skewness on the logarithmic scale for clustered samples; above it, the interval is
 /// unreliable.
 const MOST_SKEWNESS: f64 = 0.1;
 
