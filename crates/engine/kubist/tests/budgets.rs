@@ -1,4 +1,4 @@
-//! The predicted and actual reads of an estimate on clustered records, where covered volume says little about
+//! Predicted and actual reads of an estimate on clustered records, where covered volume says little about
 //! the number of records.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Every long call stops soon after cancellation and leaves the table valid.
 //!
-//! A switch counts the checks and sets itself at some check, so a seed needs no clock. Afterwards a call may
-//! check a few more times: about once per thread.
+//! A switch counts its checks and sets itself at a given check, so tests need no clock. Afterwards a call
+//! may check about once more per thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,6 @@ const ROWS: i64 = 150_000;
 /// Records on the same path share a priority.
 const OF_PATH: i64 = 3;
 const LATE_LOOKS: u64 = 100;
-/// The most rows between two checks.
 const ROWS_A_LOOK: u64 = 65_536;
 
 fn schema() -> SchemaRef {
@@ -111,7 +110,6 @@ fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
         let (again, (cancel, looks)) = (call.clone(), set_at(look));
         match within_a_minute(what, move || again(cancel)) {
             Err(Error::Cancelled) => {}
-            // With few threads the call may end earlier.
             Ok(found) => assert_eq!(found, expected, "{what}"),
             Err(other) => panic!("{what}, set at look {look} of {all}: {other}"),
         }
@@ -222,7 +220,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
     interrupt("open", COMMITS, move |cancel| {
         Table::open(Location::from(opened.clone()).cancelled_by(&cancel))?.cancelled_by(&cancel).snapshot()?.rows()
     });
-    // An older snapshot, so that logs must be followed to it.
+    // Logs must be followed to this older snapshot.
     let moment = table.snapshot().unwrap().token();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&rows(7, 100)).unwrap();

@@ -1,4 +1,4 @@
-//! Paged manifests: the same results from a small part of the manifest.
+//! Paged manifests give the same results and read only a small part of the manifest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,7 +119,7 @@ fn pages_of_runs_answer_as_all_runs_do() {
     }
 }
 
-/// Reading the manifest would take longer than the sample.
+/// Reading the manifest would take longer than reading the sample.
 #[test]
 fn samples_of_large_boxes_do_not_read_the_whole_list() {
     let folder = tempfile::tempdir().unwrap();
@@ -187,7 +187,7 @@ fn a_small_question_reads_few_pages() {
         let query = Query { bounds: around(&mut rng, 0.01), ..Query::default() };
         let (_, first) = ask(&snapshot(), &query);
         assert!(first.bytes_read < pages / 4, "{first:?} of {pages}");
-        // Manifest pages, zone maps and rows, of any number of segments.
+        // Manifest pages, zone maps and rows, for any number of segments.
         assert!(first.round_trips <= 4, "{first:?}");
     }
     // A sample reads no manifest pages of replicas in deeper cubes.

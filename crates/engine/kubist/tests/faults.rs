@@ -1,6 +1,7 @@
 //! Faults between a client and a healthy cluster: bad networks, cut or sleeping clients, two optimizers.
 //!
-//! `KUBIST_TEST_CASSANDRA` names the hosts; `STORM=n` is the duration of the bad network, `SEED=n` its seed.
+//! `KUBIST_TEST_CASSANDRA` names the hosts; `STORM=n` is the duration of the bad network, `SEED=n` its
+//! seed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -100,7 +101,7 @@ fn a_bad_network_loses_nothing() {
     drop_table(table, &path);
 }
 
-/// In a child process: commits until it is killed, and prints acknowledged commits.
+/// The child process: commits until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };

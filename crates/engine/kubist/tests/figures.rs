@@ -1,5 +1,5 @@
-//! Aggregates as in SQL: groups and aggregates of expressions, arithmetic with intervals, and exact integers,
-//! decimals, dates and times.
+//! Aggregates as in SQL: groups and aggregates of expressions, arithmetic with intervals, and exact
+//! integers, decimals, dates and times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -237,7 +237,7 @@ fn rounded_formulas_have_the_image_of_the_interval() {
     assert!(estimate.warnings.iter().any(|warning| warning.contains("no interval until all records are read")));
 }
 
-/// At least 95 % of the intervals hold, minus 3.5 standard errors. `SEEDS=2000` tries more.
+/// At least 95 % of the intervals, minus 3.5 standard errors, contain the truth. `SEEDS=2000` tries more.
 #[test]
 fn intervals_of_expressions_hold_the_truth() {
     let drops = drops(4, 8_000);
@@ -363,7 +363,6 @@ fn a_sample_has_values_of_its_own_types() {
     let [median, largest, time, sum] = &estimate.figures[..] else { panic!("four figures") };
     let Some(ids) = &median.own else { panic!("{median:?}") };
     assert!(!median.exact && ids.low < ids.value && ids.value < ids.high, "{median:?}");
-    // From zone maps.
     assert!(largest.exact && largest.own.as_ref().unwrap().texts()[0] == Some(u64::MAX.to_string()));
     assert!(estimate.in_words(time).starts_with("1970-0"), "{}", estimate.in_words(time));
     assert!(sum.own.is_none() && !sum.exact);

@@ -1,8 +1,8 @@
-//! A handle, snapshot or token answers with the state of its own table or with an error, whatever comes to
-//! its location.
+//! A handle, snapshot or token returns the state of its own table or an error, even after its location
+//! changed.
 //!
-//! The random histories have a model: a location holds nothing or a set of values, and every value is
-//! appended once, so an answer identifies its state. `SEEDS` sets the number of histories.
+//! The random histories have a model: a location has no table or a set of values, and each value is
+//! appended once, so a result identifies its state. `SEEDS` sets the number of histories.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +47,7 @@ fn batch(values: impl IntoIterator<Item = f64>) -> RecordBatch {
     RecordBatch::try_new(schema(), vec![column]).unwrap()
 }
 
-/// One millisecond later, because names of segments contain the time.
+/// Waits one millisecond, because names of segments contain the time.
 fn append(table: &Table, values: impl IntoIterator<Item = f64>) -> Result<()> {
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let begin = now();
@@ -187,7 +187,6 @@ fn an_alteration_that_is_missing_is_named() {
         append(&table, [0.5]).unwrap();
         let late = open(&at);
         ["a", "b"].iter().for_each(|name| table.add_column(&column(name)).unwrap());
-        // A commit notices it too.
         append(&table, [0.25]).unwrap();
         let missing = format!("alterations/{deleted:020}");
         fs::remove_file(at.join(&missing)).unwrap();
@@ -220,7 +219,7 @@ impl Store for Plain {
 #[derive(Clone)]
 struct State {
     values: Vec<f64>,
-    /// Changes when another directory comes to the location.
+    /// Counts the directories that came to the location.
     arrival: u64,
 }
 
@@ -377,7 +376,6 @@ impl World {
                 self.open(place).clean(retention).unwrap();
             }
             10 if !self.handles.is_empty() => {
-                // The handle may belong to another table.
                 let number = self.rng.random_range(0..self.handles.len());
                 let (new, handle) = (self.new_values(), &self.handles[number]);
                 let (is_at_home, place) = (self.is_at_home(handle), handle.place);
@@ -402,7 +400,6 @@ impl World {
                 let arrival = self.places[place].as_ref().unwrap().arrival;
                 self.handles.push(Handle { table, place, arrival, snapshots: Vec::new() });
             }
-            // A new handle must be right.
             let table = self.open(place);
             let expected = sorted(self.places[place].as_ref().unwrap().values.clone());
             let snapshot = table.snapshot().unwrap();

@@ -1,6 +1,6 @@
 //! Races, replayed from seeds: processes on one simulated machine take turns at every system call, and some
-//! are killed. Writers commit, two optimizers rewrite and regrid, steps are retracted, checkpoints are
-//! written, files are cleaned and readers check. The same runs on two machines that share a directory.
+//! are killed. They commit, rewrite, regrid, retract steps, write checkpoints, clean files and check. The
+//! same runs on two machines that share a directory.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Only the clock does not follow from the seed: it names
 //! segments and ends a wait.
@@ -25,7 +25,7 @@ use rand::{Rng, SeedableRng};
 
 const WRITERS: i64 = 3;
 const COMMITS: i64 = 6;
-/// This writer commits steps; those after `KEPT` are retracted.
+/// This writer commits steps; steps after `KEPT` are retracted.
 const SOLVER: i64 = 2;
 const KEPT: i64 = 1;
 
@@ -62,7 +62,7 @@ impl Known {
     }
 }
 
-/// Checks a snapshot that is newer than `acknowledged`: each writer's commits are a whole prefix with all
+/// Checks a snapshot that is newer than `acknowledged`: each writer's commits are a prefix with all
 /// acknowledged ones. Later steps of the solver may have been retracted and committed again.
 fn check(snapshot: &Snapshot, acknowledged: &BTreeMap<i64, i64>) -> std::result::Result<BTreeMap<i64, i64>, Wrong> {
     let found = whole_commits(snapshot)?;
@@ -109,7 +109,7 @@ fn live(
     known.writing.fetch_sub((number < WRITERS as u64) as i64, Ordering::SeqCst);
     match worked {
         Err(Wrong::Error(error)) if error.to_string().contains("is dead") => Ok(()),
-        // A killed process may have left a lock with a busy one.
+        // A killed process may have left a lock, so others find the table busy.
         Ok(()) | Err(Wrong::Error(Error::Busy(_))) => Ok(()),
         Err(wrong) => Err(format!("process {number}: {wrong:?}")),
     }
@@ -207,7 +207,7 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     Ok(())
 }
 
-/// Plays one history. Returns its error, and the number of system calls.
+/// Plays one history. Returns its error and the number of system calls.
 fn play(seed: u64, fault: Option<Fault>) -> (Outcome, u64) {
     play_with(seed, fault, &|_, _, process| process)
 }
@@ -233,7 +233,7 @@ fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64
     let tasks: Vec<Task<'_, Outcome>> = (0..9)
         .map(|number| -> Task<'_, Outcome> {
             let (known, machine) = (&known, &machine);
-            // One thread per process, or turns would not follow from the seed.
+            // With more threads per process, turns would not follow from the seed.
             Box::new(move |process| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
                 let disk = disk(number, machine, process.clone());

@@ -174,7 +174,6 @@ fn history(seed: u64, seen: &mut Seen) {
                 seen.merged += usize::from(before.iter().any(|level| !after.contains(level)));
             }
         }
-        // Cleaning later deletes the rewrites.
         let expected = list(&reference);
         assert!(base(&reference).is_none());
         let fresh = open(&at);
@@ -280,7 +279,7 @@ fn checkpoints_write_little_again() {
     drop(grown(&at, 64, 1_500));
     let written: u64 = segments(&at).iter().map(|path| bytes(path)).sum();
     let base = base(&open(&at)).unwrap();
-    // Whole checkpoints would write 32 times the newest one.
+    // Complete checkpoints would write 32 times the newest one.
     assert!(written < 6 * base.bytes(), "{written} bytes were written for {}", base.bytes());
     assert!(base.segments().count() <= 8, "{:?}", base.segments().collect::<Vec<_>>());
 }
@@ -324,7 +323,6 @@ fn cleaning_leaves_the_levels_that_checkpoints_name() {
             Err(Error::SnapshotExpired { .. }) => {}
             Err(other) => panic!("{other}"),
         }
-        // Only pages of the last two checkpoints remain.
         let there: Vec<String> =
             segments(&at).iter().map(|path| path.file_stem().unwrap().to_str().unwrap().into()).collect();
         let named = works.core().page_segments().unwrap();
@@ -388,7 +386,7 @@ fn a_damaged_page_of_an_older_level_is_named_and_costs_nothing() {
     assert_eq!((report.rows, report.rows_lost), (5 * 1_500, 0));
 }
 
-/// Both checkpoints name the damaged page, and the logs alone lack the cleaned rewrites.
+/// Both checkpoints name the damaged page, and the logs lack the cleaned rewrites.
 #[test]
 fn a_damaged_page_costs_its_own_runs_at_most() {
     let folder = tempfile::tempdir().unwrap();
@@ -396,7 +394,6 @@ fn a_damaged_page_costs_its_own_runs_at_most() {
     let table = grown(&at, 3, 1_500);
     let options = OptimizeOptions { rows_at_once: 40, ..Default::default() };
     table.optimize(&options, &mut |_, _| {}).unwrap();
-    // Rewrites are cleaned once their results are old.
     let later = unix_ms() + 7_200_000;
     for _ in 0..2 {
         clean_as_of(table.core(), Duration::ZERO, later, &Cancel::default()).unwrap();

@@ -143,7 +143,7 @@ fn a_simulation_goes_on_with_other_writers() {
     };
     assert_eq!(steps(), [1, 2, 3]);
     let early = table.snapshot().unwrap();
-    // Later steps must be retracted first, or step 4 would look complete.
+    // Otherwise step 4 would look complete.
     let there = table.declare_writers_after(2, &Declared::Count(2)).unwrap_err().to_string();
     assert!(there.contains("step 3 is there"), "{there}");
     table.retract(2).unwrap();
@@ -190,7 +190,7 @@ fn a_solver_goes_back_to_a_checkpoint() {
         assert_eq!(all(&before), held, "a pinned snapshot does not change");
         let left = all(&table.snapshot().unwrap());
         assert!(left.iter().all(|id| (id % 1_000) < 400), "{left:?}");
-        // The retracted tokens are valid again, with other rows.
+        // The retracted tokens can be used again, with other rows.
         for step in 4..=5 {
             commit_step(&mut ada, base + 100 * step..base + 100 * step + 100, step);
         }
@@ -341,8 +341,8 @@ fn segment_names_are_never_used_again() {
     }
 }
 
-/// All rows of one `pid` share a priority. A tie at the end of a cell must not add a row when a lower
-/// priority follows.
+/// All rows of one `pid` share a priority. A tie at the end of a cell must not add a row before a lower
+/// priority.
 #[test]
 fn cells_hold_no_more_than_was_asked_for() {
     use kubist::PerCell;
@@ -366,7 +366,7 @@ fn cells_hold_no_more_than_was_asked_for() {
     }
 }
 
-/// A server limits the size of answers.
+/// A server limits the size of results.
 #[test]
 fn what_would_hold_too_much_is_refused() {
     let table = table();
@@ -422,7 +422,6 @@ fn many_short_lived_writers_leave_a_checkpoint() {
     let fresh = Table::open(elsewhere(&store)).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());
     assert_eq!(fresh.snapshot().unwrap().complete_steps().len(), 450);
-    // Checkpoints keep tokens.
     let mut again = writer(&fresh, "writer-3");
     again.append(&rows(30..40)).unwrap();
     assert!(again.commit_as(&CommitOptions { token: Some("commit 3".into()), step: None }).unwrap().repeated);

@@ -169,7 +169,7 @@ fn postings_that_lie_behind_right_checksums_are_found() {
     assert!(found.iter().any(|what| what.contains("names other zones of it")), "{found:?}");
 }
 
-/// A large directory is read in parts that its index names.
+/// Only the parts of a large directory that its index names are read.
 #[test]
 fn large_directories_are_read_in_part() {
     const ROWS: i64 = 2_500_000;

@@ -78,7 +78,7 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Pages that small boxes read; checks that both tables answer equally.
+/// Pages that small boxes read. Both tables must return equal results.
 fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
@@ -108,7 +108,6 @@ fn replicas_save_pages_and_change_no_answer() {
     assert_eq!(optimize(&copied, "outlook").rewrites, 0);
     let info = copied.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.rows, info.replica_rows), (20_000, report.rows_copied));
-    // A wider setting adds replicas.
     assert!(optimize(&copied, "full").rows_copied > 0);
     assert!(pages(&copied, &plain, None) <= after);
     let all = Query::default();
@@ -139,7 +138,7 @@ fn replicas_follow_a_growing_table() {
     assert!(copied.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// All points are in one corner. The empty children must not stop deeper replicas.
+/// All points are in one corner. Empty children must not prevent deeper replicas.
 #[test]
 fn the_outlook_rises_over_empty_children() {
     let (plain, copied) = (table("plain"), table("copied"));
@@ -194,7 +193,7 @@ fn nothing_is_rewritten_without_a_reason() {
     }
 }
 
-/// Indivisible cubes are left alone, so rounds end, also if no move fits in memory.
+/// Indivisible cubes stay, so rounds end even if no move fits in memory.
 #[test]
 fn rows_at_one_point_do_not_keep_it_busy() {
     let table = table("point");

@@ -1,5 +1,5 @@
-//! Queries compared with brute force on random tables: 1 to 8 dimensions, all types, nulls, NaN, infinities,
-//! values outside the domain, identical points, small, large and spilled commits.
+//! Queries compared with brute force on random tables: 1 to 8 dimensions, all types, nulls, NaN,
+//! infinities, values outside the domain, identical points, small, large and spilled commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,11 +99,11 @@ fn table(rng: &mut SmallRng) -> Case {
                 });
             }
             let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-            // Without the columns that get their defaults.
+            // Without the columns that get defaults.
             writer.append(&batch.project(&given).unwrap()).unwrap();
             batches.push(batch);
             if rng.random_bool(0.1) {
-                // Rows are pending meanwhile; the next batch has the column.
+                // Rows are still pending; the next batch has the column.
                 schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
             }
         }
@@ -158,7 +158,6 @@ fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
         options.dimensions = None;
     }
     if rng.random_bool(0.4) {
-        // The cancellation follows soon after the publication.
         options.cancel = Cancel::default();
         let switch = options.cancel.clone();
         match table.regrid(&options, &mut |_, _| switch.set()) {
@@ -240,7 +239,7 @@ fn rids(batches: &[RecordBatch]) -> Vec<i64> {
 fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
     let Some(name) = case.lookup.choose(rng) else { return };
     let column = plain(case.truth.column_by_name(name).unwrap());
-    // Few values are compared, many are looked up.
+    // Few values are compared; many use the index.
     let count = if rng.random_bool(0.7) { rng.random_range(1..4) } else { rng.random_range(9..70) };
     let rows: Vec<usize> = (0..count).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
     let listed: Vec<String> = rows.iter().map(|row| literal(&column, *row).unwrap_or("NULL".into())).collect();
@@ -334,7 +333,7 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-/// Compares a query with brute force. Returns the number of runs found by the index.
+/// Compares a query with brute force. Returns the number of runs from the index.
 fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();

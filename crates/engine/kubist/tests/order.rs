@@ -195,10 +195,9 @@ fn the_first_of_an_order_are_found_in_few_runs() {
         assert_eq!(found, expected, "{order}");
         assert!(read < 12_000, "{order}: {read} rows read");
     }
-    // Only matching rows set the bar.
+    // Only matching rows count for the limit.
     let (found, _) = first(Query::new().order_by(["id"]).filter("id >= 40000").limit(3));
     assert_eq!(found, [40_000, 40_001, 40_002]);
-    // All rows of the best value are candidates.
     let terms = ["time DESC".to_string(), "id".to_string()];
     let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
     assert_eq!(first(Query::new().order_by(terms.clone()).limit(9)).0, sorted(&by_priority, &rows, &terms)[..9]);
@@ -279,7 +278,7 @@ fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
     assert_eq!(ids(&snapshot, ordered.clone()), sorted(&by_priority, &rows, &terms)[..20]);
     assert_eq!(snapshot.count(ordered.clone()).unwrap(), 20);
     assert!(snapshot.query(ordered.clone().limit(0)).unwrap().next().is_none());
-    // Samples and cells choose before the order applies.
+    // Samples and cells choose rows before the order applies.
     let tenth = ids(&snapshot, Query::new().limit(u64::MAX).sample(0.1));
     assert_eq!(ids(&snapshot, ordered.clone().sample(0.1)), sorted(&tenth, &rows, &terms)[..20]);
     let of_cells = PerCell { rows: 2, widths: vec![("time".into(), 10.0.into())] };

@@ -1,8 +1,8 @@
-//! Real processes on one table: writers, readers and an optimizer run at once, and are killed or stopped at a
+//! Writers, readers and an optimizer run as real processes on one table, and are killed or stopped at a
 //! chosen system call.
 //!
-//! A child is this program in a role that its environment names. It prints its progress. A child that stops
-//! itself at a given disk call prints that and waits for SIGCONT or SIGKILL.
+//! A child is this program in a role that its environment names, and prints its progress. A child that
+//! stops itself at a given disk call prints that and waits for SIGCONT or SIGKILL.
 //!
 //! `ROUNDS=n` plays n rounds, `SEED=n` selects them.
 
@@ -131,7 +131,7 @@ fn optimize(table: &Table) {
     say(&format!("rewrote {rewrites}"));
 }
 
-/// Changes the grid and moves all rows, each time to another grid.
+/// Moves all rows to another grid each time.
 fn regrid(table: &Table) {
     let before = table.snapshot().unwrap().about().unwrap().grid;
     let names: &[&str] = [&["y"][..], &["y", "x"], &["x"], &["x", "y"]][before as usize % 4];
@@ -141,13 +141,14 @@ fn regrid(table: &Table) {
     };
     let options = GridOptions { dimensions: Some(names.iter().map(domain).collect()), ..GridOptions::default() };
     match table.regrid(&options, &mut |_, _| {}) {
-        // Another process changed the grid, or needed files are gone.
+        // Another process changed the grid, or needed files are missing.
         Ok(_) | Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}
         Err(error) => panic!("{error:?}"),
     }
 }
 
-/// All maintenance. A stopped process may block it, and may later find its input rewritten and cleaned.
+/// All maintenance. A stopped process may block it, and its input may be rewritten and cleaned before it
+/// continues.
 fn keep(table: &Table, retention: Duration) -> u64 {
     let thorough = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, ..Default::default() };
     let rewrites = match table.optimize(&thorough, &mut |_, _| {}) {
@@ -168,10 +169,8 @@ struct Child {
 impl Child {
     fn start(table: &str, role: &str, settings: &[(&str, i64)]) -> Child {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
-        // With two machines, every second child runs on the other one.
         let table = match mounts() {
             Some(_) if STARTED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
-                // Waits until earlier changes are visible.
                 drop(open(table));
                 on_the_other(Path::new(table))
             }
@@ -203,7 +202,7 @@ impl Child {
         self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
 
-    /// Wakes a child that announced its stop. A signal before the stop would be lost.
+    /// Wakes a child that reported its stop. A signal before the stop would be lost.
     fn wake(&self) {
         let pid = Pid::from_child(&self.process);
         waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
@@ -275,7 +274,7 @@ fn everybody_at_once() {
     sound(&table);
 }
 
-/// A rewriter is stopped before each disk call, for an hour by the cleaner's clock. It then publishes its
+/// A rewriter stops before each disk call, for an hour by the cleaner's clock. Then it publishes its
 /// segment only if that still exists.
 #[test]
 fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
@@ -364,7 +363,7 @@ impl Campaign {
     fn play_writer(&mut self, writer: usize, fate: Fate) {
         let first = self.acknowledged[writer];
         let victim = first + self.random.random_range(0..3);
-        // The first commit creates a segment and takes more calls.
+        // The first commit creates a segment, which takes more calls.
         let most = if victim == first { 9 } else { 6 };
         let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..most) };
         let child = Child::writer(&self.location, writer as i64, first, 4, victim, calls);
@@ -426,7 +425,7 @@ impl Campaign {
         keep(&table, Duration::ZERO);
     }
 
-    /// Every acknowledged commit is there, and at most one unacknowledged one.
+    /// Every acknowledged commit is there, and at most one unacknowledged commit.
     fn check(&self) {
         let table = open(&self.location);
         let found = commits(&table.snapshot().unwrap()).unwrap();

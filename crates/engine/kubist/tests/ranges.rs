@@ -1,4 +1,4 @@
-//! The reads that value ranges of runs save, and tables where some or all ranges are missing.
+//! The reads that value ranges of runs save, and tables with missing ranges.
 
 use std::sync::Arc;
 
@@ -122,7 +122,6 @@ fn check(table: &Table) -> Vec<Stats> {
     CONDITIONS.iter().map(of).collect()
 }
 
-/// The findings of the quick and the deep check.
 fn findings(table: &Table) -> [Vec<String>; 2] {
     [false, true].map(|deep| {
         let options = VerifyOptions { deep, ..VerifyOptions::default() };
@@ -178,7 +177,6 @@ fn what_is_asked_again_and_again_is_not_read_again() {
     let third = check(&table);
     for ((filter, _), (first, third)) in CONDITIONS.iter().zip(first.iter().zip(&third)) {
         assert_eq!(first.rows_read, third.rows_read, "{filter}");
-        // Text is decoded each time.
         let is_kept = !filter.contains("name");
         assert_eq!(third.bytes_cached == third.bytes_read, is_kept, "{filter}: {third:?}");
         assert!(first.bytes_read >= third.bytes_read && third.bytes_read > 0, "{filter}: {first:?} {third:?}");

@@ -1,4 +1,4 @@
-//! Locations lead to stores by scheme, and tables work on all.
+//! Locations select stores by scheme, and tables work on all of them.
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_secs(1);
 fn machines(seed: u64, staleness: [Duration; 2]) -> (SimDisk, [Arc<dyn Store>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, &Rule::ALL);
-    // The cache time of a machine depends on its number.
+    // The number of a machine determines its cache time.
     (0..seed).for_each(|_| drop(Mount::new(&network)));
     let store = |staleness| -> Arc<dyn Store> {
         let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
@@ -84,7 +84,6 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         columns.push(("age".into(), Arc::new(ages)));
         log.append(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
         log.commit().unwrap();
-        // The columns always fit the rows it sees.
         for _ in 0..40 {
             let snapshot = other.snapshot().unwrap();
             let query = Query { filter: Some("id >= 0".into()), ..Query::default() };
@@ -124,7 +123,7 @@ fn the_first_rows_of_another_machine_are_never_missing() {
     }
 }
 
-/// A machine that assumes too little staleness cleans. Others then get `SnapshotExpired`, never `Damaged`.
+/// A machine that assumes too little staleness cleans. Others get `SnapshotExpired`, never `Damaged`.
 #[test]
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {
@@ -204,7 +203,7 @@ fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     assert!(!store.look_again(1).unwrap(), "what was made up is waited for by all");
 }
 
-/// A damaged entry or an unseen token is awaited until cancellation.
+/// The call waits for a damaged entry or an unseen token until cancellation.
 #[test]
 fn who_waits_for_another_machine_can_be_cancelled() {
     let server = SimDisk::new(1);
@@ -315,7 +314,7 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         clean(&other, now + hours * HOUR);
     }
     assert!(!is_there(&reserved));
-    // Noted as garbage before, so the rewriter is too late.
+    // Recorded as garbage before, so the rewriter is too late.
     let noted = segment();
     let note = format!("garbage/{noted}");
     assert!(other.core().store.put_if_absent(&note, &(made(&noted) + HOUR).to_le_bytes()).unwrap());

@@ -1,5 +1,5 @@
-//! A full disk and failing system calls: the failing call reports an error, a writer then refuses to
-//! continue, readers go on, the table stays valid, and a new writer continues afterwards.
+//! A full disk and failing system calls: the call reports an error, its writer then refuses to continue,
+//! readers continue, the table stays valid, and a new writer can continue.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -75,8 +75,8 @@ fn play(seed: u64) -> Option<Doing> {
             Doing::Cleaning => table.clean(Duration::ZERO).map(drop),
         };
         if let Err(error) = done {
-            // The commit may be durable although its acknowledgement failed. The optimizer then waits in vain
-            // for the writer.
+            // The commit may be durable although its acknowledgement failed. The optimizer then waits for
+            // the writer without success.
             let waited = doing == Doing::Optimizing && matches!(error, Error::Busy(_));
             assert!(
                 waited || matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Refused(_)),
@@ -95,7 +95,6 @@ fn play(seed: u64) -> Option<Doing> {
         assert!(matches!(refused, Error::Refused(_)), "SEED={seed}: {refused:?}");
         assert!(refused.to_string().contains("new writer"), "SEED={seed}: {refused}");
     }
-    // New handles can read a full disk.
     if trouble_is_over {
         check(&table, acknowledged, begun, seed);
         check(&open(&machine), acknowledged, begun, seed);
@@ -124,7 +123,7 @@ fn play(seed: u64) -> Option<Doing> {
     met
 }
 
-/// Garbage on a full disk, noted long ago or not at all.
+/// Garbage on a full disk, recorded long ago or not at all.
 #[test]
 fn a_full_disk_is_cleaned_before_anything_is_written() {
     for seed in 0..40 {
@@ -139,7 +138,6 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
             let of_the_writer = store.segments().unwrap();
             drop(log);
             optimize(&table).unwrap();
-            // So that the checkpoint is outdated.
             common::commit(&mut writer(&table), 0, 20).unwrap();
             for segment in of_the_writer.iter().filter(|_| noted) {
                 assert!(store.put_if_absent(&format!("garbage/{segment}"), &0u64.to_le_bytes()).unwrap());

@@ -1,4 +1,4 @@
-//! Inconsistent tables with valid checksums: the deep check finds them.
+//! The deep check finds inconsistent tables with valid checksums.
 
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ fn replicas_must_not_overlap() {
     let table = table();
     let (cube, rows) = left(&table);
     let (source, _) = only_run(&table);
-    // In one entry, which publishing does not check.
+    // Publishing does not compare the copies within one entry.
     let replica = || Arc::new(Run { copies: vec![source.id], ..run(&table, cube, rows.clone(), |_| {}) });
     let runs = vec![replica(), replica()];
     publish_as(&table, Replacement { copied: vec![source.clone()], runs, ..Replacement::default() });

@@ -376,7 +376,7 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     assert!(at.join("README").exists() && at.join("notes/a").exists() && !at.join("table").exists());
     assert!(matches!(Table::open(&name), Err(Error::NotATable { .. })));
 
-    // A foreign file with a name that tables use.
+    // A file of another program with a name that tables use.
     let other = folder.path().join("other");
     std::fs::create_dir_all(other.join("logs")).unwrap();
     std::fs::write(other.join("table"), "kitchen").unwrap();

@@ -1,4 +1,5 @@
-//! A store with planted faults of rewrites, which tests must find, or without leases, which must not matter.
+//! A store with planted faults of rewrites, which tests must detect, or without leases, which must not
+//! matter.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ const LEASES: &str = "leases/";
 pub enum Fault {
     /// A published rewrite is published again under the next number, as after a lost answer.
     PublishedTwice,
-    /// The loser of a race publishes under the next number, without checking its sources.
+    /// The loser of a race publishes under the next number without checking its sources.
     LoserGoesOn,
 }
 

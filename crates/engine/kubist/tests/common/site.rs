@@ -11,7 +11,7 @@ pub struct Served {
     pub bytes: Vec<u8>,
     pub tag: Option<&'static str>,
     pub ignores_ranges: bool,
-    /// Each response waits for this time.
+    /// Delay of each response.
     pub delay: Duration,
     pub requests: u64,
     /// Bytes of all bodies.

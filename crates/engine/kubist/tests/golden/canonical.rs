@@ -1,7 +1,5 @@
-//! The contents of a table without what differs in each run: its id, times, hash chains, and checksums over
-//! these.
-//!
-//! Two tables of the same recipe and version are then equal byte by byte.
+//! The contents of a table without its id, times, hash chains, and checksums over these. Two tables of the
+//! same recipe and version then have equal bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

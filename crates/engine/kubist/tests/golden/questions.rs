@@ -1,7 +1,7 @@
-//! Questions to golden tables and their answers in `answers.json`.
+//! Queries of golden tables, with their results in `answers.json`.
 //!
-//! An answer holds what every version must return: rows, counts, checksums, figures. It leaves out what may
-//! improve: bytes read, widths of intervals, words of findings.
+//! A result has only what every version must return: rows, counts, checksums, figures. It excludes bytes
+//! read, widths of intervals and words of findings, which may improve.
 #![allow(dead_code)] // each program takes what it needs
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::tables::Golden;
 use super::values::rows;
 
-/// Answers with at most this many rows list them.
+/// Results with at most this many rows list them.
 const SHOWN_ROWS: usize = 8;
 /// Relative tolerance of floating-point sums.
 const TOLERANCE: f64 = 1e-9;
@@ -205,7 +205,6 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
     })
 }
 
-/// Properties that follow from the files.
 const DESCRIBED: [&str; 13] = [
     "format_version",
     "rows",
@@ -247,7 +246,7 @@ pub struct Answered {
     pub answer: serde_json::Value,
 }
 
-/// `answers.json`: answers of the files, and after one more commit and an optimization.
+/// `answers.json`: results for the files, and after one more commit and an optimization.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answers {
     pub as_written: Vec<Answered>,
@@ -264,7 +263,7 @@ pub fn answers(at: &Path, golden: &Golden) -> Answers {
         return Answers { as_written, after_more: Vec::new() };
     }
     add_more(at, golden);
-    // These answers depend on the layout of the added rows.
+    // These results depend on the layout of the added rows.
     let of_rows = |question: &Ask| !matches!(question, Ask::Info | Ask::Verify { .. } | Ask::Salvage);
     Answers { as_written, after_more: ask(golden.questions().into_iter().filter(of_rows).collect()) }
 }

@@ -114,7 +114,7 @@ pub fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef 
     }
 }
 
-/// A number that compares as the column does; `None` for NaN and null.
+/// Compares as the column does; `None` for NaN and null.
 pub enum Number {
     Int(i128),
     Float(f64),
