@@ -8,16 +8,17 @@ use serde::Serialize;
 use crate::searched::Searched;
 use crate::tiled::Tiles;
 
-/// The pairs of rows in bins of distance: `low <= distance < high`, and `<= high` in the last bin.
+/// The number of pairs of rows by distance. A bin contains `low <= distance < high`, the last bin also
+/// `high`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
     /// The edges of the bins, in the unit of positions.
     pub edges: Vec<f64>,
     /// The number of rows.
     pub rows: u64,
-    /// The pairs of each bin, each counted once.
+    /// By bin, each pair counted once.
     pub pairs: Vec<u64>,
-    /// The sum over all rows of the squared number of pairs that a row is in, by bin.
+    /// By bin: the sum over all rows of the squared number of pairs that contain the row.
     pub squares: Vec<f64>,
 }
 

@@ -17,11 +17,12 @@ pub struct Points {
 }
 
 impl Points {
-    /// The points of a batch, which has the columns of the table's positions.
+    /// The points of a batch with the position columns of the table.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column is missing or has another unit, or a point is no position; the message names it.
+    /// `Invalid` if a column is missing or has another unit, or a point is no position; the message names
+    /// it.
     pub fn new(searched: &Searched, batch: &RecordBatch) -> Result<Points> {
         let schema = batch.schema();
         let (mut chosen, mut axes) = (Vec::new(), Vec::new());

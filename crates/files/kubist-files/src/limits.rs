@@ -1,30 +1,28 @@
-//! Size limits of files.
-//!
-//! Files may come from untrusted sources. Lengths in a file, and the size of inflated data, are compared with
-//! these limits before memory is allocated. Memory is therefore bounded by [`Limits::batch_bytes`] and a few
-//! pieces, whatever the file contains.
+//! Size limits of files from untrusted sources. Lengths in a file, and the size of inflated data, are
+//! compared with these limits before memory is allocated. Memory is therefore bounded by
+//! [`Limits::batch_bytes`] and a few pieces.
 
 use arrow_array::RecordBatch;
 use kubist_index::plain;
 
 use crate::error::{Error, Result};
 
-/// Maximum rows of a batch that goes to the table.
+/// Maximum rows of a batch for the table.
 pub const BATCH_ROWS: usize = 64 * 1024;
-/// Target size of such a batch in bytes, in plain encoding; a single record may exceed it.
+/// Target size of such a batch in bytes, in plain encoding. A single record may exceed it.
 pub const PIECE_BYTES: usize = 64 << 20;
-/// Inflation is checked only beyond this many bytes: small files may be very regular.
+/// Inflation is checked beyond this many bytes, because small files may be very regular.
 const INFLATION_FLOOR: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a record: of its line, its row, or its values.
+    /// Bytes of one record: of its line, row or values.
     pub record_bytes: u64,
     pub columns: usize,
     /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
     pub inflation: u64,
-    /// Bytes that can only be read as one: an inflated batch of Arrow IPC; the Parquet pages that are read at
-    /// once; all dictionaries.
+    /// Bytes that can only be read together: an inflated batch of Arrow IPC; the Parquet pages that are
+    /// read together; all dictionaries.
     pub batch_bytes: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct Header {
 const LONGEST_HEADER: usize = 1 << 20;
 
 impl Header {
-    /// Reads a header and leaves the reader at the first element.
+    /// Leaves the reader at the first element.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Header {
         })
     }
 
-    /// Bytes of all elements; `None` past 64 bits.
+    /// Bytes of all elements; `None` above 64 bits.
     pub fn data_bytes(&self) -> Option<u64> {
         self.shape.iter().try_fold(self.element.bytes as u64, |bytes, length| bytes.checked_mul(*length))
     }
@@ -131,7 +131,7 @@ impl Element {
         self.big_endian
     }
 
-    /// Column `column` of rows of `width` elements each.
+    /// A column of rows that have `width` elements each.
     ///
     /// # Errors
     ///

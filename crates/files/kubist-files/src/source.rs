@@ -11,8 +11,8 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-/// Opens a regular file. Directories, pipes, sockets and devices are refused, because opening or reading one
-/// may block for ever.
+/// Opens a regular file. Directories, pipes, sockets and devices are refused, because opening or reading
+/// them may block for ever.
 ///
 /// # Errors
 ///
