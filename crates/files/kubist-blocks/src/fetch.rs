@@ -1,4 +1,4 @@
-//! Reads the values of rectangles: finds their pieces of the file, reads neighbours together where that is
+//! Reads the values of rectangles: finds their pieces of the file, reads neighbours together if that is
 //! faster, decodes them and puts them in order.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::pages;
 use crate::shape::{Rect, Tiling, positions, strides};
 use crate::source::{Reads, Source};
 
-/// Maximum bytes per read call; longer requests use several.
+/// Maximum bytes per read call; longer requests use several calls.
 pub const LONGEST_READ: u64 = 8 << 20;
 
 enum At {
@@ -34,15 +34,15 @@ struct Part {
     at: At,
 }
 
-/// The data that was read for some rectangles of a variable.
+/// Data that was read for some rectangles of a variable.
 pub struct Fetched<'a> {
     source: &'a Source,
     variable: &'a Variable,
     pieces: Vec<(u64, Vec<u8>)>,
     chunks: HashMap<u64, Vec<u8>>,
-    /// Read by the library: stored numbers, by the start of the rectangle.
+    /// Stored numbers that the library read, by the start of the rectangle.
     whole: HashMap<Vec<u64>, Vec<u8>>,
-    /// Decoded pages: ascending ranges of rows, and the values of all of them.
+    /// Decoded pages: ascending ranges of rows, and all their values.
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
@@ -52,7 +52,7 @@ pub enum Found<'a> {
     Array(ArrayRef),
 }
 
-/// Calls `each` for every run along the trailing axes, with its first element in the dense array, its first
+/// Calls `each` for every run along the trailing axes with its first element in the dense array, its first
 /// element in the rectangle, and its length.
 fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     let (from, to) = (strides(&part.dense), strides(&rect.count));
@@ -119,7 +119,7 @@ fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>>
     })
 }
 
-/// The pieces of the file with the values of a rectangle, ascending.
+/// The ascending pieces of the file with the values of a rectangle.
 fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece>> {
     if let Storage::Pages { table, .. } = &variable.storage {
         let mut pieces = pages::pieces(table, rect);
@@ -143,7 +143,7 @@ fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece
     Ok(pieces)
 }
 
-/// The range of bytes of a rectangle's values; `None` if none is stored, or only the library knows it.
+/// The byte range of a rectangle's values; `None` if none is stored, or only the library knows it.
 ///
 /// # Errors
 ///
@@ -228,7 +228,7 @@ impl Source {
     }
 }
 
-/// The rows of rectangles along one axis, ascending; adjacent ranges are joined.
+/// The ascending rows of rectangles along one axis; adjacent ranges are joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);
@@ -283,7 +283,7 @@ impl Fetched<'_> {
         found.ok_or_else(|| Error::internal(format!("{bytes} bytes at {offset} were not read")))
     }
 
-    /// Returns the values of a fetched rectangle, without a copy if they are contiguous.
+    /// The values of a fetched rectangle, without a copy if they are contiguous.
     ///
     /// # Errors
     ///
@@ -309,7 +309,7 @@ impl Fetched<'_> {
         Ok(Found::Stored(out.into()))
     }
 
-    /// Returns the values of a fetched rectangle as an array.
+    /// The values of a fetched rectangle as an array.
     ///
     /// # Errors
     ///
@@ -321,7 +321,7 @@ impl Fetched<'_> {
         })
     }
 
-    /// Returns the values at some positions of a fetched rectangle.
+    /// The values at some positions of a fetched rectangle.
     ///
     /// # Errors
     ///

@@ -1,6 +1,5 @@
-//! A set of files that is queried as one, each with or without an index.
-//!
-//! A file is opened when a block is read, so a selective query on a thousand files opens few.
+//! A set of files that is queried as one, each with or without an index. A file is opened when a block is
+//! read, so a selective query on a thousand files opens few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,15 +20,14 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The name of the arrays in several `.npy` files, which have no names of their own.
+/// The name of the arrays in several `.npy` files, which have no names.
 const UNNAMED: &str = "value";
-/// Files per thread when opening many files, and the maximum number of threads.
+/// Files per opening thread, and the maximum number of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
-/// Variables with fewer axes are kept in memory up to this size.
+/// Variables with fewer axes than the query stay in memory up to this size.
 const HELD: u64 = 8 << 20;
 
-/// A file, with its index if it has one.
 pub struct Member {
     pub path: PathBuf,
     pub index: Option<Index>,
@@ -55,7 +53,6 @@ impl Member {
     fn plain(path: &Path, library: Option<&Arc<Library>>, cancel: &Cancel) -> Result<Member> {
         let source = Source::open(path, library, cancel)?;
         let member = Member::new(path, source.layout.clone(), None, library);
-        // No other thread has it yet.
         let _ = member.source.set(source);
         Ok(member)
     }
@@ -64,7 +61,7 @@ impl Member {
         &self.layout
     }
 
-    /// The file, opened on first use.
+    /// Opens the file on first use.
     ///
     /// # Errors
     ///
@@ -83,7 +80,7 @@ impl Member {
     }
 
     pub fn device(&self) -> Device {
-        // Without a measurement: a typical solid-state disk.
+        // Without a measurement, a typical solid-state disk is assumed.
         self.index.as_ref().map_or(Device { latency: 1e-4, bandwidth: 1e9, workers: 1 }, |index| index.device)
     }
 
@@ -91,7 +88,7 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// The blocks of a variable, in the index or as an index would have them.
+    /// The blocks of a variable, from the index or as an index would have them.
     ///
     /// # Errors
     ///
@@ -103,18 +100,18 @@ impl Member {
         }
     }
 
-    /// The bounds of a variable's values in a rectangle.
+    /// Bounds of a variable's values in a rectangle.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let known = match self.known(variable) {
             Some(indexed) => indexed.summaries.over(&indexed.tiling, rect),
-            // Without an index the file's header still lists chunks that were never written.
+            // Even without an index, the file's header lists chunks that were never written.
             None => summary::of_unwritten(&self.layout, &self.layout.variables[variable], rect),
         };
         known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
-    /// Returns all values of a small variable, which has fewer axes than the query and is needed often.
+    /// All values of a small variable, which has fewer axes than the query and is needed often.
     ///
     /// # Errors
     ///
@@ -154,7 +151,7 @@ pub struct Built {
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
-    /// Variables that only the library can read, and why.
+    /// Variables that only the library can read, with reasons.
     pub by_library: Vec<String>,
     pub device: Device,
 }
@@ -177,7 +174,7 @@ pub fn index(
     let older = match sidecar::open(&at) {
         Ok(older) => Some(older),
         Err(Error::Missing { .. }) => None,
-        // An unreadable index is rebuilt if `refresh` is set.
+        // With `refresh`, an unreadable index is rebuilt.
         Err(_) if refresh => None,
         Err(error) => return Err(error),
     };
@@ -191,7 +188,7 @@ pub fn index(
     }
     let source = Source::open(path, library, cancel)?;
     let options = completed(options, older.as_ref());
-    // A file that did not grow was changed.
+    // The file was changed, but did not grow.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
     let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))
@@ -295,8 +292,7 @@ impl Files {
     }
 }
 
-/// Number of threads that open files. For many files it exceeds the number of cores, because most threads
-/// wait for a disk or a network.
+/// More threads than cores for many files, because most threads wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
@@ -305,7 +301,7 @@ fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
-/// Checks that two files can be queried together: only the first axis of a variable may differ in length.
+/// Two files can be queried together if only the first axis of a variable differs in length.
 fn alike(first: &Member, other: &Member) -> Result<()> {
     let differ =
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
@@ -368,10 +364,10 @@ pub struct AboutVariable {
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// Positions of a block along each axis; `None` if it is not indexed.
+    /// Number of positions of a block along each axis; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
-    /// It holds the bounds of the cells of another variable.
+    /// True for bounds of the cells of another variable.
     pub is_bounds: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The columns of a query: the variables of a grid, which have the same axes.
 //!
-//! Variables with fewer axes belong to it too: a coordinate, or a depth per location, has its
-//! value at every position. The positions themselves are the columns `AXIS_index`.
+//! A variable with fewer axes, such as a coordinate or a depth per location, has its value at every
+//! position. The positions are the columns `AXIS_index`.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ pub struct Question {
     pub filter: Option<String>,
     /// Ranges of positions: axis, first position, and the position after the last.
     pub isel: Vec<(String, u64, Option<u64>)>,
-    /// Closed ranges of values of columns, as in the box of a table.
+    /// Closed ranges of values of columns.
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
-    /// A region of values of columns, as of a table.
+    /// A region of values of columns.
     pub region: Option<Region>,
     pub columns: Option<Vec<String>>,
-    /// The fraction of positions to sample.
+    /// Fraction of positions to sample.
     pub sample: Option<f64>,
-    /// Maximum number of records, those of lowest priority: a uniform sample.
+    /// Maximum number of records; those of lowest priority are a uniform sample.
     pub limit: Option<u64>,
     /// Skip damaged blocks and report them.
     pub skip_damaged: bool,
-    /// One part of the result: its number from 0, and the number of parts.
+    /// Return one part of the result: its number from 0, and the number of parts.
     pub split: Option<(u64, u64)>,
 }
 
@@ -61,12 +61,12 @@ pub struct Grid {
     pub predicate: Predicate,
     pub read: Vec<usize>,
     pub output: Vec<usize>,
-    /// Whether the result has a column with the file per record.
+    /// True if the result names the file of each record.
     pub names_files: bool,
     pub region: Rect,
 }
 
-/// The column with the file per record, if there are several files.
+/// Name of the column with the file of each record.
 pub const FILE: &str = "file";
 
 enum Name {
@@ -124,7 +124,7 @@ impl Grid {
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 
-    /// The columns of the result, without the file's.
+    /// The columns of the result, without the file.
     pub fn fields(&self) -> Vec<Field> {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
@@ -136,7 +136,7 @@ impl Grid {
         Arc::new(Int64Array::from_iter_values(places.iter().map(at)))
     }
 
-    /// Maps positions in a rectangle to its projection onto some axes, or, with `whole`, to the full array of
+    /// Maps positions in a rectangle to its projection onto some axes, or with `whole` to the full array of
     /// these axes, which has these lengths.
     pub fn projected(rect: &Rect, axes: &[usize], whole: Option<&[u64]>, places: &[u32]) -> Vec<u64> {
         let lengths: Vec<u64> = match whole {
@@ -177,8 +177,8 @@ fn names(layout: &Layout) -> (SchemaRef, Vec<Name>) {
     (Arc::new(Schema::new(fields)), names)
 }
 
-/// Returns the named variable with most axes; of several the first in the file, so that the grid does not
-/// depend on the order in the condition.
+/// The named variable with most axes; of several the first in the file, so that the grid does not depend on
+/// the order in the condition.
 fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
     let rank = |variable: &usize| layout.variables[*variable].dimensions.len();
     let mut variables: Vec<usize> = named

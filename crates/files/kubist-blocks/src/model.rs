@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum bytes between two merged pieces: they are held in memory, and the measurement may be wrong.
+/// Maximum bytes between two merged pieces, because memory holds them and the measurement may be wrong.
 const MOST_GAP: u64 = 16 << 20;
 
 /// A request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
@@ -46,14 +46,14 @@ pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64
     let hit = -(block_elements as f64 * (-selectivity.clamp(0.0, 1.0)).ln_1p()).exp_m1();
     let read = blocks * hit;
     let apart = (gap as f64 / block_bytes).floor();
-    // A request begins at a hit block if none of the last `apart` + 1 blocks was hit.
+    // A request begins at a hit block if the last `apart` + 1 blocks were not hit.
     let requests = hit + (blocks - 1.0).max(0.0) * hit * (1.0 - hit).powf(apart + 1.0);
     // Merged requests also read the unhit blocks in short gaps.
     let between = (blocks - read) * short_gap_share(hit, apart);
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// The fraction of unhit blocks in gaps of at most `apart` blocks. The lengths of gaps have a geometric
+/// The fraction of unhit blocks in gaps of at most `apart` blocks. Lengths of gaps have a geometric
 /// distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
@@ -76,8 +76,7 @@ impl Piece {
     }
 }
 
-/// Merges ascending pieces into requests: neighbours up to `gap` bytes apart, as long as the request has at
-/// most `most` bytes.
+/// Merges ascending pieces up to `gap` bytes apart into requests of at most `most` bytes.
 pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     let mut requests: Vec<Piece> = Vec::new();
     for piece in pieces {

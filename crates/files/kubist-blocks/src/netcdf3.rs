@@ -20,7 +20,7 @@ pub fn is_one(head: &[u8]) -> bool {
     head.starts_with(b"CDF") && matches!(head.get(3), Some(1 | 2 | 5))
 }
 
-/// Parses the layout of a file of `file_bytes` from its beginning.
+/// Parses the layout from the beginning of a file of `file_bytes`.
 ///
 /// # Errors
 ///
@@ -218,7 +218,6 @@ impl Header<'_> {
     }
 
     fn padded(&mut self, length: u64) -> Outcome<Vec<u8>> {
-        // A header cannot be longer than its file.
         let most = self.file_bytes.min(LONGEST_HEADER);
         if self.read.checked_add(length).is_none_or(|end| end > most) {
             return Err("its header is damaged: a length in it is larger than the file".into());
@@ -284,7 +283,6 @@ impl Header<'_> {
             }
             let attributes = self.attributes()?;
             let kind = self.word()?;
-            // The variable's size, which follows from its shape.
             self.count()?;
             let begin = self.offset()?;
             variables.push(Raw { name, axes, attributes, kind, begin });
@@ -320,8 +318,8 @@ fn value(kind: u32, bytes: &[u8]) -> Attribute {
 mod tests {
     use super::*;
 
-    /// Two dimensions, a record variable of two bytes and one of four, and a plain one. Also returns the
-    /// length of the header.
+    /// Two dimensions, a record variable of two bytes and one of four, and a plain variable. Also returns
+    /// the length of the header.
     fn sample() -> (Vec<u8>, usize) {
         let mut out = b"CDF\x01".to_vec();
         let word = |out: &mut Vec<u8>, value: u32| out.extend(value.to_be_bytes());

@@ -37,7 +37,7 @@ use crate::source::Reads;
 /// Number of tasks whose results are in memory at once.
 const WAVE: usize = 256;
 
-/// The range of bytes of a cell's values. Cells without bytes of their own come last.
+/// The byte range of a cell's values. Cells without stored bytes come last.
 type Extent = (u64, u64);
 
 type Placed = (usize, Extent, Cell);
@@ -46,15 +46,15 @@ type Placed = (usize, Extent, Cell);
 struct Cell {
     rect: Rect,
     all: bool,
-    /// The part of its sorted copy to read: block, and keys of the values.
+    /// The part of the sorted copy to read: block, and keys of the values.
     sorted: Option<(u64, u64, u64)>,
-    /// The positions of the sample in it; `None` if they are not chosen yet, or there is no sample.
+    /// Its sampled positions; `None` if they are not chosen yet, or without a sample.
     places: Option<Vec<u32>>,
 }
 
 struct Task {
     member: usize,
-    /// The task starts where the one before ended.
+    /// The task starts where the previous one ended.
     continues: bool,
     cells: Vec<Cell>,
 }
@@ -86,8 +86,8 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// `Expression` or `Invalid` for a wrong query, `Refused` if a file changed, `Damaged`, a storage error,
-    /// `Cancelled`, and errors of `take`.
+    /// `Expression` or `Invalid` for a wrong query, `Refused` if a file changed, `Damaged`, a storage
+    /// error, `Cancelled`, and errors of `take`.
     pub fn query(
         &self,
         question: &Question,
@@ -197,7 +197,7 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
 enum Drawn {
     Nothing,
     Places,
-    /// Blocks, or larger units that must be read as one.
+    /// Blocks, or larger units that are read as one.
     Blocks,
 }
 
@@ -254,7 +254,7 @@ impl Execution<'_> {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }
 
-    /// Whether only the count matters, so that cells that match completely are not read.
+    /// True if only the count matters, so that cells that match completely are not read.
     fn is_counted(&self) -> bool {
         !self.rows && self.question.sample.is_none()
     }

@@ -1,7 +1,7 @@
-//! The file of an index, `FILE.kubix`, with the bytes of FORMAT.md, chapter "Indices of files".
+//! The file of an index, `FILE.kubix`; FORMAT.md, chapter "Indices of files", defines its bytes.
 //!
 //! An index may come from an untrusted source. Lengths are compared with the file's size, checksums are
-//! verified, and the layout is checked against the indexed file before any of its bytes is read.
+//! verified, and the layout is checked against the indexed file before any of that file is read.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub struct Index {
     pub key: Key,
     pub layout: Layout,
     pub device: Device,
-    /// The requested block size, and the requested fraction of blocks with a sorted copy.
+    /// The requested block size and fraction of blocks with a sorted copy.
     pub block: Block,
     pub sorted: f64,
     /// By variable; `None` if not indexed.
@@ -53,7 +53,7 @@ pub struct Index {
     /// Messages about blocks that could not be read.
     pub damaged: Vec<String>,
     pub bytes: u64,
-    /// The path of the index, which has the sorted values.
+    /// The path of the index, which contains the sorted values.
     pub path: PathBuf,
 }
 
@@ -70,18 +70,18 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct Part {
     block: Vec<u64>,
-    /// The number of sorted blocks, which the directory lists.
+    /// The number of sorted blocks in the directory.
     sorted: Option<u64>,
 }
 
-/// The path of a file's index: next to the file, or in another folder.
+/// Next to the file, or in another folder.
 pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".kubix");
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
-/// An index that is being written. Sorted values are written first, as they are made.
+/// An index that is being written. Sorted values come first, as they are made.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,
@@ -170,7 +170,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.done {
-            // Best effort: a remaining file is recognizable by its name.
+            // Best effort: the name identifies a remaining file.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
@@ -237,7 +237,7 @@ pub fn open(path: &Path) -> Result<Index> {
     if length < HEADER as u64 {
         return Err(damaged("it is too short for an index".into()));
     }
-    // Most indexes fit into the first read.
+    // The first read contains most indexes.
     let mut head = vec![0; length.min(FIRST_READ) as usize];
     file.read_exact_at(&mut head, 0).map_err(io)?;
     let header = &head[..HEADER];

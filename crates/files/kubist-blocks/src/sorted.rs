@@ -1,7 +1,7 @@
 //! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
-//! A block with a wide range of values is hit by most queries and contains few of their results, so a query
-//! reads only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
+//! Most queries hit a block with a wide range of values, although it contains few of their results, so a
+//! query reads only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
 //! [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its positions, so
 //! one request reads both.
 
@@ -28,15 +28,14 @@ pub struct Sorted {
     pub blocks: Vec<(u64, SortedBlock)>,
 }
 
-/// The location of a block's sorted copy.
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// The number of entries: neither missing nor NaN.
+    /// Number of entries, without missing values and NaN.
     pub count: u32,
     /// Bytes of a position.
     place_bytes: u8,
-    /// The lowest key and the checksum per segment.
+    /// By segment: lowest key and checksum.
     segments: Vec<(u64, u32)>,
 }
 
@@ -128,7 +127,7 @@ impl Entries<'_> {
 }
 
 const DIGIT: u32 = 11;
-/// Below this number of entries a comparison sort is faster.
+/// With fewer entries a comparison sort is faster.
 const FEW: usize = 1024;
 
 /// Stable radix sort by key, from the lowest digit. Digits that are equal in all keys are skipped.
@@ -195,7 +194,7 @@ impl SortedBlock {
         first..self.segments.partition_point(|(key, _)| *key <= high)
     }
 
-    /// The location in the index of entries with keys from `low` to `high`: offset and bytes.
+    /// Offset and bytes, within the index, of the entries with keys from `low` to `high`.
     pub fn extent(&self, width: u64, low: u64, high: u64) -> (u64, u64) {
         let segments = self.segments_of(low, high);
         let entry = width + u64::from(self.place_bytes);
@@ -203,7 +202,7 @@ impl SortedBlock {
         (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
     }
 
-    /// Reads the entries with keys from `low` to `high`, and a few around them; `None` if there are none.
+    /// Reads the entries with keys from `low` to `high`, and a few around them; `None` without entries.
     ///
     /// # Errors
     ///

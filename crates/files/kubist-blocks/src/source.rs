@@ -18,7 +18,7 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Bytes hashed at the beginning of a file and at each of the further positions, and the number of positions.
+/// Bytes to hash at the beginning of a file and at each further position, and the number of positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
 /// HDF5's signature, at offset 0 or at a power of two from 512 on.
@@ -30,7 +30,7 @@ pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Hash of its first bytes and of positions spread over it.
+    /// Hash of the first bytes and of positions spread over the file.
     pub hash: u64,
 }
 
@@ -83,7 +83,7 @@ impl Source {
         Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned(), columns })
     }
 
-    /// Opens an indexed file with the layout from the index. The file must be unchanged.
+    /// Opens an unchanged file with the layout from its index.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Source {
     /// `Damaged` if the file ends before, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
         let wanted = bytes as usize;
-        // Into uninitialized memory, to avoid filling it twice.
+        // Uninitialized memory, to avoid filling it twice.
         let mut out = Vec::with_capacity(wanted);
         while out.len() < wanted {
             let at = offset.saturating_add(out.len() as u64);
@@ -174,8 +174,8 @@ impl Source {
         }
     }
 
-    /// Measures the file's device with `workers` concurrent reads: small and large ones, at positions that the
-    /// page cache was asked to drop. Uses medians, because other programs delay some reads.
+    /// Measures the device of the file with `workers` concurrent small and large reads, after asking the
+    /// page cache to drop these positions. Uses medians, because other programs delay some reads.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Source {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // A hint: if it is ignored, the cache is measured, which later reads will use too.
+                // If this hint is ignored, the cache is measured, which later reads will use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -205,7 +205,7 @@ impl Source {
             Ok(seconds[seconds.len() / 2])
         };
         if self.key.bytes < 4 * large {
-            // Too small to measure: a typical solid-state disk.
+            // Too small to measure, so a typical solid-state disk is assumed.
             return Ok(Device { latency: 1e-4, bandwidth: 1e9, workers });
         }
         let count = (self.key.bytes / large).clamp(4, 16);
@@ -231,11 +231,11 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// Checks by size and modification time that a file still has this key.
+/// Compares size and modification time with the key.
 ///
 /// # Errors
 ///
-/// `Missing`, a storage error; `Refused` if it changed.
+/// `Missing`, a storage error; `Refused` if the file changed.
 pub fn is_still(path: &Path, expected: &Key) -> Result<()> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_open(path, error))?;
     let (bytes, modified) = stamp_of(&metadata);

@@ -11,14 +11,14 @@ use crate::fetch::Found;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
-/// The block could not be read when it was indexed.
+/// The block could not be read during indexing.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
 pub const BYTES: usize = 22;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Order keys of the minimum and maximum; `least` is above `greatest` if there is no number.
+    /// Order keys of the minimum and maximum; without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
     /// Missing values, saturated at 32 bits.
@@ -175,13 +175,13 @@ pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
     some.then(|| table.iter().map(|chunk| chunk.number).collect())
 }
 
-/// The summary of a block that was never written; `None` if the format has no such blocks.
+/// The summary of an unwritten block; `None` if the format has no such blocks.
 pub fn of_fill(variable: &Variable) -> Option<Summary> {
     let Storage::Chunks { fill, .. } = &variable.storage else { return None };
     Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))))
 }
 
-/// The summary of a rectangle that was never written; `None` if part of it was.
+/// The summary of an unwritten rectangle; `None` if part of it was written.
 pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option<Summary> {
     let Storage::Chunks { shape, table, .. } = &variable.storage else { return None };
     let tiling = Tiling::new(&layout.shape(variable), shape, shape).ok()?;
@@ -207,7 +207,7 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Empty summaries for the written chunks of an array.
+    /// Empty summaries for the written chunks.
     pub fn new(variable: &Variable, tiling: &Tiling) -> Summaries {
         let written = written(variable, tiling);
         let chunks = written.as_ref().map_or(tiling.chunks(), |written| written.len() as u64);
@@ -320,7 +320,7 @@ mod tests {
             Number::F32,
             Number::F64,
         ];
-        // Bits of small numbers, zeros of both signs, infinities, NaN, or arbitrary bits.
+        // Small numbers, zeros of both signs, infinities, NaN, or arbitrary bits.
         let float = |number: Number, value: f64| match number {
             Number::F16 => u64::from(half::f16::from_f64(value).to_bits()),
             Number::F32 => u64::from((value as f32).to_bits()),

@@ -54,7 +54,6 @@ impl Execution<'_> {
         for (at, cell) in copies {
             found.extend(self.of_sorted(task.member, member, grid, cell)?.map(|found| (at, found)));
         }
-        // Cells that only need to be counted are not read.
         let counted = |cell: &Cell| cell.all && self.is_counted();
         let (whole, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|(_, cell)| counted(cell));
         let nothing = || RecordBatch::new_empty(self.schema.clone());
@@ -69,7 +68,7 @@ impl Execution<'_> {
         };
         let mut values = Values::new(self, member, grid, task.continues);
         if self.rows {
-            // One read if all of the cell is also part of the result.
+            // One read if the result includes all of the cell.
             values.fetch(&both, &rects(true))?;
         }
         values.fetch(&grid.read, &rects(false))?;
@@ -220,7 +219,7 @@ impl Execution<'_> {
     }
 }
 
-/// Hashes positions to priorities, the same in every file and for every variable.
+/// Hashes positions to priorities, equal in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

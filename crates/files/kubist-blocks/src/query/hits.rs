@@ -19,7 +19,7 @@ pub struct Hit {
 }
 
 impl Files {
-    /// Lists the blocks that a query would read, without reading them.
+    /// Lists the blocks that a query would read, and reads none.
     ///
     /// # Errors
     ///

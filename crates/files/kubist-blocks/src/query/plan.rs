@@ -14,9 +14,9 @@ use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
 const TASK_BYTES: u64 = 4 << 20;
-/// Maximum range of bytes of a task: gaps are held in memory too.
+/// Maximum byte range of a task, because gaps are in memory too.
 const SPAN: u64 = 64 << 20;
-/// Maximum number of unwritten blocks that are examined one by one: a sparse array may have any size.
+/// Maximum number of unwritten blocks to examine one by one, because a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Execution<'_> {
@@ -44,7 +44,7 @@ impl Execution<'_> {
         Ok(cells)
     }
 
-    /// Restricts cells to those with positions of the sample, and groups them into tasks.
+    /// Restricts cells to positions of the sample, and groups them into tasks.
     pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
         let cells = self.sampled(cells)?;
         let mut tasks = Vec::new();
@@ -65,7 +65,6 @@ impl Execution<'_> {
         let Some((at, ..)) = cells.first().cloned() else { return };
         let variable = &self.files.members[at].layout().variables[self.grids[at].driver];
         let width = variable.number.bytes();
-        // Encoded chunks are decoded once.
         let chunk = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => {
                 Some(shape.iter().product::<u64>() * width)
@@ -93,8 +92,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The keys of selected rows in the driver, if sorted copies suffice: no other variable must be read at
-    /// each position.
+    /// The keys of selected rows in the driver, if sorted copies suffice because no other variable must be
+    /// read at each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,
@@ -167,7 +166,8 @@ impl BlockSelection<'_> {
         Ok((extent, Cell { rect, all, sorted, places: None }))
     }
 
-    /// The written chunks of a region. The rest goes to `unwritten`, in pieces as large as possible.
+    /// The written chunks of a region. The unwritten part goes to `unwritten`, in pieces as large as
+    /// possible.
     fn apart(&self, region: &Rect, written: Vec<u64>, unwritten: &mut Vec<Rect>) -> Vec<u64> {
         let chunks = |chunks: Vec<u64>| chunks.into_iter().map(|chunk| (chunk, self.tiling.chunk_rect(chunk)));
         let mut open: Vec<(Rect, Vec<(u64, Rect)>)> = vec![(region.clone(), chunks(written).collect())];

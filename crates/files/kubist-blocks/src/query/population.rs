@@ -1,8 +1,8 @@
 //! Files as a population for estimates.
 //!
-//! A sample of positions would read almost all blocks, so whole blocks are sampled: the positions of a block
-//! share one priority, and the estimate treats them as a cluster, which widens its intervals if neighbours
-//! are correlated. A chunk or page that must be decoded as one is sampled as one.
+//! A sample of positions would read almost all blocks, so whole blocks are sampled: the positions of a
+//! block share one priority, and the estimate treats them as a cluster, which widens its intervals if
+//! neighbours are correlated. A chunk or page that must be decoded as one is also sampled as one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Creates the population of a query. The estimate sets columns, sample and limit.
+    /// The estimate sets columns, sample and limit of the query.
     pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
         let question = Question { sample: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
         let (schema, options) = (files.names(), RunOptions::default());
@@ -93,7 +93,6 @@ impl Population for Positions {
         Ok(kubist_expr::column_index(&self.schema, name)?)
     }
 
-    /// The grid depends on the columns.
     fn reading(&self, columns: &[usize]) -> Result<Positions> {
         let names = columns.iter().map(|column| self.schema.field(*column).name().clone()).collect();
         let asked = Positions { question: Question { columns: Some(names), ..self.question.clone() }, ..self.clone() };

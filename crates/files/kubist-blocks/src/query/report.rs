@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::model::Expected;
 use crate::schedule::{Balance, Policy};
 
-/// The cost of a query, next to the model's expectation for independent values.
+/// The cost of a query, and the model's expectation for independent values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub rows: u64,
@@ -17,7 +17,7 @@ pub struct Report {
     pub blocks: u64,
     pub blocks_read: u64,
     pub blocks_all: u64,
-    /// Blocks that were read only partly, from their sorted copy.
+    /// Blocks of which only a part was read, from their sorted copy.
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
@@ -43,7 +43,7 @@ pub struct Report {
 pub struct RunOptions {
     pub workers: usize,
     pub policy: Policy,
-    /// Pieces up to this distance, in bytes, are one request; `None`: from the measured device.
+    /// Pieces up to this distance, in bytes, are one request; `None` uses the measured device.
     pub gap: Option<u64>,
     pub use_sorted: bool,
 }

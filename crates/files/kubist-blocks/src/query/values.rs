@@ -26,7 +26,7 @@ impl<'a> Values<'a> {
         Values { execution, member, grid, continues, fetched: HashMap::new(), held: HashMap::new() }
     }
 
-    /// Reads these columns in rectangles, unless they are read already.
+    /// Reads these columns in rectangles, unless they are already in memory.
     pub fn fetch(&mut self, columns: &[usize], rects: &[Rect]) -> Result<()> {
         if rects.is_empty() {
             return Ok(());
