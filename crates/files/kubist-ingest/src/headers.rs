@@ -1,14 +1,14 @@
 //! Headers of files in the metadata of a table.
 //!
-//! The table has the header of its first file under the name of the format. Of each other file it has the
-//! differences from that, under `FORMAT of PATH`.
+//! The table has the header of its first file under the name of the format, and the differences of each
+//! other file under `FORMAT of PATH`.
 
 use std::path::Path;
 
 use kubist::Metadata;
 use serde_json::{Map, Value};
 
-/// Bytes of all metadata. Each reader of a table reads them.
+/// Limit of all metadata in bytes, because each reader of a table reads them.
 const MOST_BYTES: usize = 1 << 20;
 /// Metadata that all files of a table share.
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
@@ -36,7 +36,7 @@ pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata
     changed
 }
 
-/// The entries that differ from those of the first file; null for an entry that is missing.
+/// The entries that differ from the first file; null for a missing entry.
 fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     let (Value::Object(header), Value::Object(first)) = (header, first) else {
         let whole = (header != first).then(|| ("value".to_owned(), header.clone()));
@@ -60,7 +60,7 @@ fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     found
 }
 
-/// Adds changes to metadata. Returns false, and adds nothing, if the metadata become too large.
+/// Adds changes to metadata. If the metadata would become too large, adds nothing and returns false.
 pub fn add(metadata: &mut Metadata, changed: Metadata) -> bool {
     let mut after = metadata.clone();
     after.extend(changed);
