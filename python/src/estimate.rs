@@ -14,13 +14,12 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::process_bound::ProcessBound;
 
-/// A request: the aggregates and goal, and the query of the rows.
+/// The aggregates and goal, and the query of the rows.
 pub struct EstimateRequest {
     spec: Query,
     goal: Goal,
 }
 
-/// The aggregates and the goal.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Goal {
@@ -72,7 +71,7 @@ impl EstimateRequest {
     }
 }
 
-/// The estimated aggregates at one sample fraction.
+/// The aggregates at one sample fraction.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Figures(pub kubist::Estimate);
 
@@ -88,7 +87,8 @@ struct About<'a> {
     missed_group: Option<u64>,
     warnings: &'a [String],
     outlook: Option<String>,
-    /// Per aggregate with a type other than float: its type, and value, low and high as text with all digits.
+    /// For each aggregate with a type other than float: its type, and value, low and high as text with all
+    /// digits.
     own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
 
@@ -129,7 +129,7 @@ impl Figures {
     }
 }
 
-/// Emits a warning that refers to the caller of the package.
+/// The warning refers to the caller of the package.
 fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
     let what = CString::new(what).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
@@ -151,7 +151,7 @@ pub fn figures(
         py,
         cancel,
         || ask(&mut tell),
-        // If the user's filters turn the warning into an exception, stop.
+        // Stops if the user's filters turn the warning into an exception.
         || {
             let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
@@ -187,7 +187,7 @@ impl Estimates {
 
 #[pymethods]
 impl Estimates {
-    /// The next estimate, or `None` after the last.
+    /// `None` after the last.
     fn next_step(&self, py: Python<'_>) -> PyResult<Option<Figures>> {
         let step = run(py, &self.cancel, || {
             let steps = self.steps.get()?;

@@ -1,4 +1,4 @@
-//! Files of other programs with a value index.
+//! Files of other programs with a value index. Queries, requests and results are JSON.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,6 @@ fn library(python: &Path) -> Arc<Library> {
     LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
 }
 
-/// Options of a query, in JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Run {
@@ -47,7 +46,7 @@ impl Run {
 
 #[pymethods]
 impl Files {
-    /// Indexes a file and returns the report as JSON. `progress(done, total)` is called with bytes.
+    /// Calls `progress(done, total)` with bytes and returns the report.
     #[staticmethod]
     #[pyo3(signature = (path, *, into, variables, block, sorted, refresh, python, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -87,7 +86,7 @@ impl Files {
         as_json(py, &built)
     }
 
-    /// Opens files with indexes; with `any`, also files without one.
+    /// With `any`, also opens files without an index.
     #[staticmethod]
     #[pyo3(signature = (paths, *, into, any, python))]
     fn open(py: Python<'_>, paths: Vec<PathBuf>, into: Option<PathBuf>, any: bool, python: PathBuf) -> PyResult<Files> {
@@ -106,7 +105,7 @@ impl Files {
         self.0.names().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The columns of a result as JSON; `question` is JSON.
+    /// The columns of a result.
     fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
@@ -114,7 +113,7 @@ impl Files {
         as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
     }
 
-    /// The result, and its cost as JSON.
+    /// The result and its cost.
     fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -131,7 +130,7 @@ impl Files {
         Ok((Batches { schema, batches }, as_json(py, &report)?))
     }
 
-    /// The number of matching positions and its cost, as JSON.
+    /// The number of matching positions and its cost.
     fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -140,7 +139,7 @@ impl Files {
         as_json(py, &report)
     }
 
-    /// The blocks that a query reads, as JSON, to simulate a device.
+    /// The blocks that a query reads, to simulate a device.
     fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -149,7 +148,6 @@ impl Files {
         as_json(py, &hits)
     }
 
-    /// An estimate over the matching positions; `request` is JSON.
     fn estimate(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Figures> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
@@ -158,7 +156,6 @@ impl Files {
         figures(py, &cancel, |tell| kubist_estimate::estimate_of(positions, &options, tell))
     }
 
-    /// Progressive estimates over the matching positions.
     fn estimates(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Estimates> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
@@ -169,12 +166,12 @@ impl Files {
         Ok(Estimates::new(&location, steps, cancel))
     }
 
-    /// The variables and the device, as JSON.
+    /// The variables and the device.
     fn about(&self, py: Python<'_>) -> PyResult<String> {
         as_json(py, &self.0.about())
     }
 
-    /// Block sizes for a selectivity, the fastest first, as JSON. `device` is JSON in the form of `about`.
+    /// Block sizes for a selectivity, the fastest first. `device` has the form of `about`.
     #[staticmethod]
     fn advise(py: Python<'_>, elements: u64, width: u64, selectivity: f64, device: &str) -> PyResult<String> {
         let device: Device = from_json(py, device)?;

@@ -13,7 +13,7 @@ use crate::stream::{BatchSource, Stream};
 struct InMemory {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    /// The next batch; past the end after `close`.
+    /// Index of the next batch; beyond the end after `close`.
     next: AtomicUsize,
     stats: String,
     fraction: f64,

@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 
 use crate::error::invalid;
 
-/// One line of text with control characters escaped.
+/// One line, with control characters escaped.
 #[pyfunction]
 pub fn printable(text: &str) -> String {
     kubist_types::shown::printable(text).into_owned()
 }
 
-/// The same for several lines, whose breaks stay.
+/// The same for several lines.
 #[pyfunction]
 pub fn printable_lines(text: &str) -> String {
     kubist_types::shown::printable_lines(text).into_owned()
@@ -22,7 +22,7 @@ pub fn unit_notes(units: Vec<(String, String)>) -> Vec<String> {
     kubist_expr::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
 }
 
-/// The terms between commas outside of quotes and parentheses; `None` if one is empty, or a quote or a
+/// The terms between commas outside quotes and parentheses; `None` if a term is empty, or a quote or a
 /// parenthesis is not closed.
 #[pyfunction]
 pub fn terms(text: &str) -> Option<Vec<String>> {
@@ -30,7 +30,7 @@ pub fn terms(text: &str) -> Option<Vec<String>> {
     Some(terms.into_iter().map(str::to_owned).collect())
 }
 
-/// A duration as text, in seconds.
+/// In seconds.
 #[pyfunction]
 pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {
     kubist_expr::seconds(text).map_err(|error| invalid(py, &error.to_string()))
@@ -54,13 +54,13 @@ pub fn duration(seconds: f64) -> String {
     kubist_types::human::duration(seconds)
 }
 
-/// A fraction with three digits.
+/// With three digits.
 #[pyfunction]
 pub fn fraction(share: f64) -> String {
     kubist_types::human::fraction(share)
 }
 
-/// A number with its significant digits.
+/// With significant digits.
 #[pyfunction]
 pub fn number(value: f64) -> String {
     kubist_types::human::number(value)
@@ -80,7 +80,7 @@ pub fn bin_in_words(low: f64, high: f64, unit: Option<&str>) -> String {
     kubist_estimate::bin_in_words((low, high), unit)
 }
 
-/// A bound of a column of an Arrow type: times as times, other values as numbers.
+/// A bound of a column: times as times, other values as numbers.
 #[pyfunction]
 pub fn bound_in_words(value: f64, data_type: &str) -> String {
     kubist_estimate::bound_in_words(value, &data_type.parse().unwrap_or(arrow_schema::DataType::Null))

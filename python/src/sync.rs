@@ -1,4 +1,4 @@
-//! The exchange of two copies of a table.
+//! Synchronization of two copies of a table.
 
 use kubist::Cancel;
 use kubist_sync::SyncOptions;

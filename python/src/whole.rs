@@ -1,8 +1,7 @@
-//! A whole result with one array per column, for NumPy and pandas.
+//! A complete result with one array per column, for NumPy and pandas.
 //!
-//! Columns of fixed width are joined by several threads, without the interpreter lock, into memory of the
-//! engine's allocator. That memory is reused by later results. Nothing else refers to it, so NumPy may write
-//! to it.
+//! Several threads join columns of fixed width, without the interpreter lock, into memory of the engine's
+//! allocator, which later results reuse. Nothing else refers to this memory, so NumPy may write to it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,22 +15,19 @@ use crate::arrow::{Batches, Schema, names};
 use crate::column::{Column, NumpyValues, has_numpy_type, to_numpy};
 use crate::error::invalid;
 
-/// Bytes. Below it, starting threads takes longer than the copies.
+/// For fewer bytes, starting threads takes longer than the copies.
 const SMALL: usize = 1 << 20;
 
-/// A whole result, by column.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Whole {
     schema: SchemaRef,
-    /// The arrays of each column: a single one if the width is fixed.
+    /// By column; a single array if the width is fixed.
     columns: Vec<Vec<ArrayRef>>,
-    /// The rows of each batch.
+    /// Rows by batch.
     lengths: Vec<usize>,
 }
 
 impl Whole {
-    /// Joins the batches.
-    ///
     /// # Errors
     ///
     /// A column does not fit in an array.
@@ -41,7 +37,7 @@ impl Whole {
         let parts = |index: usize| Ok(batches.iter().map(|batch| batch.column(index).clone()).collect());
         let columns: Vec<Mutex<Result<Vec<ArrayRef>, ArrowError>>> =
             (0..schema.fields().len()).map(parts).map(Mutex::new).collect();
-        // Each column frees its arrays once it is joined.
+        // A column frees its arrays once it is joined.
         drop(batches);
         let fixed: Vec<_> =
             columns.iter().zip(schema.fields()).filter(|(_, field)| has_numpy_type(field.data_type())).collect();
@@ -65,7 +61,6 @@ impl Whole {
     }
 }
 
-/// One array with memory of its own.
 fn joined(parts: &[ArrayRef], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if parts.is_empty() {
         return Ok(new_empty_array(data_type));
