@@ -35,7 +35,7 @@ pub(crate) use order::{Order, of_paths};
 pub(crate) use outputs::{By, Output};
 pub use region::Region;
 
-/// The name of the column of inclusion probabilities among the columns of a query.
+/// The name of the inclusion probabilities among the columns of a query.
 const INCLUSION: &str = "inclusion";
 
 pub struct BoundQuery {
@@ -49,9 +49,8 @@ pub struct BoundQuery {
     range: Option<PriorityRange>,
     /// The range of `sample` and `window` alone.
     drawn: Option<PriorityRange>,
-    /// All matching rows below this priority are requested and stored.
+    /// The result has all matching rows below this priority.
     pub(crate) fraction: f64,
-    /// The columns of the result.
     pub(crate) outputs: Vec<Output>,
     /// The stored columns to read, first those that the result needs.
     pub(crate) read: Vec<usize>,
@@ -61,19 +60,18 @@ pub struct BoundQuery {
     pub(crate) cells: Option<CellGrid>,
     /// The name of the inclusion probability column, and whether it is nullable.
     pub(crate) inclusion: Option<(String, bool)>,
-    /// If the result has inclusion probabilities: the index in `read` of the column with the priority
-    /// threshold.
+    /// With inclusion probabilities: the index in `read` of the column with the priority threshold.
     pub(crate) kept_below: Option<usize>,
-    /// If the result has inclusion probabilities: the index in `read` of the column with the weights, unless samples
-    /// are uniform.
+    /// With inclusion probabilities: the index in `read` of the column with the weights, unless samples are
+    /// uniform.
     pub(crate) weight: Option<usize>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) most_scratch: Option<u64>,
-    /// The keys to find in secondary indexes.
+    /// Keys to find in secondary indexes.
     pub(crate) sought: Vec<Sought>,
-    /// The range of priorities of all rows that the predicate selects, if it leaves few identity values.
+    /// The range of priorities of all selected rows, if the predicate leaves few identity values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
     pub(crate) id: QuestionId,
@@ -91,7 +89,7 @@ impl BoundQuery {
     }
 
     /// Like [`BoundQuery::new`], with one more condition on the visible columns, joined by AND. `otherwise`
-    /// is the order of the result if the query has none; it selects no rows.
+    /// is the default order of the result; it selects no rows.
     ///
     /// # Errors
     ///
@@ -156,7 +154,7 @@ impl BoundQuery {
         BoundQuery { cancel: self.cancel.linked(), ..self }
     }
 
-    /// The stored columns that the result has as a dictionary, and that no expression reads.
+    /// Stored columns that the result has as a dictionary, and that no expression reads.
     pub(crate) fn coded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
         let is_coded = |column: &usize| matches!(schema.user_field(*column).data_type(), DataType::Dictionary(..));
@@ -168,17 +166,16 @@ impl BoundQuery {
         coded
     }
 
-    /// The priorities that its rows can have; `None` if no row can match.
+    /// The priorities of its rows; `None` if no row can match.
     pub fn range(&self) -> Option<PriorityRange> {
         self.range
     }
 
-    /// True if the predicate alone implies that all selected rows have priorities in `range`.
+    /// True if the predicate implies that all selected rows have priorities in `range`.
     pub(crate) fn keeps_to(&self, range: PriorityRange) -> bool {
         self.of_values.is_some_and(|of_values| range.first <= of_values.first && of_values.last <= range.last)
     }
 
-    /// True if conditions use only dimensions.
     pub fn only_dimensions(&self) -> bool {
         let schema = &self.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
@@ -192,8 +189,7 @@ impl BoundQuery {
         columns.filter(|column| schema.dimensions.contains(column)).collect()
     }
 
-    /// The bounds of matching rows in dimensions, by visible column, where the condition is a range of
-    /// numbers.
+    /// Bounds of matching rows by visible column, for dimensions whose condition is a range of numbers.
     pub(crate) fn ends(&self) -> HashMap<usize, Zone> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter();
@@ -211,8 +207,8 @@ impl BoundQuery {
         self.part.is_none() && self.sought.is_empty() && self.region.is_everything()
     }
 
-    /// Finds the values that the predicate leaves for indexed columns, and the priorities it leaves if the
-    /// identity is a single column.
+    /// Finds the values that the predicate leaves for indexed columns, and the priorities that it leaves if
+    /// the identity is a single column.
     fn find_values(&mut self) {
         let schema = &self.snapshot.view.schema;
         let (seed, seen) = (self.snapshot.core.header.seed, schema.visible());
@@ -241,7 +237,7 @@ impl BoundQuery {
     }
 }
 
-/// Returns the index of a column in `read`; appends it if missing.
+/// The index of a column in `read`; a missing column is appended.
 pub(super) fn place(column: usize, read: &mut Vec<usize>) -> usize {
     read.iter().position(|read| *read == column).unwrap_or_else(|| {
         read.push(column);
@@ -280,7 +276,7 @@ fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     Ok(all)
 }
 
-/// The predicate of a closed range; `None` if it has no bounds.
+/// `None` if the range has no bounds.
 fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Option<Predicate>> {
     let name = snapshot.view.schema.user_field(snapshot.view.schema.column(&bound.column)?).name();
     let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
@@ -314,7 +310,7 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     Ok(Some(range))
 }
 
-/// The images of a closed range of a column with a period; `None` if the range is one without it.
+/// The images of a closed range of a periodic column; `None` if an ordinary range suffices.
 fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Value>) -> Result<Option<Predicate>> {
     let (Some(low), Some(high), Ok(field)) = (low, high, visible.field_with_name(name)) else { return Ok(None) };
     if Period::of(field).is_none() {
@@ -332,8 +328,8 @@ fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Va
     }
 }
 
-/// True if the bounds are reversed in the order of the column. Bounds between two adjacent values are in
-/// order, although no value is inside.
+/// Compares in the order of the column. Bounds between two adjacent values are in order, although no value
+/// is inside.
 fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
     let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
     let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);
@@ -341,8 +337,8 @@ fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Resu
     Ok(above.zip(below).is_some_and(|(above, below)| above.0 > below.1.saturating_add(1)))
 }
 
-/// The predicate of complete steps in a closed range. Rows without a step come before every step, so they are
-/// in ranges without a lower bound.
+/// The predicate of complete steps in a closed range. Rows without a step come before every step, so they
+/// are in ranges without a lower bound.
 fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Result<Predicate> {
     if low.zip(high).is_some_and(|(low, high)| low > high) {
         return Err(Error::invalid(format!("steps go from {low:?} to {high:?}, but low must not exceed high")));
@@ -378,7 +374,8 @@ fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
     Ok(PriorityRange::between(low, high))
 }
 
-/// The query with the column `inclusion` as its inclusion probabilities, unless the table has a column of that name.
+/// The query with the column `inclusion` as its inclusion probabilities, unless the table has a column of
+/// that name.
 fn with_inclusion(spec: &QuerySpec, schema: &TableSchema) -> QuerySpec {
     let mut spec = spec.clone();
     if let (Some(columns), None, Err(_)) = (&mut spec.columns, &spec.inclusion, schema.column(INCLUSION)) {

@@ -1,10 +1,8 @@
 //! Lookup of keys in postings of secondary indexes.
 //!
 //! Directories of postings (or the indexes of large directories) are cached. Blocks, and parts of large
-//! directories, are read when needed.
-//!
-//! Damaged or unreadable postings cost time, never correctness: their runs are read by zone maps instead, and
-//! `verify` reports the damage.
+//! directories, are read when needed. Damaged or unreadable postings cost time, never correctness: their
+//! runs are read by zone maps instead, and `verify` reports the damage.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,25 +21,24 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// The matching zones of every run, by the run's index in the secondary index. Runs that are not listed have
-/// none of the keys.
+/// The matching zones by the run's index in the secondary index. Missing runs have none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
-/// The result of a secondary index; `None` if it cannot be read or lacks the column.
+/// `None` if a secondary index cannot be read or lacks the column.
 pub type Answer = Option<Hits>;
 
-/// Keys to find in a stored column, ascending.
+/// Ascending keys to find in a stored column.
 pub struct Sought {
     pub column: usize,
     pub keys: Vec<u32>,
 }
 
-/// Blocks (of about 1 KB) per request when all are read.
+/// Blocks (of about 1 KB) per request if all are read.
 const BLOCKS_AT_ONCE: usize = 4096;
 const SIDE_BY_SIDE: usize = 32;
 
-/// On a remote store, a directory up to this many bytes is read as a whole. Reading its index and two parts
-/// would take three round trips.
+/// On a remote store, a directory up to this many bytes is read completely, because reading its index and
+/// two parts would take three round trips.
 const FAR_WHOLE: u32 = 4 << 20;
 
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
@@ -58,18 +55,17 @@ struct Candidate<'a> {
     place: &'a OfColumn,
     keys: &'a [u32],
     guide: Arc<Guide>,
-    /// The parts of the directory that concern the keys.
     directory: Arc<Directory>,
     blocks: Vec<usize>,
 }
 
-/// Looks up the keys of `sought` in secondary indexes; each index answers for one of the columns. Returns
-/// also the cost of the reads.
+/// Looks up the keys of `sought` in secondary indexes; each index answers for one of the columns. Also
+/// returns the cost of the reads.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged or
-/// cannot be read: their result is `None`.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged
+/// or cannot be read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         // All in one pass, unless one fails.
@@ -138,7 +134,7 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers.collect(), cost))
 }
 
-/// Returns the guides of columns, the blocks that may have the keys, and the cost.
+/// The guides of columns, the blocks that may have the keys, and the cost.
 fn candidates<'a>(
     snapshot: &Snapshot,
     places: &[(&'a Lookup, &'a OfColumn, &'a [u32])],
@@ -174,7 +170,7 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// Returns guides from the cache or the store, and the cost.
+/// Guides from the cache or the store, and the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -204,7 +200,7 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Option<Guide>>>>()?;
     let guide = |(place, guide): (&usize, Option<Guide>)| match guide {
         Some(guide) => Ok(Arc::new(guide)),
-        // If the index is damaged, the whole directory replaces it.
+        // If the index is damaged, the complete directory replaces it.
         None => Ok(Arc::new(read_directory(snapshot, places[*place].0, places[*place].1)?.into())),
     };
     let decoded = missing.iter().zip(decoded).map(guide).collect::<Result<Vec<Arc<Guide>>>>()?;
@@ -213,10 +209,10 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     Ok((found.into_iter().flatten().collect(), fetched.cost))
 }
 
-/// The number of the first run, the first zone of every run, and the end of the last run's zones.
+/// Number of the first run, first zone of every run, and end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
-/// For large directories, reads the runs of the zones; returns also the cost.
+/// For large directories, reads the runs of the zones; also returns the cost.
 fn firsts(
     snapshot: &Snapshot,
     chosen: &[Option<Candidate<'_>>],
@@ -297,8 +293,8 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// Reads all postings of a column without the cache; calls `found` with the directory, and each key with its
-/// zones.
+/// Reads all postings of a column without the cache; calls `found` with the directory, and each key with
+/// its zones.
 ///
 /// # Errors
 ///
@@ -379,7 +375,7 @@ impl Candidate<'_> {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// The zones with any of the keys, ascending.
+    /// The ascending zones with any of the keys.
     fn zones(&self, blocks: &[Bytes]) -> std::result::Result<Vec<u32>, String> {
         let mut zones: Vec<u32> = Vec::new();
         for (block, bytes) in self.blocks.iter().zip(blocks) {

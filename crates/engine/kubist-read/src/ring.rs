@@ -1,8 +1,8 @@
 //! Division of a cluster's token ring into shares that are each read from one host.
 //!
-//! A run is located by its first bytes: at a token of the cluster's hash, on the hosts that store this token.
-//! A share is a set of token ranges, and together the shares are the whole ring. So each run is in exactly
-//! one share, for every reader, even if hosts change.
+//! The first bytes of a run locate it: at a token of the cluster's hash, on the hosts that store this
+//! token. A share is a set of token ranges, and together the shares are the whole ring. So each run is in
+//! exactly one share, for every reader, even if hosts change.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use kubist_store::ReplicaLocation;
 
-/// Approximate number of token ranges per share; more ranges make shares more even.
+/// Approximate number of token ranges per share; with more ranges, shares are more even.
 const PIECES: f64 = 8.0;
 
-/// Token ranges, bounds included, that form one share of a ring.
+/// Token ranges, bounds included, of one share of a ring.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     pub tokens: Vec<(i64, i64)>,
@@ -48,7 +48,8 @@ pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     cut.into_iter().map(|(stretches, rows)| share(stretches, rows)).collect()
 }
 
-/// Joins neighbours on the ring with equal hosts, up to `heaviest` rows; together the ranges cover the ring.
+/// Joins neighbours on the ring with equal hosts, up to `heaviest` rows; together the ranges cover the
+/// ring.
 fn stretches(mut lying: Vec<(ReplicaLocation, f64)>, heaviest: f64) -> Vec<Stretch> {
     lying.sort_by_key(|(one, ..)| one.token);
     let mut stretches: Vec<Stretch> = Vec::new();

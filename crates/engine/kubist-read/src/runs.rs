@@ -18,7 +18,7 @@ use kubist_format::rows::Span;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
 
-/// Returns all rows of a run in stored order, with defaults for columns that it lacks, and its zone map.
+/// All rows of a run in stored order, with defaults for missing columns, and its zone map.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Record
     Ok((decode_pages(snapshot, run, &map, 0..map.pages(), &data)?, map))
 }
 
-/// Reads a byte range of a run's data.
+/// A byte range of a run's data.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub fn decode_pages(
     batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))
 }
 
-/// Decodes the rows of a page whose values are all valid for their types. Returns also the errors of the
+/// Decodes the rows of a page whose values are all valid for their types, and returns the errors of the
 /// other rows, by row. `data` has the page's bytes.
 ///
 /// # Errors
@@ -125,7 +125,7 @@ pub fn decode_sound_rows(
     Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
 }
 
-/// Appends rows of a column chunk. `data` has the page's bytes and begins at offset `start` of the run.
+/// `data` has the page's bytes and begins at offset `start` of the run.
 #[allow(clippy::too_many_arguments)]
 fn append_chunk(
     snapshot: &Snapshot,
@@ -148,7 +148,7 @@ fn append_chunk(
     builder.append(&map.page_column(page, bytes), spans).map_err(damaged)
 }
 
-/// The bounds of a column in a zone. A run that is older than the column has the default value.
+/// Bounds of a column in a zone. A run that is older than the column has the default value.
 pub fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
     match map.columns.get(column) {
         Some(zones) => map.zone(zone, zones),
@@ -156,7 +156,7 @@ pub fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) 
     }
 }
 
-/// A damage error with the file, the offset and the cube.
+/// Names the file, the offset and the cube.
 pub fn damaged(snapshot: &Snapshot, run: &Run<Location>, offset: u64, what: String) -> Error {
     Error::Damaged {
         file: format!("{}/segments/{}.seg", snapshot.core.store.location(), run.payload.segment),

@@ -1,12 +1,12 @@
-//! Selection by priority without knowing the density: the lowest rows overall (`limit`), or in each cell of a
+//! Selects the rows of lowest priority without knowing the density: overall (`limit`), or in each cell of a
 //! grid (`per_cell`, see `cells`).
 //!
-//! Windows of increasing priority are scanned, each row once, until enough rows are found. Ties of priorities
-//! are broken by a hash of all columns of the row in canonical form, so the choice is independent of storage.
-//! The hash is computed only after a tie was found.
+//! Windows of increasing priority are scanned, each row once, until enough rows are found. A hash of all
+//! columns of the row in canonical form breaks ties of priorities, so the choice is independent of storage.
+//! It is computed only after a tie was found.
 //!
-//! Rows that can no longer be chosen are dropped. Memory is therefore a few times the result, and choosing k
-//! of n rows takes time proportional to n log k. All steps can be cancelled.
+//! Rows that can no longer be chosen are dropped. Memory is therefore a few times the result, and choosing
+//! k of n rows takes time proportional to n log k. All steps can be cancelled.
 
 mod candidates;
 mod cells;
@@ -26,7 +26,6 @@ pub use delivery::Delivery;
 use kubist_index::gradual;
 use kubist_types::{Result, Stats};
 
-/// Selects the rows of lowest priority, overall or in each cell, at most `limit`.
 pub fn select(mut planner: Planner, limit: u64) -> Result<Delivery> {
     let (query, mut spent) = (planner.logical.query.clone(), Stats::default());
     for with_ties in [false, true] {
@@ -59,7 +58,7 @@ fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
             }
             let mut candidates = found.take(query, scanned, with_ties);
             found.candidates.append(&mut candidates);
-            // Far more than enough: drop the rows that cannot be chosen.
+            // Far more than enough: drops the rows that cannot be chosen.
             if found.candidates.len() as u64 > enough.saturating_mul(4).max(ALWAYS_HELD) {
                 gradual::sort(&mut found.candidates, &query.cancel)?;
                 found.candidates.truncate(enough as usize);
@@ -107,8 +106,8 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
         None => query.fraction,
     };
     // Given all other rows, a row is in the result if its priority is below that of the first row left out,
-    // overall or in its cell. This threshold does not depend on the row (rank conditioning; Cohen and Kaplan,
-    // "Summarizing data using bottom-k sketches", 2007).
+    // overall or in its cell. This threshold does not depend on the row (rank conditioning; Cohen and
+    // Kaplan, "Summarizing data using bottom-k sketches", 2007).
     let inclusion = |place: usize| {
         let of_cell = cutoffs.get(place).copied().flatten().map(|(priority, ..)| priority);
         let below = [first_out, of_cell].into_iter().flatten().min();

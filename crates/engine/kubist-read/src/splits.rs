@@ -1,12 +1,10 @@
 //! Splits: a query divided into disjoint parts for several processes or machines.
 //!
-//! Each part is a box of the grid, and together they cover all of space. So each row is in exactly one part,
-//! independent of reader and storage layout.
-//!
-//! The division halves a sample of the result repeatedly, across the dimension with the largest extent. This
-//! makes compact parts of similar row counts. Rows at a single point are divided by priority. In a cluster,
-//! parts can be ranges of the token ring: whole runs, read where they are stored. A part has the token of its
-//! snapshot and reads only that snapshot.
+//! Each part is a box of the grid, and together they cover all of space. So each row is in exactly one
+//! part, independent of reader and storage layout. A sample of the result is halved repeatedly, across the
+//! dimension with the largest extent, which makes compact parts of similar row counts. Rows at a single
+//! point are divided by priority. In a cluster, parts can be ranges of the token ring: whole runs, read
+//! where they are stored. A part reads only the snapshot of its token.
 
 use std::sync::Arc;
 
@@ -34,17 +32,17 @@ use kubist_types::stats::Stats;
 /// Sampled rows per part; part sizes then differ by some percent.
 const SAMPLED: u64 = 512;
 const MOST_SAMPLED: u64 = 1 << 20;
-/// The largest number of parts that is useful for parallel reads.
+/// More parts do not help parallel reads.
 const MOST_PARTS: usize = 1 << 16;
-/// A cut may miss its target by this fraction of the rows, for a more compact part.
+/// For a more compact part, a cut may miss its target by this fraction of the rows.
 const SLACK: f64 = 0.05;
-/// A cut may miss by this fraction for a boundary of larger cubes, which divides fewer runs and zones.
+/// For a boundary of larger cubes, which divides fewer runs and zones, a cut may miss by this fraction.
 const LEEWAY: f64 = 0.02;
 
-/// The format version of splits; a process with another version refuses them.
+/// Format version of splits; a process with another version refuses them.
 const VERSION: u32 = 2;
 
-/// One part of a query, as plain data that another process can open and read.
+/// A part of a query, as plain data that another process can open and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
@@ -53,7 +51,7 @@ pub struct Split {
     pub snapshot: SnapshotToken,
     pub query: QuerySpec,
     part: Part,
-    /// The approximate number of rows.
+    /// Approximate number of rows.
     pub rows: u64,
     /// Hosts that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,
@@ -88,9 +86,8 @@ impl Split {
     }
 }
 
-/// Divides a query into `parts` disjoint parts of similar row counts. Together they return exactly the rows
-/// of the query, each once. Queries with `limit` or `per_cell` choose among all rows, so they cannot be
-/// divided.
+/// Divides a query into `parts` disjoint parts of similar row counts, which together return each row once.
+/// Queries with `limit` or `per_cell` choose among all rows, so they cannot be divided.
 ///
 /// # Errors
 ///
@@ -120,9 +117,9 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
     cut.into_iter().map(cut_out).collect()
 }
 
-/// Divides a query into `parts` disjoint parts, each read from one host of the cluster if possible. Together
-/// they return exactly the rows of the query. They are ranges of the token ring and not compact in space
-/// (thesis, listing 5.2). Without a cluster this is [`splits`].
+/// Divides a query into `parts` disjoint parts, each read from one host of the cluster if possible. They
+/// are ranges of the token ring and not compact in space (thesis, listing 5.2). Without a cluster this is
+/// [`splits`].
 ///
 /// # Errors
 ///
@@ -171,8 +168,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// Returns the runs of a query, their locations in a cluster, and their expected rows; empty without a
-/// cluster.
+/// The runs of a query with their locations in a cluster and expected rows; empty without a cluster.
 fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = planner.logical.query.clone();
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
@@ -275,8 +271,8 @@ fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIM
     front
 }
 
-/// Returns the dimension and the coordinate of the best cut: across the largest extent if a cut there is
-/// close to the target, otherwise the closest cut.
+/// The dimension and the coordinate of the best cut: across the largest extent if a cut there is close to
+/// the target, otherwise the closest cut.
 fn best_cut(
     geometry: &Geometry,
     points: &[[u32; MAX_DIMENSIONS]],
@@ -298,8 +294,8 @@ fn best_cut(
     Ok(best.map(|(_, _, d, cut)| (d, cut)))
 }
 
-/// Returns the distance from the target and the coordinate of a cut with `wanted` of the sorted coordinates
-/// before it; `None` if all coordinates are equal.
+/// Distance from the target and coordinate of a cut with `wanted` of the sorted coordinates before it;
+/// `None` if all coordinates are equal.
 fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     let (lowest, last) = (*column.first()?, column.len() - 1);
     let missed = |cut: u32| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut);
@@ -313,7 +309,7 @@ fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     [Some(upto), behind].into_iter().flatten().filter(|cut| *cut > lowest).map(missed).min()
 }
 
-/// Among the coordinates in (`below`, `upto`], returns the one at which the largest cubes begin.
+/// Of the coordinates in (`below`, `upto`], the one at which the largest cubes begin.
 fn coarsest(below: u32, upto: u32) -> u32 {
     let bit = (below ^ upto).ilog2();
     upto >> bit << bit

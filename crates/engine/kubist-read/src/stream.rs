@@ -34,14 +34,14 @@ enum Source {
     Scan(Work<Scanned>),
     /// Rows that another thread selects by priority.
     Selected(Receiver<Result<Delivery>>),
-    /// Rows in the requested order, from another thread.
+    /// Rows that another thread sorts.
     Sorted(Receiver<Result<Sorted>>),
     Ready(VecDeque<RecordBatch>),
     Done,
 }
 
 impl QueryStream {
-    /// Returns the matching rows of a snapshot.
+    /// The matching rows of a snapshot.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl QueryStream {
         QueryStream::run(Planner::new(snapshot, request)?, Stats::default())
     }
 
-    /// Returns the rows that a plan chooses; `stats` is its cost so far.
+    /// The rows that a plan chooses; `stats` is its cost so far.
     ///
     /// # Errors
     ///
@@ -98,14 +98,14 @@ impl QueryStream {
         stats
     }
 
-    /// The fraction of all priorities that the result covers: it has every matching row with a lower priority
-    /// (in the window). With a `limit` it is set with the first batch, to the priority of the first row left
-    /// out.
+    /// The fraction of all priorities that the result covers: it has every matching row with a lower
+    /// priority (in the window). With a `limit`, the first batch sets it to the priority of the first row
+    /// left out.
     pub fn fraction(&self) -> f64 {
         self.fraction
     }
 
-    /// Returns the next batch: `Some(None)` at the end, `None` after `patience`.
+    /// The next batch: `Some(None)` at the end, `None` after `patience`.
     ///
     /// # Errors
     ///

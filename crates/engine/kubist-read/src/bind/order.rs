@@ -18,7 +18,7 @@ const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epo
 
 pub(crate) struct Order {
     pub terms: Vec<Term>,
-    /// If set, only this many rows, the first in this order.
+    /// If set, only this many first rows.
     pub first: Option<u64>,
 }
 
@@ -28,8 +28,7 @@ pub(crate) struct Term {
 }
 
 impl Order {
-    /// Returns the order of the result: the query's own with its `limit`, otherwise `otherwise`. Adds its
-    /// columns to `read`.
+    /// The query's own order with its `limit`, otherwise `otherwise`. Adds its columns to `read`.
     pub(super) fn of(
         schema: &TableSchema,
         spec: &QuerySpec,
@@ -63,8 +62,8 @@ impl Order {
 }
 
 impl Term {
-    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc`, `sqrt(x * x + y * y)` or `priority`. As
-    /// in SQL, the names of the result come before the names of the table.
+    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc`, `sqrt(x * x + y * y)` or `priority`.
+    /// As in SQL, names of the result come before names of the table.
     fn parse(schema: &TableSchema, text: &str, outputs: &[Output], read: &mut Vec<usize>) -> Result<Term> {
         let is_column = schema.user.index_of(text).is_ok();
         let (name, descending) = match text.trim().rsplit_once(char::is_whitespace) {
@@ -103,7 +102,7 @@ impl Term {
     }
 }
 
-/// The name between two quotes. As in SQL, a doubled quote inside stands for one.
+/// The name between two quotes. As in SQL, a doubled quote is a quote.
 fn unquoted(name: &str, quote: char) -> Option<String> {
     let inner = name.strip_prefix(quote)?.strip_suffix(quote)?;
     let doubled = [quote, quote].iter().collect::<String>();
@@ -134,8 +133,7 @@ pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     columns.iter().map(|column| field(column).name().clone()).collect()
 }
 
-/// True if a column has the name of a time column. A one-letter name must match in case, because `T` is a
-/// temperature.
+/// A one-letter name must match in case, because `T` is a temperature.
 fn is_named(field: &Field, name: &str) -> bool {
     if name.len() == 1 { field.name() == name } else { field.name().eq_ignore_ascii_case(name) }
 }

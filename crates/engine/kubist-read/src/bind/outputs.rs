@@ -17,7 +17,6 @@ use kubist_types::query::QuerySpec;
 /// All columns, unless a column has this name.
 const ALL: &str = "*";
 
-/// A column of a result.
 pub(crate) struct Output {
     pub field: Arc<Field>,
     of: Of,
@@ -30,11 +29,11 @@ enum Of {
 }
 
 impl Output {
-    /// The columns of the result of a query. Adds the stored columns that they need to `read`.
+    /// The columns of the query's result. Adds the stored columns that they need to `read`.
     pub(super) fn all(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Vec<Output>> {
         let every = schema.visible();
         let Some(texts) = &spec.columns else {
-            // Without a search for each of many columns.
+            // Avoids a search for each of many columns.
             read.extend(every);
             let all = every.iter().enumerate().map(|(place, column)| Output {
                 field: schema.user_field(*column).clone(),
@@ -63,7 +62,7 @@ impl Output {
         }
     }
 
-    /// The stored column that it has.
+    /// Its stored column.
     pub(super) fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Stored(column, _) => Some(*column),
@@ -71,7 +70,7 @@ impl Output {
         }
     }
 
-    /// Returns whether it is an expression over the column at `place` among those that the query reads.
+    /// True for an expression over the column at `place` among those that the query reads.
     pub(super) fn computes_from(&self, place: usize) -> bool {
         match &self.of {
             Of::Stored(..) => false,
@@ -83,7 +82,7 @@ impl Output {
         self.field.name()
     }
 
-    /// Its values, as an order uses them.
+    /// The values for an order.
     pub(super) fn by(&self) -> By {
         match &self.of {
             Of::Stored(_, place) => By::Column(*place),
@@ -91,7 +90,7 @@ impl Output {
         }
     }
 
-    /// An expression or a column with a name, such as `x * 2 AS width`. Without a name it has its own text.
+    /// An expression or a column, such as `x * 2 AS width`. By default its text is its name.
     fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Output> {
         let (expression, name) = named(text);
         if let Ok(column) = schema.column(expression) {
@@ -115,7 +114,7 @@ impl Output {
         Output { field, of: Of::Stored(column, place(column, read)) }
     }
 
-    /// Its values, from the columns that the query reads.
+    /// From the columns that the query reads.
     pub(super) fn values(
         &self,
         schema: &TableSchema,
@@ -130,7 +129,6 @@ impl Output {
     }
 }
 
-/// The values that an order compares.
 pub(crate) enum By {
     Priority,
     /// Index into the columns that the query reads.
@@ -139,7 +137,7 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// True if both surely order rows alike.
+    /// True if both certainly give the same order.
     pub(super) fn is_same(&self, other: &By) -> bool {
         match (self, other) {
             (By::Priority, By::Priority) => true,
@@ -149,22 +147,21 @@ impl By {
     }
 }
 
-/// An expression over columns that a query reads.
 #[derive(Clone)]
 pub(crate) struct Computed {
     expression: Parsed,
-    /// Its columns: their fields, and their indices among the columns that the query reads.
+    /// Its columns: fields, and indexes among the columns that the query reads.
     inputs: SchemaRef,
     places: Vec<usize>,
 }
 
 impl Computed {
-    /// Returns whether it reads the column at `place` among those that the query reads.
+    /// True if it uses the column at `place` among those that the query reads.
     fn reads(&self, place: usize) -> bool {
         self.places.contains(&place)
     }
 
-    /// An expression that is bound to the columns `of` that conditions know.
+    /// An expression bound to the columns `of` that conditions know.
     pub(super) fn new(schema: &TableSchema, of: &Schema, expression: Parsed, read: &mut Vec<usize>) -> Computed {
         let columns = expression.columns();
         let places = columns.iter().map(|column| place(schema.stored_index[*column], read)).collect();
@@ -184,7 +181,7 @@ impl Computed {
     }
 }
 
-/// True if the text can only be the name of a column.
+/// True if the text can only be a column name.
 pub(super) fn is_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }

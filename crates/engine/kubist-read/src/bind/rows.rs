@@ -1,4 +1,4 @@
-//! Row operations of a bound query: priorities, and batches of the result.
+//! Priorities of rows, and batches of the result of a bound query.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::bind::BoundQuery;
 use kubist_types::error::{Error, Result};
 
 impl BoundQuery {
-    /// Returns the priorities of rows from the columns that decide them.
+    /// `columns` determine the priorities.
     pub fn priorities(&self, columns: &[ArrayRef], rows: usize) -> Vec<u64> {
         self.snapshot.view.schema.prioritised().priorities(columns, rows, self.snapshot.core.header.seed)
     }
 
-    /// Builds a result batch from the columns read. For the inclusion probabilities, `below` returns the priority
-    /// below which a row is in the result; `Some(None)` means the whole range of the query, and `None` that the
-    /// probability is unknown.
+    /// Builds a result batch from the columns read. For inclusion probabilities, `below` returns the
+    /// priority below which a row is in the result. `Some(None)` means the whole range of the query, and
+    /// `None` an unknown probability.
     pub(crate) fn batch(
         &self,
         rows: usize,

@@ -1,8 +1,8 @@
 //! Search for the runs that can hold minimum and maximum values, from metadata alone.
 //!
 //! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
-//! Coordinates increase with values, so the minimum is in a run with the least coordinate. Keys of a maximum
-//! are inverted (`turned`), so that the smaller key is always the better one.
+//! Coordinates increase with values, so the minimum is in a run with the least coordinate. Keys of a
+//! maximum are inverted (`turned`), so that the smaller key is always the better one.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,7 +24,7 @@ use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
-/// The number of runs to read first for each extreme. If all have the same best bound, because they share a
+/// Number of runs to read first for each extreme. If all share the best bound, because they share a
 /// coordinate, up to `MOST_ALIKE` are read.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
@@ -32,8 +32,8 @@ const PAGES_AT_ONCE: usize = 64;
 
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// For each extreme, the best bound of all runs outside this plan and the earlier ones, as a turned key
-    /// (smaller is better). `None` if there are no such runs.
+    /// By extreme: the best bound of all runs outside this plan and the earlier ones, as a turned key.
+    /// `None` without such runs.
     others: Vec<Option<u64>>,
 }
 
@@ -48,14 +48,14 @@ impl Nearest {
 /// The best value that a run may hold.
 enum Promise {
     Nothing,
-    /// All values lie beyond the coordinate of the given key.
+    /// All values are beyond the coordinate of the given key.
     Beyond,
     /// No value is better than this turned key.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// Returns the bound of a run for an extreme; `None` if only its zone map has it. `than` is a turned key.
+    /// The bound of a run for an extreme; `None` if only its zone map has it. `than` is a turned key.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
@@ -79,8 +79,8 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// The best turned key of a run, or `None` inside if it has no numbers. `None` if only its zone map can
-    /// tell.
+    /// The best turned key of a run, with `None` inside if it has no numbers. `None` if only its zone map
+    /// can decide.
     pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
         self.promise(run, reach, None).map(|promise| match promise {
             Promise::Key(key) => Some(key),
@@ -88,7 +88,7 @@ impl BoundQuery {
         })
     }
 
-    /// Returns the best key beyond the coordinate of `than`, in the grid of a run; both are turned keys.
+    /// The best key beyond the coordinate of `than`, in the grid of a run; both are turned keys.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
@@ -102,7 +102,7 @@ impl BoundQuery {
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
     }
 
-    /// Bounds of the values of a dimension in a run, from its coordinates; `None` if some values may be null or
+    /// Bounds of a dimension's values in a run, from its coordinates; `None` if some values may be null or
     /// NaN.
     pub(super) fn zone_in_grid(&self, run: &Run<Location>, column: usize) -> Option<Zone> {
         let (frame, d) = self.dimension(run, column)?;
@@ -125,7 +125,7 @@ impl BoundQuery {
         })
     }
 
-    /// True if each row of a run surely has a value of a column; `None` if only its zone map can decide.
+    /// True if each row of a run certainly has a value of a column; `None` if only its zone map can decide.
     pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
@@ -141,7 +141,7 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// The best key of a value at a coordinate or beyond it; `None` if there is none.
+/// The best key of a value at or beyond a coordinate.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match end {
@@ -155,8 +155,8 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
 }
 
 impl Planner {
-    /// Returns plans of the runs with the best bounds: first the best run of every extreme, then others. Empty
-    /// if metadata does not decide, or the query is limited to a part or to indexed values.
+    /// Plans of the runs with the best bounds: first the best run of every extreme, then others. Empty if
+    /// metadata does not decide, or the query is limited to a part or to indexed values.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Planner {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
-    /// Searches the best runs of every extreme; returns false if some runs have no bounds.
+    /// Finds the best runs of every extreme; returns false if some runs have no bounds.
     fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>, stats: &mut Stats) -> Result<bool> {
         let logical = &self.logical;
         let Some(mut short) = self.abridged(deadline, stats)? else {
@@ -232,8 +232,8 @@ impl Planner {
         Ok(true)
     }
 
-    /// True if each row has a value of a stored column, by the manifest. `None` if some runs do not decide it
-    /// and all others have values.
+    /// True if, by the manifest, each row has a value of a stored column. `None` if some runs do not decide
+    /// it and all others have values.
     ///
     /// # Errors
     ///
@@ -285,7 +285,7 @@ impl Search<'_> {
         Search { seek, others: vec![None; found.len()], found }
     }
 
-    /// Adds a run; returns false if it has no bounds.
+    /// Returns false if the run has no bounds.
     fn take(&mut self, plan: &LogicalPlan, run: &Arc<Run<Location>>) -> bool {
         if !plan.may_match(run) {
             return true;
@@ -323,13 +323,13 @@ impl Best {
     fn has_enough(&self, key: u64) -> bool {
         self.worst().is_some_and(|worst| match key.cmp(&worst) {
             Ordering::Less => false,
-            // Among runs with equal bounds, up to `MOST_ALIKE` are kept if they are the best.
+            // Up to `MOST_ALIKE` runs with equal bounds are kept if they are the best.
             Ordering::Equal => self.least != Some(worst) || self.runs.len() >= MOST_ALIKE,
             Ordering::Greater => true,
         })
     }
 
-    /// The best key beyond the coordinate of the worst run, computed once for each grid and worst.
+    /// The best key beyond the coordinate of the worst run, computed once for each grid and worst bound.
     fn beyond(&mut self, grid: u32, find: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let of = (grid, self.worst()?);
         match self.beyond {
@@ -349,13 +349,12 @@ impl Best {
             if self.runs.len() <= most {
                 return gone;
             }
-            // Each one is no worse than the one before.
             gone = self.runs.pop().map(|promising| promising.key);
         }
     }
 }
 
-/// A run and its bound; the worst is on top of a heap.
+/// A run and its bound.
 struct Promising {
     key: u64,
     run: Arc<Run<Location>>,

@@ -1,5 +1,5 @@
-//! Piecewise plans of a directory that does not fit in memory. The first rows are read before the whole
-//! directory is, and only one piece is in memory at a time.
+//! Piecewise plans of a directory that does not fit in memory. The first rows are read before the rest of
+//! the directory, and only one piece is in memory at a time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,15 +16,15 @@ use kubist_types::stats::Stats;
 use super::{Planner, ReadPlan, of_part};
 use crate::visit::Visit;
 
-/// Rows of the runs that [`Pieces::ranked`] reads first.
+/// Number of rows in the runs that [`Pieces::ranked`] reads first.
 const FIRST_ROWS: u64 = 4_096;
 
-/// Read plans that together have each row once. It is a single plan unless that would take long to make.
+/// Read plans that together have each row once: a single plan unless making it would take long.
 pub struct Pieces(Left);
 
 enum Left {
     Plan(Arc<ReadPlan>),
-    /// The runs that are read first, then the others.
+    /// The runs to read first, then the others.
     Ranked(Arc<ReadPlan>, Arc<ReadPlan>),
     Stretches {
         planner: Box<Planner>,
@@ -60,7 +60,7 @@ impl Pieces {
         matches!(self.0, Left::Stretches { .. })
     }
 
-    /// Returns the next plan, and adds the cost of making it to `stats`. After an error nothing is left.
+    /// The next plan; adds the cost of making it to `stats`. After an error nothing is left.
     pub fn next(&mut self, stats: &mut Stats) -> Option<Result<Arc<ReadPlan>>> {
         match std::mem::replace(&mut self.0, Left::Nothing) {
             Left::Nothing => None,
@@ -93,7 +93,7 @@ impl From<ReadPlan> for Pieces {
 }
 
 impl Planner {
-    /// Returns the runs that may hold rows with priorities in `range`, piece by piece.
+    /// The runs that may hold rows with priorities in `range`, piece by piece.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Planner {
         })
     }
 
-    /// Returns the pieces of all priorities of the query.
+    /// The pieces of all priorities of the query.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Planner {
         Ok(stretches)
     }
 
-    /// Returns the stand-in runs of pages in the query's region, if that is cheaper than reading all pages.
+    /// The stand-in runs of pages in the query's region, if that is cheaper than reading all pages.
     pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;

@@ -1,4 +1,4 @@
-//! Windows of increasing priority: the part of all priorities that a method reads at once.
+//! Windows of increasing priority that a method reads one after another.
 
 use kubist_index::priority::PriorityRange;
 
@@ -6,7 +6,7 @@ use super::{Method, Planner};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// Approximate rows in the first window of `per_cell`, where the number of matching rows per cell cannot be
+/// Approximate rows in the first window of `per_cell`, if the number of matching rows per cell cannot be
 /// estimated.
 const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 
@@ -15,7 +15,7 @@ const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 pub struct Windows {
     range: PriorityRange,
     low: u64,
-    /// The fraction of the range, from its start, that is read after the current window.
+    /// The current window ends at this fraction of the range.
     share: f64,
 }
 
@@ -33,7 +33,7 @@ impl Windows {
         self.current().last >= self.range.last
     }
 
-    /// Moves to the next window, at whose end `factor` times as much was read.
+    /// Moves to the next window, so that `factor` times as much is read at its end.
     pub fn grow(&mut self, factor: f64) {
         let next = self.current().last.saturating_add(1);
         (self.low, self.share) = (next.min(self.range.last), self.share * factor);
@@ -41,7 +41,7 @@ impl Windows {
 }
 
 impl Planner {
-    /// Returns the windows of the method; a single one if everything is read anyway.
+    /// The windows of the method; a single one if everything is read anyway.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Planner {
         let range = self.logical.query.range().unwrap_or(PriorityRange::ALL);
         let first_rows = match self.logical.method {
             Method::Nothing | Method::Scan => None,
-            // With this expected number, too few rows are rare. One row more than the limit defines the
+            // With this expected number, too few rows are rare. One more row than the limit defines the
             // cutoff of the result.
             Method::Lowest { rows } => {
                 let enough = rows.saturating_add(1) as f64;

@@ -27,8 +27,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Builds the keys of rows. `columns` are the columns that the query reads; the first `answered` are in
-    /// the result.
+    /// `columns` are the columns that the query reads; the first `answered` are in the result.
     pub fn new(
         order: &Order,
         columns: &[ArrayRef],
@@ -81,7 +80,7 @@ impl Keys {
         self.ends.len()
     }
 
-    /// Size in memory, in bytes.
+    /// In memory, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }
@@ -105,7 +104,7 @@ impl Keys {
     }
 }
 
-/// A hash per row of all hashable result columns.
+/// By row: a hash of all hashable result columns.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();
@@ -165,8 +164,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Escapes a value so that a prefix sorts first and the following fields do not matter: 0 becomes 0 255, and
-/// the end is 0 0.
+/// Escapes a value so that a prefix sorts first and the following fields do not matter: 0 becomes 0 255,
+/// and the end is 0 0.
 fn append_bytes(value: &[u8], into: &mut Vec<u8>) {
     for byte in value {
         into.push(*byte);
@@ -177,7 +176,7 @@ fn append_bytes(value: &[u8], into: &mut Vec<u8>) {
     into.extend([0, 0]);
 }
 
-/// The bytes of a string or binary value; other types do not occur.
+/// Other types than string and binary do not occur.
 fn bytes_of(array: &dyn Array, row: usize) -> &[u8] {
     match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().value(row).as_bytes(),
@@ -196,7 +195,6 @@ mod tests {
     use arrow_array::{Decimal128Array, Decimal256Array, Float32Array, Int64Array, StringArray};
     use std::sync::Arc;
 
-    /// The rows of a column in sorted order.
     fn ordered(array: ArrayRef, descending: bool) -> Vec<usize> {
         let order = Order { terms: vec![Term { by: By::Column(0), descending }], first: None };
         let priorities: Vec<u64> = (0..array.len() as u64).collect();

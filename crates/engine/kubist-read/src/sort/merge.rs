@@ -1,4 +1,4 @@
-//! Merging of sorted runs.
+//! Merges sorted runs.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use super::scratch::{Block, Place, Spilled};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// The locations of a run's blocks, in order.
+/// Locations of a run's blocks, in order.
 pub(super) type Run = VecDeque<Place>;
 
 struct Cursor {
     left: Run,
     keys: Keys,
     row: usize,
-    /// The index of the current block in `held`.
+    /// Index of the current block in `held`.
     held: usize,
 }
 
@@ -30,7 +30,7 @@ impl Cursor {
 pub(super) struct Merge {
     /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,
-    /// Columns of the blocks that the next rows come from.
+    /// Columns of the blocks of the next rows.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
     left: u64,
@@ -52,7 +52,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// Returns the next rows; `None` at the end.
+    /// `None` at the end.
     pub fn next(&mut self, spilled: &Spilled, cancel: &Cancel) -> Result<Option<Block>> {
         cancel.check()?;
         let (mut places, mut keys) = (Vec::new(), Keys::default());
@@ -114,7 +114,7 @@ impl Merge {
     }
 }
 
-/// Collects rows, each given as a block and its row.
+/// Each row is given as a block and its index there.
 pub(super) fn gather(blocks: &[Vec<ArrayRef>], places: &[(usize, usize)]) -> Result<Vec<ArrayRef>> {
     let columns = blocks.first().map_or(0, Vec::len);
     let of_column = |column: usize| {
