@@ -1,5 +1,5 @@
 //! The simulation's only source of randomness: the SplitMix64 generator of Steele, Lea and Flood (2014),
-//! which is short and the same on every machine.
+//! which is short and equal on every machine.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);
@@ -17,7 +17,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A random number below `end`; 0 if `end` is 0.
+    /// Returns 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         match end as u64 {
             0 => 0,

@@ -3,8 +3,7 @@
 //!     cargo run --release -p kubist-bench --bin bench [-- --rows 20000000 --at DIR]
 //!
 //! Rows of 36 bytes: three float32 dimensions, four float32 attributes, an int64 id; half uniform, half in
-//! clusters. Prints a table; asserts nothing. Each step runs in its own process, so that its peak memory is
-//! its own.
+//! clusters. Each step runs in its own process, so that its peak memory is its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,15 +1,15 @@
-//! Compares tables of 10 million, 100 million and a billion rows: which costs grow with the result, and which
-//! with the table.
+//! Compares tables of 10 million, 100 million and a billion rows: which costs grow with the result, and
+//! which with the table.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_billion
 //!         [-- --rows 10000000,100000000,1000000000 --rewritten 100000000 --keep --at DIR]
 //!
-//! The rows are those of `bench`: 36 bytes, half in clusters, with a secondary index on the id. They
-//! arrive in commits of 4 million rows while the optimizer runs and old files are cleaned. Each step runs in
-//! its own process, so that its peak memory is its own. Each table gets the same queries with equal result
-//! sizes. Medians over many locations include the first query, when the process has nothing of the table in
-//! memory. Tables of more than `--rewritten` rows are not rewritten completely, which would need their space
-//! again. Prints a table for each size, then all sizes; asserts nothing.
+//! The rows of `bench`, with a secondary index on the id, arrive in commits of 4 million rows while the
+//! optimizer runs and old files are cleaned. Each step runs in its own process, so that its peak memory is
+//! its own. Each table gets the same queries with equal result sizes. Medians over many locations include
+//! the first query, when the process has nothing of the table in memory. Tables of more than `--rewritten`
+//! rows are not rewritten completely, which would need their space again. Prints a table for each size,
+//! then all sizes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,10 +26,9 @@ use rand::{Rng, SeedableRng};
 const COMMIT_ROWS: usize = 4_000_000;
 const PLACES: usize = 21;
 const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", "commit", "rewrite"];
-/// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 
-/// One line of a report; the parent process compares it with those of other tables.
+/// A line of a report, which the parent process compares with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");
@@ -39,7 +38,7 @@ fn memory() -> f64 {
     peak_memory() as f64
 }
 
-/// The optimizer runs in the background of the writer, as in a server.
+/// As in a server, the optimizer runs in the background of the writer.
 fn ingest(at: &str, rows: usize) {
     let options = TableOptions { lookup: vec!["id".into()], ..options() };
     let table = Table::create(at, schema(), &options).expect("an empty directory");
@@ -201,7 +200,7 @@ fn commit(at: &str, rows: usize) {
     line("a commit of 1,000 rows", median(times), "ms");
 }
 
-/// Runs one step in its own process and returns its lines.
+/// Runs a step in a separate process and returns its lines.
 fn apart(step: &str, at: &str, rows: usize, rewritten: usize) -> Vec<(String, String)> {
     let program = std::env::current_exe().expect("this program");
     let arguments = ["--step", step, "--at", at, "--rows", &rows.to_string(), "--rewritten", &rewritten.to_string()];

@@ -2,8 +2,6 @@
 //! writes, time to open, and latency of a watcher.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_live [-- --commits 2000 --rows 10000 --at DIR]
-//!
-//! Prints tables; asserts nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +19,7 @@ fn make(at: &str, name: &str, replication: Replication) -> (String, Table) {
     (path, table)
 }
 
-/// Records read per record returned, for samples of the whole table and for boxes.
+/// Rows examined per returned row, for samples of the whole table and for boxes.
 fn ratios(table: &Table, bulk: &Table, boxes: usize) -> Vec<f64> {
     let ratio = |query: &Query| {
         let (stats, _) = run(table, query);
@@ -135,7 +133,7 @@ fn layout(at: &str, size: &Size) -> f64 {
     alone
 }
 
-/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs on the same table.
+/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs.
 fn reading_beside(path: &str) {
     let table = Table::open(path).expect("a table");
     let snapshot = table.snapshot().expect("readable");
@@ -166,7 +164,7 @@ fn reading_beside(path: &str) {
     println!("boxes beside it          {beside:8.1} a second, {:.2} of those alone", beside / alone);
 }
 
-/// Commits at full rate while an optimizer runs in the background, by policy.
+/// Commits at full rate during a background optimizer, by policy.
 fn writing_beside(at: &str, size: &Size, alone: f64) {
     println!("\ncommits beside the background optimizer, by replication policy");
     for policy in ["none", "outlook(-1)", "outlook(0)", "full"] {
@@ -185,7 +183,6 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
             cancel.set();
             beside
         });
-        // Nothing was cleaned, so all written bytes are there.
         let segments = std::fs::read_dir(format!("{path}/segments")).expect("a table");
         let written: u64 =
             segments.map(|file| file.and_then(|file| file.metadata()).map_or(0, |data| data.len())).sum();

@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 
-/// Like the page's requests: cells of a view, each of about this many points.
+/// Cells of a view and points per cell, as in the page's requests.
 const CELLS: usize = 12;
 const CELL_ROWS: f64 = 8192.0;
 /// Fraction of each axis that a cell covers.
@@ -179,7 +179,7 @@ fn pan(address: SocketAddr, client: u64, ground: &Ground, over: &AtomicBool) -> 
     done
 }
 
-/// The time to the first points, and all bytes; `None` if the request was refused or cut off.
+/// Time to the first points, and all bytes; `None` if the request was refused or cut off.
 fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Duration, u64)> {
     let begin = Instant::now();
     let mut socket = TcpStream::connect(address).ok()?;
@@ -214,7 +214,7 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
     }
 }
 
-/// Peak memory of clients and server together, in MB (10^6 bytes).
+/// Of clients and server together, in MB (10^6 bytes).
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
