@@ -1,4 +1,4 @@
-//! Alterations in handles, snapshots and writers: added columns, units and metadata.
+//! Added columns, units and metadata, as handles, snapshots and writers see them.
 
 use std::sync::Arc;
 
@@ -231,7 +231,6 @@ fn units_and_metadata_follow_and_go() {
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
     }
-    // Repeating the call is allowed.
     table.add_column(&age()).unwrap();
     let again = TableOptions { exist_ok: true, ..options() };
     Table::create(store.clone(), schema(), &again).unwrap();

@@ -1,6 +1,6 @@
-//! Power failures and kills at every system call of the simulated disk, during commits, rewrites,
-//! checkpoints, cleaning and recovery. Every acknowledged commit is there once, no other is partly visible,
-//! and the table is valid.
+//! Power failures and kills at every system call of commits, rewrites, checkpoints, cleaning and recovery
+//! on a simulated disk. Every acknowledged commit is there once, no other is partly visible, and the table
+//! is valid.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -43,13 +43,12 @@ fn rows(commit: i64, count: i64) -> RecordBatch {
 #[derive(Default)]
 struct Model {
     acknowledged: BTreeMap<i64, i64>,
-    /// Neither acknowledged nor retried: commit, rows, writer.
+    /// Commit, rows, writer.
     in_flight: Option<(i64, i64, String)>,
     next: i64,
     columns: BTreeSet<String>,
 }
 
-/// A planted bug that the simulation must detect.
 #[derive(Clone, Copy, Debug)]
 enum Plant {
     Nothing,
@@ -83,8 +82,7 @@ fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
 }
 
 impl Model {
-    /// Works until a failure. Errors that do not matter, such as of a checkpoint after a commit, appear in
-    /// the next round.
+    /// Works until a failure. The next round finds failures that did not matter here.
     fn work(&mut self, machine: &SimDisk, plant: Plant, random: &mut StdRng) -> Result<()> {
         let crashes = machine.crashes();
         loop {
@@ -133,7 +131,6 @@ impl Model {
                     }
                 }
                 _ => {
-                    // A commit without an answer is retried first, with its token.
                     let (commit, count, writer) = self.in_flight.clone().unwrap_or_else(|| {
                         self.next += 1;
                         (self.next, random.random_range(1..120), format!("w{}", random.random_range(0..3)))

@@ -104,7 +104,6 @@ fn damage_is_noticed_and_named() {
         }
         for damaged in damages {
             std::fs::write(&file, &damaged).unwrap();
-            // Files that the quick check always reads.
             let leads_to_rows = ["table", "grid", "logs/", "rewrites/", "checkpoints/", "segments/pages-"]
                 .iter()
                 .any(|part| name.starts_with(part));
@@ -120,7 +119,6 @@ fn damage_is_noticed_and_named() {
                     noticed += 1;
                     let path = sound.to_str().unwrap();
                     assert!(error.to_string().contains(path), "{name}: {error}");
-                    // The check finds the same and does not fail.
                     if let Ok(table) = Table::open(path) {
                         table.limit_runs_in_memory(0);
                         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();

@@ -1,5 +1,4 @@
-//! Digests of long manifests: extremes, nulls and indexed values compared with the records, with intact,
-//! damaged and missing digests.
+//! Extremes, nulls and indexed values of long manifests, with intact, damaged and missing digests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -169,7 +168,6 @@ fn digests_save_reading() {
             let stats = estimate(&opened(&at, held), None).stats;
             assert!(stats.bytes_read < list / 2 && stats.rows_read < 20_000, "{stats:?} of {list}");
         }
-        // After enough queries, the whole manifest is in memory.
         let snapshot = opened(&at, HELD[0]);
         let read: Vec<u64> = (0..2_000)
             .map(|id| {
@@ -179,7 +177,6 @@ fn digests_save_reading() {
             })
             .collect();
         assert!(2 * read[1_999] < read[1], "{} and {}", read[1], read[1_999]);
-        // Digests still contain replaced runs.
         let table = Table::open(&at).unwrap();
         table.limit_runs_in_memory(written);
         let lists = segments(&at);
@@ -209,7 +206,6 @@ fn a_damaged_digest_is_named_and_costs_speed() {
         bytes[at_byte] ^= 1 << rng.random_range(0..8);
         std::fs::write(file, bytes).unwrap();
         check(&at, HELD[turn % 2], &all, &mut rng);
-        // With another magic number it is not a digest.
         if at_byte >= begin + 4 {
             let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
             assert!(report.findings.iter().any(|finding| finding.contains("segments/pages-")), "{at_byte}: {report:?}");
@@ -236,7 +232,6 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     assert_eq!(segments(&at), lists);
 }
 
-/// Digests of unchanged levels still name postings that were deleted.
 #[test]
 fn lookups_that_were_replaced_are_not_asked() {
     let folder = tempfile::tempdir().unwrap();

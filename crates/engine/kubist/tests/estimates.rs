@@ -326,7 +326,6 @@ fn a_sample_says_what_its_records_say() {
     options.query = Query {
         bounds: bounds((0.1, 0.9), (0.0, 0.32)),
         sample: Some(0.2),
-        // A condition that the manifest does not decide.
         filter: Some("value IS NULL OR value > -100".into()),
         ..Query::default()
     };
@@ -548,7 +547,6 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
         let (seen, truth) = (&seen.figures[0], estimate.figures[0].value.unwrap());
         assert!(seen.low <= truth && truth <= seen.high && seen.low < seen.high, "{aggregate}: {seen:?} {truth}");
     }
-    // Zone maps suffice for a constant column.
     let snapshot = pairs(x.clone(), vec![3.5; rows]);
     let estimate = snapshot.estimate(&wish(&["mean(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");

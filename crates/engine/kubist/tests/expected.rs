@@ -139,7 +139,6 @@ fn what_is_expected_takes_fewer_records() {
             assert_eq!((found.stopped, found.figures.len()), (Stop::Goal, truths.len()), "{aggregate}");
             held[number] += found.figures.iter().zip(truths).filter(|(figure, truth)| holds(figure, **truth)).count();
             drawn[number] += found.stats.rows_returned;
-            // A window of priorities has no expected counts.
             let query = Query { window: Some((0.0, 0.9999)), ..options.query.clone() };
             alone[number] +=
                 snapshot.estimate(&EstimateOptions { query, ..options }, &mut |_| {}).unwrap().stats.rows_returned;
@@ -154,7 +153,6 @@ fn what_is_expected_takes_fewer_records() {
     }
 }
 
-/// Many commits leave overlapping runs, which the optimizer reduces step by step.
 #[test]
 fn intervals_hold_however_a_table_came_to_be() {
     let world = World::new(2, 120_000);
@@ -195,7 +193,6 @@ fn intervals_hold_however_a_table_came_to_be() {
     }
 }
 
-/// Text, booleans, NaN and null positions have no expected counts.
 #[test]
 fn odd_values_spoil_nothing() {
     let mut world = World::new(3, 60_000);

@@ -1,5 +1,5 @@
-//! Reads that fail during `verify` and `salvage`: sometimes, always, or from some read on. No result is
-//! wrong, no loss is false or missing, and no row occurs twice: the call reports unknown parts or fails.
+//! Reads that fail during `verify` and `salvage`. No result is wrong, no loss is false or missing, and no
+//! row occurs twice: the call reports unknown parts or fails.
 
 use std::io;
 use std::ops::Range;
@@ -84,17 +84,16 @@ fn damage(at: &Path) {
 #[derive(Clone, Debug)]
 enum Fault {
     None,
-    /// Every n-th read, once.
     Every(u64),
-    /// Reads of a byte of a segment, after some succeeded.
+    /// After some successful reads.
     Byte {
         segment: String,
         byte: u64,
         after: u64,
     },
-    /// All reads from the n-th on, as if the only node failed.
+    /// As if the only node failed.
     Away(u64),
-    /// From the n-th on, reads of a third of the segments, as if one of three nodes failed.
+    /// A third of the segments, as if one of three nodes failed.
     ThirdAway(u64),
 }
 

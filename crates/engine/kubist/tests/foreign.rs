@@ -1,5 +1,5 @@
-//! A table with links, pipes and folders instead of its files. Nothing outside its directory changes,
-//! nothing hangs, and the error names the obstacle. An unreadable path is not reported as absent.
+//! Links, pipes and folders in place of a table's files: nothing outside its directory changes, nothing
+//! hangs, and the error names the obstacle. An unreadable path is not reported as absent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -103,10 +103,8 @@ fn do_everything(workdir: &Workdir, at: &Path, sort: &str) -> Vec<&'static str> 
                 assert!(why.contains(sort), "{what}: {why}");
                 refused.push(what);
             }
-            // An object must not have the name of a folder.
             Err(Error::Invalid(why))
                 if sort == "a directory" && why.contains(&*at.file_name().unwrap().to_string_lossy()) => {}
-            // The table or an entry is missing.
             Err(Error::NotATable { .. } | Error::Damaged { .. }) => {}
             Err(error) => panic!("{what} with {} as {sort}: {error:?}", at.display()),
         }
@@ -147,7 +145,6 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
             let workdir = Workdir::new();
             let at = match file.strip_suffix('/') {
                 None => workdir.table().join(file),
-                // The newest rewrite's segment or checkpoint.
                 Some(folder) => fs::read_dir(workdir.table().join(folder))
                     .unwrap()
                     .map(|entry| entry.unwrap().path())

@@ -1,8 +1,8 @@
 //! Golden tables of every format version: the code reads them with equal results, extends them, and writes
 //! equal bytes.
 //!
-//! Each version has one set, a folder `v1`, `v2`, ... `make golden` writes the current version's set, which
-//! stays unchanged after the release.
+//! Each version has a folder `v1`, `v2`, ... `make golden` writes that of the current version, which stays
+//! unchanged after the release.
 
 mod canonical;
 mod questions;

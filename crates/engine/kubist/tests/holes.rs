@@ -132,7 +132,6 @@ fn a_table_in_small_commits_takes_little_more_than_what_lives() {
     for number in 0..commits {
         commit(&mut ada, number * each..number * each + each);
         if number % 30 == 29 {
-            // A writer's newest segment stays until its next segment or its end.
             drop(ada);
             optimize(&table, 0.3);
             let cleaned = table.clean(Duration::ZERO).unwrap();
@@ -247,7 +246,6 @@ fn at_once_means_now_and_what_lives_is_damage_if_it_is_wrong() {
     assert!(table.clean(Duration::ZERO).unwrap().bytes_released > 0);
     assert!(same_or_expired(&before).1 > 0);
     assert_eq!(ids(&last, &Query::default()).unwrap(), (0..280_000).collect::<Vec<_>>());
-    // After a rewrite, the same bytes would be wrong.
     fence(table.core()).unwrap();
     for file in files(&path.join("segments")) {
         let mut bytes = std::fs::read(&file).unwrap();

@@ -1,8 +1,8 @@
 //! A handle, snapshot or token returns the state of its own table or an error, even after its location
 //! changed.
 //!
-//! The random histories have a model: a location has no table or a set of values, and each value is
-//! appended once, so a result identifies its state. `SEEDS` sets the number of histories.
+//! In the random histories each value is appended once, so a result identifies its state. `SEEDS` sets
+//! their number.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -96,7 +96,6 @@ fn a_table_that_is_made_anew_is_another_one() {
         let (handle, snapshot) = (open(&at), open(&at).snapshot().unwrap());
         let (token, mut writer) = (snapshot.token(), handle.writer(&WriterOptions::default()).ok());
         assert_eq!(values(&handle.snapshot().unwrap()).unwrap(), [0.5]);
-        // A table with a running writer is not dropped.
         writer = writer.filter(|_| number > 0);
         remove();
         match number {
@@ -131,7 +130,6 @@ fn a_backup_that_grows_to_the_same_length_is_another_history() {
         copy(&backup, &at);
     };
     restore();
-    // The entries it has read are missing, for shorter and for equal logs.
     assert!(matches!(handle.snapshot(), Err(Error::Replaced { .. })));
     append(&open(&at), [0.75; 10]).unwrap();
     assert!(matches!(handle.snapshot(), Err(Error::Replaced { .. })));
@@ -195,7 +193,6 @@ fn an_alteration_that_is_missing_is_named() {
         {
             match answer {
                 Err(Error::Damaged { file, .. }) => assert!(file.ends_with(&missing), "{file}"),
-                // A handle that read both checks the last one.
                 Ok(()) => assert_eq!(deleted, 1),
                 other => panic!("{deleted}: {other:?}"),
             }
@@ -205,7 +202,6 @@ fn an_alteration_that_is_missing_is_named() {
     }
 }
 
-/// A minimal store without stamps.
 #[derive(Debug)]
 struct Plain(Box<dyn Store>);
 
@@ -272,7 +268,6 @@ impl World {
         self.folder.path().join(format!("place-{place}"))
     }
 
-    /// Opens a handle by path, through the cache that all tables share, or on a store without stamps.
     fn open(&mut self, place: usize) -> Table {
         if place == DIRECTORIES {
             return Table::open(self.memory.clone()).unwrap();
@@ -307,7 +302,6 @@ impl World {
         self.places[place] = Some(State { values, arrival: self.arrivals });
     }
 
-    /// Few rows, so lengths are often equal.
     fn new_values(&mut self) -> Vec<f64> {
         let rows = self.rng.random_range(1..3);
         self.next += rows;

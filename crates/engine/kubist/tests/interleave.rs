@@ -1,6 +1,6 @@
-//! Races, replayed from seeds: processes on one simulated machine take turns at every system call, and some
-//! are killed. They commit, rewrite, regrid, retract steps, write checkpoints, clean files and check. The
-//! same runs on two machines that share a directory.
+//! Races, replayed from seeds. Processes on one simulated machine, or on two that share a directory, take
+//! turns at every system call. They commit, rewrite, regrid, retract steps, write checkpoints, clean files
+//! and check, and some are killed.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Only the clock does not follow from the seed: it names
 //! segments and ends a wait.
@@ -34,7 +34,6 @@ type Outcome = std::result::Result<(), String>;
 fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/table"))
         .map_err(|error| Error::storage(ErrorKind::Unavailable, error.to_string(), error))?;
-    // Longer than a simulated machine caches anything.
     let store = store.with_staleness(Duration::from_secs(1));
     // Without leases the optimizers conflict more often.
     let store = Planted { store: Arc::new(store), fault, leases: false };
@@ -93,7 +92,6 @@ fn live(
     if random.random_bool(0.3) {
         process.kill_after(random.random_range(0..600));
     }
-    // Some handles page the manifest.
     let held = if random.random_bool(0.5) { 1 << 18 } else { random.random_range(0..40) };
     let worked = (|| {
         let table = open(disk, fault)?;
@@ -120,12 +118,10 @@ fn write(table: &Table, writer: i64, known: &Known) -> std::result::Result<(), W
     let mut log = take()?;
     for commit in 0..COMMITS {
         let step = (writer == SOLVER).then_some(commit);
-        // A token identifies the commit if it was there when the writer was refused.
         let token = table.is_shared().then(|| format!("commit {commit}"));
         loop {
             log.append(&rows(writer, commit))?;
             match log.commit_as(&CommitOptions { step, token: token.clone() }) {
-                // Another process took the log after the claim expired.
                 Err(Error::Refused(_)) if table.is_shared() => log = take()?,
                 done => break drop(done?),
             }
@@ -192,7 +188,6 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     let mut last = BTreeMap::new();
     for () in known.rounds() {
         let acknowledged = known.acknowledged();
-        // Commits of the other machine may become visible later.
         table.core().store.catch_up().unwrap();
         let snapshot = table.snapshot()?;
         let now = match check(&snapshot, &acknowledged) {
@@ -207,7 +202,6 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     Ok(())
 }
 
-/// Plays one history. Returns its error and the number of system calls.
 fn play(seed: u64, fault: Option<Fault>) -> (Outcome, u64) {
     play_with(seed, fault, &|_, _, process| process)
 }

@@ -131,7 +131,6 @@ fn history(seed: u64, seen: &mut Seen) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("t").display().to_string();
-    // Follows the logs from the beginning without checkpoints.
     let reference = Table::create(&at, schema(), &TableOptions { lookup: vec!["id".into()], ..options() }).unwrap();
     let others = || {
         [u64::MAX, [100, 400, 1600][seed as usize % 3]].map(|runs| {
@@ -198,7 +197,6 @@ fn history(seed: u64, seen: &mut Seen) {
         let truth = reference.snapshot().unwrap();
         let others = [&fresh, &holds, &follows].map(|table| table.snapshot().unwrap());
         for number in 0..8 {
-            // At first some handles have no manifest.
             let query = if number > 1 { question(&mut rng) } else { by_id(rng.random_range(0..next.max(1))) };
             let known = ids(&truth, &query).unwrap();
             for snapshot in &others {
@@ -331,7 +329,6 @@ fn cleaning_leaves_the_levels_that_checkpoints_name() {
     assert!(segments(&at).iter().all(|path| !old.iter().any(|level| path.ends_with(format!("{level}.seg")))));
 }
 
-/// Two processes write checkpoints and clean; no page is missing.
 #[test]
 fn checkpoints_and_cleaning_race() {
     let folder = tempfile::tempdir().unwrap();
@@ -437,7 +434,6 @@ fn a_checkpoint_is_killed_anywhere() {
         for commit in 0..5 {
             writer.append(&rows(commit * 400, 400, &mut rng)).unwrap();
             writer.commit().unwrap();
-            // Later commits are only in the logs.
             assert!(commit == 4 || table.checkpoint().unwrap());
         }
         let expected = list(&table);

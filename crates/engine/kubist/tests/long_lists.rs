@@ -54,7 +54,6 @@ fn rows(first: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// About ten thousand runs, with commits and a rewrite after the checkpoint, and all records.
 fn build(at: &str) -> (Table, Vec<RecordBatch>) {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -190,7 +189,6 @@ fn long_lists_answer_as_those_in_memory_do() {
         }
     }
 
-    // Extremes read the manifest once, and few records.
     let found = estimate(&paged(&at), &EXTREMES, &Query::default());
     for (pair, expected) in found.figures.chunks(2).zip(ends(rows.iter().map(|(_, row)| row))) {
         assert_eq!(pair[0].value.zip(pair[1].value), expected, "{}", pair[0].aggregate);

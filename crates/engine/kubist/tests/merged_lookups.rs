@@ -1,4 +1,4 @@
-//! After many small commits and rewrites, merged secondary indexes reduce reads and keep the results.
+//! Merged secondary indexes after many small commits and rewrites: fewer reads and equal results.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -129,7 +129,6 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert!(report.rewrites == 1 || replication != "none", "{report:?}");
         let merged = lookups(&table);
         assert!(merged.len() as u64 <= small.len() as u64 - report.lookups_merged + 1, "{}", merged.len());
-        // The same zones are read, with older handles and from a checkpoint.
         assert_eq!((asked(&table.snapshot().unwrap()), asked(&before)), (read, read));
         assert!(table.checkpoint().unwrap());
         let again = Table::open(folder.path().join("t").to_str().unwrap()).unwrap();
@@ -138,7 +137,6 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert_sound(&again);
         let report = optimize(&again, replication, 20);
         assert_eq!((report.rewrites, report.lookups_merged), (0, 0), "{report:?}");
-        // The small indexes are freed; the runs stay.
         let taken = again.snapshot().unwrap().info().unwrap().disk;
         for _ in 0..2 {
             again.clean(Duration::ZERO).unwrap();
@@ -147,7 +145,6 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert_eq!((now.lookups, now.primary), (taken.lookups, taken.primary));
         assert!(now.dead <= taken.dead);
         assert_eq!(asked(&again.snapshot().unwrap()), read);
-        // A snapshot without its indexes scans.
         assert!(asked(&before) >= read);
         assert_sound(&Table::open(folder.path().join("t").to_str().unwrap()).unwrap());
     }

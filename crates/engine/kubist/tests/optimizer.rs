@@ -78,7 +78,7 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Pages that small boxes read. Both tables must return equal results.
+/// Both tables must return equal results.
 fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
@@ -114,7 +114,6 @@ fn replicas_save_pages_and_change_no_answer() {
     assert_eq!(ask(&copied, &all).0, ask(&plain, &all).0);
 }
 
-/// Replicas of rewritten runs are ignored, the others are used.
 #[test]
 fn replicas_follow_a_growing_table() {
     let (plain, copied) = (table("plain"), table("copied"));
@@ -193,7 +192,6 @@ fn nothing_is_rewritten_without_a_reason() {
     }
 }
 
-/// Indivisible cubes stay, so rounds end even if no move fits in memory.
 #[test]
 fn rows_at_one_point_do_not_keep_it_busy() {
     let table = table("point");
@@ -207,7 +205,6 @@ fn rows_at_one_point_do_not_keep_it_busy() {
     assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// One call optimizes a tree that exceeds the memory.
 #[test]
 fn one_call_goes_on_until_nothing_is_left() {
     let table = table("large");
@@ -248,7 +245,6 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
         }
         table.checkpoint().unwrap();
         drop(table);
-        // Only handles that open from a checkpoint have pages.
         let table = Table::open(store).unwrap();
         table.limit_runs_in_memory(limit);
         table

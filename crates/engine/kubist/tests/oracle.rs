@@ -27,7 +27,6 @@ struct Case {
     truth: RecordBatch,
     dimensions: Vec<String>,
     numbers: Vec<String>,
-    /// `None` if the table has no identity.
     priorities: Option<Vec<u64>>,
 }
 
@@ -67,7 +66,6 @@ fn table(rng: &mut SmallRng) -> Case {
         ..Default::default()
     };
     let mut table = Table::create(fresh_store("oracle"), schema.clone(), &options).unwrap();
-    // Some handles page the manifest.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
     table.limit_runs_in_memory(held);
     let mut batches = Vec::new();
@@ -99,11 +97,9 @@ fn table(rng: &mut SmallRng) -> Case {
                 });
             }
             let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-            // Without the columns that get defaults.
             writer.append(&batch.project(&given).unwrap()).unwrap();
             batches.push(batch);
             if rng.random_bool(0.1) {
-                // Rows are still pending; the next batch has the column.
                 schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
             }
         }
@@ -239,7 +235,6 @@ fn rids(batches: &[RecordBatch]) -> Vec<i64> {
 fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
     let Some(name) = case.lookup.choose(rng) else { return };
     let column = plain(case.truth.column_by_name(name).unwrap());
-    // Few values are compared; many use the index.
     let count = if rng.random_bool(0.7) { rng.random_range(1..4) } else { rng.random_range(9..70) };
     let rows: Vec<usize> = (0..count).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
     let listed: Vec<String> = rows.iter().map(|row| literal(&column, *row).unwrap_or("NULL".into())).collect();
@@ -333,7 +328,7 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-/// Compares a query with brute force. Returns the number of runs from the index.
+/// Returns the number of runs from the index.
 fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();
@@ -386,7 +381,6 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     stats.runs_looked_up
 }
 
-/// The number of tables: `SEEDS`, or `all`.
 fn seeds(all: u64) -> u64 {
     std::env::var("SEEDS").map_or(all, |seeds| seeds.parse().unwrap())
 }
@@ -455,7 +449,6 @@ fn per_cell_equals_brute_force() {
         query.per_cell = Some(PerCell { rows, widths: named });
         let snapshot = case.table.snapshot().unwrap();
         let answer = snapshot.query(&query).and_then(|stream| stream.collect::<kubist::Result<Vec<RecordBatch>>>());
-        // Beyond the counted cells, in doubles as in the grid.
         let is_far = |d: usize, width: f64, value: f64| {
             let low = domains[d].map_or(0.0, |(low, _)| low);
             value.is_finite() && ((value - low) / width).floor().abs() > 9e18

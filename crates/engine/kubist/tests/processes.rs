@@ -1,8 +1,8 @@
 //! Writers, readers and an optimizer run as real processes on one table, and are killed or stopped at a
 //! chosen system call.
 //!
-//! A child is this program in a role that its environment names, and prints its progress. A child that
-//! stops itself at a given disk call prints that and waits for SIGCONT or SIGKILL.
+//! A child is this program in a role that its environment names. A child that stops itself at a disk call
+//! prints that and waits for SIGCONT or SIGKILL.
 //!
 //! `ROUNDS=n` plays n rounds, `SEED=n` selects them.
 
@@ -75,7 +75,6 @@ fn write(table: &Table) {
     }
 }
 
-/// Waits while an optimizer owns the log.
 fn own(table: &Table, writer: i64) -> Writer {
     loop {
         match table.writer(&WriterOptions { name: Some(name(writer)), ..Default::default() }) {
@@ -85,7 +84,6 @@ fn own(table: &Table, writer: i64) -> Writer {
     }
 }
 
-/// Each snapshot shows whole commits, at least those of the previous one.
 fn read(table: &Table) {
     let end = end_of_input();
     let (mut looks, mut expired) = (0, 0);
@@ -131,7 +129,6 @@ fn optimize(table: &Table) {
     say(&format!("rewrote {rewrites}"));
 }
 
-/// Moves all rows to another grid each time.
 fn regrid(table: &Table) {
     let before = table.snapshot().unwrap().about().unwrap().grid;
     let names: &[&str] = [&["y"][..], &["y", "x"], &["x"], &["x", "y"]][before as usize % 4];
@@ -141,7 +138,6 @@ fn regrid(table: &Table) {
     };
     let options = GridOptions { dimensions: Some(names.iter().map(domain).collect()), ..GridOptions::default() };
     match table.regrid(&options, &mut |_, _| {}) {
-        // Another process changed the grid, or needed files are missing.
         Ok(_) | Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}
         Err(error) => panic!("{error:?}"),
     }
@@ -202,7 +198,7 @@ impl Child {
         self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
 
-    /// Wakes a child that reported its stop. A signal before the stop would be lost.
+    /// A signal before the child reported its stop would be lost.
     fn wake(&self) {
         let pid = Pid::from_child(&self.process);
         waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
@@ -232,7 +228,6 @@ fn place() -> (Option<tempfile::TempDir>, PathBuf) {
     }
 }
 
-/// Opens the table with all changes visible, also from another machine.
 fn open(location: &str) -> Table {
     let table = Table::open(location).unwrap();
     table.core().store.catch_up().unwrap();
@@ -385,7 +380,6 @@ impl Campaign {
             output.push(now.clone());
             match fate {
                 Fate::KilledAnywhere if now == begins => {
-                    // A random short delay, no condition.
                     let moments = self.random.random_range(0..1_000_000);
                     (0..moments).map(std::hint::black_box).for_each(|_| {});
                     child.send(Signal::KILL);

@@ -95,7 +95,6 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
     (found, stream.stats())
 }
 
-/// The number of runs read for a condition.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
     let mut planner = Planner::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
@@ -154,7 +153,6 @@ fn a_condition_rules_out_runs() {
                 let some = visited(&table, filter);
                 assert!(some < all, "{filter}: {some} of {all} runs, {commits} commits");
             }
-            // NaN hides the maximum.
             let hot = |heat: Option<f32>| heat.is_some_and(|heat| heat > 0.9 || heat.is_nan());
             let snapshot = table.snapshot().unwrap();
             let holds = |run: &&Arc<Run<Location>>| {
@@ -256,7 +254,6 @@ fn tell(runs: &mut [Arc<Run<Location>>], ranges: impl Iterator<Item = RunRanges>
     }
 }
 
-/// Runs of two entries with different columns, some without ranges.
 fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
     let of_entry = (prop::collection::btree_set(0usize..6, 0..4), 0usize..30).prop_flat_map(|(columns, runs)| {
         let zones = prop::collection::vec(prop::collection::vec(any_zone(), columns.len()), runs);

@@ -1,4 +1,4 @@
-//! Every file of a table damaged or missing: `salvage` saves each intact row once, takes lost rows from
+//! With any file of a table damaged or missing, `salvage` saves each intact row once, takes lost rows from
 //! replicas and accounts for all others. The deep check reports the same before.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,6 @@ fn x(id: i64) -> Option<f32> {
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
-        // Without an identity, so hidden columns must be saved.
         identity: vec![],
         lookup: vec!["name".into()],
         capacity: Some(32),

@@ -54,7 +54,6 @@ fn made(segment: &str) -> u64 {
     segment.rsplit_once('-').unwrap().1.parse().unwrap()
 }
 
-/// Fills the machine's cache of missing names.
 fn look(table: &Table) -> u64 {
     table.snapshot().unwrap().rows().unwrap()
 }
@@ -101,7 +100,6 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
     }
 }
 
-/// The machine has cached that the segments' folder does not exist.
 #[test]
 fn the_first_rows_of_another_machine_are_never_missing() {
     for seed in 0..30 {
@@ -123,7 +121,6 @@ fn the_first_rows_of_another_machine_are_never_missing() {
     }
 }
 
-/// A machine that assumes too little staleness cleans. Others get `SnapshotExpired`, never `Damaged`.
 #[test]
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {
@@ -185,7 +182,6 @@ fn a_token_that_leads_nowhere_is_refused_after_a_while() {
     assert!(matches!(other.at(&token), Err(Error::Replaced { .. })));
 }
 
-/// An invented token delays only its own call.
 #[test]
 fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     let (_, [one, other]) = tables(1);
@@ -235,7 +231,6 @@ fn who_waits_for_another_machine_can_be_cancelled() {
     in_time("a view", &|cancel| Table::open(Location::from(open()).cancelled_by(cancel)).map(drop));
 }
 
-/// A store that runs a function just before the first rewrite is numbered.
 struct Stalled {
     store: Arc<dyn Store>,
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -301,7 +296,6 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         one.core().store.catch_up().unwrap();
         one.core().store.segment_len(segment).unwrap().is_some()
     };
-    // Reserved after half an hour, with a clock half an hour slow.
     let reserved = segment();
     let now = made(&reserved);
     assert!(reserve(one.core(), &reserved, now + HOUR / 2).unwrap());
@@ -309,7 +303,6 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         clean(&other, now + HOUR + HOUR / 3);
         assert!(is_there(&reserved));
     }
-    // The rewriter is dead.
     for hours in 2..4 {
         clean(&other, now + hours * HOUR);
     }
@@ -321,7 +314,6 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
     assert!(!reserve(one.core(), &noted, made(&noted) + HOUR).unwrap());
 }
 
-/// A rewriter stops in its segment, or before syncing it, until another machine has cleaned it.
 #[test]
 fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
     for stands_still_at in 1..3 {
@@ -332,7 +324,6 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
         let view = one.core().view(&Cancel::default()).unwrap();
         let answer = write_segment(one.core(), &view, |segment| {
             for part in 1..3 {
-                // The size of a write.
                 segment.append(&[&[part; 1 << 20]]).map_err(store_error)?;
                 for hours in (1..3).filter(|_| part == stands_still_at) {
                     other.core().store.catch_up().unwrap();
@@ -346,7 +337,6 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
     }
 }
 
-/// A store whose first segment is deleted by another machine at once.
 #[derive(Debug)]
 struct Deleting {
     store: Arc<dyn Store>,

@@ -1,5 +1,5 @@
-//! A full disk and failing system calls: the call reports an error, its writer then refuses to continue,
-//! readers continue, the table stays valid, and a new writer can continue.
+//! After a failed system call or on a full disk, the call reports an error and its writer refuses to
+//! continue. Readers continue, the table stays valid, and a new writer can continue.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -75,8 +75,8 @@ fn play(seed: u64) -> Option<Doing> {
             Doing::Cleaning => table.clean(Duration::ZERO).map(drop),
         };
         if let Err(error) = done {
-            // The commit may be durable although its acknowledgement failed. The optimizer then waits for
-            // the writer without success.
+            // The commit may be durable although its acknowledgement failed, and the optimizer then waits
+            // for the writer without success.
             let waited = doing == Doing::Optimizing && matches!(error, Error::Busy(_));
             assert!(
                 waited || matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Refused(_)),
@@ -123,7 +123,6 @@ fn play(seed: u64) -> Option<Doing> {
     met
 }
 
-/// Garbage on a full disk, recorded long ago or not at all.
 #[test]
 fn a_full_disk_is_cleaned_before_anything_is_written() {
     for seed in 0..40 {
@@ -148,7 +147,6 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
                 matches!(&full, Err(Error::NoSpace(why)) if why.to_string().contains("no space")),
                 "SEED={seed}: {full:?}"
             );
-            // Open files keep their space.
             drop((table, store));
             let used = machine.used();
             let retention = if noted { Duration::from_secs(86_400) } else { Duration::ZERO };
@@ -166,7 +164,6 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
     }
 }
 
-/// Partial output of an optimizer or a checkpoint is freed.
 #[test]
 fn what_met_a_full_disk_leaves_nothing_behind() {
     for seed in 0..40 {

@@ -1,5 +1,4 @@
-//! Samples of unequal probability: an oracle that computes every priority itself, and estimates over many
-//! seeds.
+//! Samples of unequal probability: an oracle that computes every priority, and estimates over many seeds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +78,7 @@ fn table(world: &World, options: &TableOptions) -> Table {
     table
 }
 
-/// By id: the inclusion probabilities of a query's rows.
+/// By id.
 fn found(snapshot: &Snapshot, query: Query) -> BTreeMap<i64, f64> {
     let columns = Some(vec!["id".to_string(), "inclusion".to_string()]);
     let mut all = BTreeMap::new();
@@ -94,7 +93,6 @@ fn found(snapshot: &Snapshot, query: Query) -> BTreeMap<i64, f64> {
     all
 }
 
-/// Compares samples, windows and boxes with the rows that the oracle selects.
 fn check(snapshot: &Snapshot, world: &World, weights: &[f32], seed: u64) {
     let ids = Int64Array::from_iter_values(0..world.rows() as i64);
     let mut known = priorities(&[&ids], world.rows(), seed);
@@ -135,7 +133,6 @@ fn samples_by_weight_are_the_oracles_through_every_change() {
     commit("ada", None, 0..4_000, None);
     commit("ben", Some(1), 4_000..8_000, None);
     commit("cy", None, 8_000..12_000, Some(1));
-    // A step that is retracted and written again.
     table.retract(0).unwrap();
     commit("cy", None, 8_000..12_000, Some(1));
     // The scale is the mean of the first commit, where a row counts as at most 100 times the mean.
@@ -294,8 +291,7 @@ fn a_rare_class_and_a_dominated_sum_need_a_twentieth_of_the_rows() {
         let of_class = sample.keys().filter(|id| world.class[**id as usize] == 2).count();
         (of_class, sample.len())
     };
-    // All 20 rows of the class, in a sample of less than 1 % of the rows. A uniform sample of a fifth has 4
-    // of these rows.
+    // A uniform sample of a fifth of the rows has 4 of the 20 rows of the class.
     let (of_class, sampled) = rare(&["class"], 0.01);
     let (uniform, of) = rare(&[], 0.2);
     println!("a class of 0.01 %: {of_class} of 20 in {sampled} rows; uniform {uniform} in {of} rows");
@@ -314,7 +310,6 @@ fn a_goal_is_reached_with_few_rows_and_extremes_are_exact() {
     let sum = figure("sum(size)");
     assert!(sum.low <= total && total <= sum.high && sum.high - sum.low < 0.02 * total);
     assert_eq!((figure("max(size)").value, figure("max(size)").exact), (Some(largest), true));
-    // An exact count costs nothing if nothing else is requested.
     let counted = self::estimate(&snapshot, &["count()"], None);
     assert_eq!((counted.figures[0].value, counted.figures[0].exact), (Some(60_000.0), true));
 }
@@ -338,9 +333,7 @@ fn groups_are_weighed_too() {
         let total: f64 = sizes.iter().sum();
         let truth = if figure.aggregate == "sum(size)" { total } else { total / sizes.len() as f64 };
         let value = figure.value.unwrap();
-        // Five standard errors.
         assert!((value - truth).abs() < 2.5 * (figure.high - figure.low), "{figure:?} of {class}, in truth {truth}");
-        // The unweighted mean of the sample would be several times as large.
         assert!(class == 2 || (value - truth).abs() < 0.5 * truth, "{figure:?} of {class}, in truth {truth}");
     }
 }
@@ -399,7 +392,6 @@ fn bad_weights_and_strata_are_refused_by_name_row_and_value() {
     let others = found(&snapshot, Query { sample: Some(0.1), ..Query::default() }).len();
     assert!((30..130).contains(&others), "{others}");
     assert_eq!(found(&snapshot, Query::default()).len(), 1_000);
-    // Too many strata.
     let x = Float64Array::from_iter_values((0..20_000).map(|row| row as f64 / 20_000.0));
     let names = StringArray::from_iter_values((0..20_000).map(|row| format!("n{row}")));
     let batch = RecordBatch::try_from_iter([("x", Arc::new(x) as ArrayRef), ("name", Arc::new(names))]).unwrap();

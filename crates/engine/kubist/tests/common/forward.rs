@@ -1,5 +1,3 @@
-//! Forwards the other methods of a store that wraps another one.
-
 /// Forwards the named methods of `impl Store` to the store in a field.
 macro_rules! forward {
     ($field:tt: $($name:ident)*) => {

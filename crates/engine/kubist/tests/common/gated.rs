@@ -12,7 +12,6 @@ use super::forward::forward;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hold {
-    /// Before the list of rewrites is read.
     Looking,
     /// After the logs were read, before the caller gets them.
     Read,
@@ -32,7 +31,6 @@ struct Gate {
     then: Option<Then>,
 }
 
-/// Holds one call at a time.
 #[derive(Debug)]
 pub struct Gated {
     pub store: MemoryStore,

@@ -1,7 +1,5 @@
-//! A bad network: a proxy that delays, stalls and cuts connections between clients and the nodes of a
-//! cluster.
-//!
-//! A client expects all nodes on the port of the first one, so all its connections use the proxy.
+//! A proxy that delays, stalls and cuts connections between clients and a cluster. A client expects all
+//! nodes on the port of the first one, so all its connections use the proxy.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -139,7 +137,6 @@ impl Network {
                         _ => rng.random_range(1_000..9_000),
                     }));
                     if dice < 3 {
-                        // Cuts within a request or an answer.
                         passes = rng.random_range(0..count);
                     }
                 }

@@ -11,9 +11,7 @@ use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions
 
 use super::{Wrong, commit, commits, name};
 
-/// Pause between commits or reads, because all processes share one machine.
 const PAUSE: Duration = Duration::from_millis(30);
-/// Pause between optimizer runs.
 const REST: Duration = Duration::from_millis(200);
 const HANGS: Duration = Duration::from_secs(600);
 
@@ -82,7 +80,6 @@ impl Work {
         std::thread::sleep(PAUSE);
     }
 
-    /// `None` after the work has ended.
     fn open(&self, way: &str) -> Option<Table> {
         while self.goes_on() {
             match Table::open(way) {
@@ -98,7 +95,6 @@ impl Work {
         let _end = End(self);
         let mut log: Option<Writer> = None;
         let mut table: Option<Table> = None;
-        // After a failure the commit may exist; the work ends only when this is known.
         let mut is_known = true;
         let mut last = Instant::now();
         while self.goes_on() || !is_known {

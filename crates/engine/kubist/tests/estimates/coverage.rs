@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Compares the number of 95 % intervals that contain the true value with binomial bounds, which fail with
-/// a probability of 1 in 100,000.
+/// Compares the number of 95 % intervals with the true value to binomial bounds, which fail with a
+/// probability of 1 in 100,000.
 fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, least: f64, most: f64, watched: bool) {
     let world = world(11, 20_000, steps);
     let mut truth = None;
@@ -134,8 +134,8 @@ fn intervals_of_parts_of_a_known_number_hold_as_often() {
     holds(150, 10, &["row"], &goal, 0.93, 0.98, false);
 }
 
-/// Rows in a box of a large table are counted from some boundary runs. The intervals have the coverage of a
-/// sample and read less than half of its rows.
+/// Some boundary runs give the number of rows in a box. Intervals have the coverage of a sample and read
+/// less than half of its rows.
 #[test]
 fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     let world = world(21, 150_000, 10);
@@ -167,7 +167,6 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
                 assert!(!figure.exact && figure.high - figure.low <= 2.001 * error * truth * 1.1, "{figure:?} {truth}");
                 held[number] += (figure.low <= *truth && *truth <= figure.high) as u64;
             }
-            // A window of priorities excludes the manifest.
             let window = Some((0.0, 0.9999));
             let options = EstimateOptions { query: Query { window, ..options.query.clone() }, ..options };
             read[number] += found.stats.rows_read;
@@ -185,7 +184,6 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     }
 }
 
-/// Counts equal those of all rows if the manifest decides only part of the condition.
 #[test]
 fn counts_under_conditions_are_those_of_all_records() {
     let mut world = world(22, 40_000, 10);

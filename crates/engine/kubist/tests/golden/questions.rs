@@ -1,7 +1,6 @@
-//! Queries of golden tables, with their results in `answers.json`.
-//!
-//! A result has only what every version must return: rows, counts, checksums, figures. It excludes bytes
-//! read, widths of intervals and words of findings, which may improve.
+//! Queries of golden tables, with their results in `answers.json`. A result has what every version must
+//! return: rows, counts, checksums, figures. Bytes read, widths of intervals and words of findings may
+//! improve.
 #![allow(dead_code)] // each program takes what it needs
 
 use std::path::Path;
@@ -17,7 +16,6 @@ use super::values::rows;
 
 /// Results with at most this many rows list them.
 const SHOWN_ROWS: usize = 8;
-/// Relative tolerance of floating-point sums.
 const TOLERANCE: f64 = 1e-9;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -268,7 +266,6 @@ pub fn answers(at: &Path, golden: &Golden) -> Answers {
     Answers { as_written, after_more: ask(golden.questions().into_iter().filter(of_rows).collect()) }
 }
 
-/// Commits with a new writer, optimizes everything and verifies.
 pub fn add_more(at: &Path, golden: &Golden) {
     let Some(more) = golden.more else { return };
     let table = Table::open(at.to_str().expect("a path in UTF-8")).expect("a golden table opens");

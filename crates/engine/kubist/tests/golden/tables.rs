@@ -1,4 +1,4 @@
-//! Recipes of the golden tables: schemas, commits and queries. Together they cover all chapters of
+//! Recipes of the golden tables: schemas, commits and queries that together cover all chapters of
 //! FORMAT.md. Values follow from row numbers, so every machine writes the same rows.
 #![allow(dead_code)] // each program takes what it needs
 
@@ -577,7 +577,6 @@ fn small(at: &str) {
     optimize(&table);
 }
 
-/// A paged checkpoint, and commits after it.
 fn pages(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -590,7 +589,7 @@ fn pages(at: &str) {
 }
 
 /// Three grids with rows each, from writers that kept an older grid, and moved or written later. The second
-/// grid has an added column as dimension.
+/// has an added column as dimension.
 fn grids(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
