@@ -1,4 +1,4 @@
-//! Row counts of queries, and reads of all stored rows.
+//! Row counts, and reads of all stored rows.
 
 use arrow_array::RecordBatch;
 use kubist_types::query::QuerySpec;
@@ -61,7 +61,7 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    // Other conditions leave most runs of the manifest open, and memory would hold them all.
+    // Other conditions leave most runs of the manifest open, and all would be in memory.
     let is_by_ends = query.only_dimensions() && !query.ends().is_empty();
     let listed = if is_by_ends { planner.by_list(u64::MAX, None, &mut stats)? } else { None };
     let (mut rows, pieces) = match listed {

@@ -18,7 +18,7 @@ use kubist_types::{Error, Result};
 #[derive(Clone)]
 pub struct Grids {
     forest: Forest,
-    /// By number. In a damaged table a grid can be missing; positions in it are then unknown.
+    /// A damaged table may lack a grid; positions in it are then unknown.
     frames: BTreeMap<u32, Arc<Frame>>,
     newest: u32,
     location: String,
@@ -31,8 +31,6 @@ pub struct Within {
 }
 
 impl Grids {
-    /// Reads the grids of a snapshot.
-    ///
     /// # Errors
     ///
     /// A storage error or `Damaged` if a grid cannot be read.
@@ -68,8 +66,8 @@ impl Grids {
         self.forest.trees().all(|tree| tree.grid() > self.newest || self.frames.contains_key(&tree.grid()))
     }
 
-    /// The domain of a stored column in the oldest grid that has it as a dimension. Cells are counted from
-    /// there, independent of later grids.
+    /// The domain in the oldest grid with this dimension. Cells are counted from there, independent of
+    /// later grids.
     pub fn first_domain(&self, column: usize) -> Option<(f64, f64)> {
         self.frames.values().find_map(|frame| {
             let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
@@ -81,8 +79,6 @@ impl Grids {
         self.frame(grid).map_or(&[], |frame| &frame.dimensions)
     }
 
-    /// The coordinates of rows in a grid.
-    ///
     /// # Errors
     ///
     /// `NotATable` if the grid is missing.
@@ -104,7 +100,6 @@ impl Grids {
             let (first, last) = order::number_keys(data_type);
             let (min, max, nulls) = match map.columns.get(*column) {
                 Some(zones) => (zones.min[zone], zones.max[zone], zones.nulls_of(zone) > 0),
-                // The run is older than the column.
                 None => {
                     let Zone { min, max, nulls } = schema.zone_of_default(*column);
                     (min, max, nulls != kubist_expr::Nulls::None)
@@ -119,8 +114,7 @@ impl Grids {
         Some(around)
     }
 
-    /// The region in each grid where rows that satisfy a predicate can be; `None` if there can be no such
-    /// rows.
+    /// By grid: where rows that satisfy a predicate can be. `None` if there can be no such rows.
     pub fn region(&self, schema: &TableSchema, predicate: &Predicate) -> Option<Region> {
         let mut region = Region::everything(&self.forest);
         for (grid, frame) in &self.frames {

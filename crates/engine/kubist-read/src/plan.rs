@@ -1,7 +1,5 @@
-//! Planning: how the rows of a bound query are chosen, and which runs are read.
-//!
-//! A [`LogicalPlan`] has the method of choosing rows. For a range of priorities, a [`Planner`] makes a
-//! [`ReadPlan`] from metadata alone: the runs to read. Both plans are values.
+//! Planning: how the rows of a bound query are chosen ([`LogicalPlan`]), and which runs are read. For a
+//! range of priorities, a [`Planner`] makes a [`ReadPlan`] from metadata alone.
 //!
 //! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) use one read plan per
 //! window. It is cut from the plan of all priorities if that exists; otherwise the tree is walked only as
@@ -45,13 +43,12 @@ pub use parcels::Parcels;
 pub use pieces::Pieces;
 pub use windows::Windows;
 
-/// Number of sampled rows that suffices for a rough row count.
+/// Sampled rows that suffice for a rough row count.
 const ROUGH_ROWS: f64 = 1000.0;
-/// The zone of a column without statistics.
 const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
-/// Assumed fraction of matching rows, if a run's ranges do not decide a condition.
+/// Assumed fraction of matching rows if a run's ranges do not decide a condition.
 const HALF: f64 = 0.5;
-/// Reading this many runs of a directory that is not in memory takes a few milliseconds.
+/// This many runs are read from a directory on disk in a few milliseconds.
 const FEW_RUNS: u64 = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,31 +75,29 @@ pub struct LogicalPlan {
     computes: bool,
 }
 
-/// Makes the read plans of a query. It keeps plans and results of indexes for later windows. Methods that
-/// read metadata add their cost to `stats`.
+/// Keeps plans and results of indexes for later windows. Methods that read metadata add their cost to
+/// `stats`.
 #[derive(Clone)]
 pub struct Planner {
     pub logical: LogicalPlan,
     windows: Option<Windows>,
-    /// The plan of all priorities, once made.
     whole: Option<Arc<ReadPlan>>,
-    /// The plan of the first window, if made before reading.
+    /// Set if it was made before reading.
     first: Option<Arc<ReadPlan>>,
-    /// Results of secondary indexes; each index is searched once for all windows.
+    /// Each secondary index is searched once for all windows.
     answers: HashMap<Key, Arc<Answer>>,
 }
 
 /// The matching rows, as far as the manifest decides.
 pub struct Listed {
-    /// Rows in runs that match completely.
+    /// In runs that match completely.
     pub inside: u64,
-    /// Runs that may match partly.
     pub open: ReadPlan,
-    /// Expected number of matching rows by open run.
+    /// By open run.
     pub expected: Vec<f64>,
 }
 
-/// The runs to read for a range of priorities; immutable.
+/// For a range of priorities; immutable.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,
@@ -124,8 +119,8 @@ impl ReadPlan {
         ReadPlan { query: self.query.clone(), range: self.range, visits }
     }
 
-    /// The plan for a narrower range of priorities. Runs below a cube have no priority under the cube's
-    /// cutoff (I2), so this leaves out every run that the walk would.
+    /// Narrows the range of priorities. Runs below a cube have no priority under the cube's cutoff (I2), so
+    /// this leaves out every run that the walk would.
     fn narrowed(&self, range: PriorityRange) -> Result<ReadPlan> {
         let mut visits = Vec::new();
         for piece in gradual::pieces(self.visits.len(), &self.query.cancel) {
@@ -137,8 +132,6 @@ impl ReadPlan {
 }
 
 impl LogicalPlan {
-    /// Binds a query to a snapshot and chooses its method.
-    ///
     /// # Errors
     ///
     /// The errors of [`BoundQuery::new`].
@@ -146,7 +139,7 @@ impl LogicalPlan {
         Ok(LogicalPlan::of(BoundQuery::new(snapshot, request)?))
     }
 
-    /// The plan has its own cancellation flag, which stops only reads for this plan.
+    /// The plan has its own cancellation flag, which stops only its own reads.
     pub fn of(query: BoundQuery) -> LogicalPlan {
         let sample = query.spec.sample_rows();
         let method = match (query.range(), sample, &query.cells) {
@@ -161,24 +154,22 @@ impl LogicalPlan {
         // A box contains all conditions on dimensions, except formulas. Runs of older grids have ranges for
         // later dimensions.
         let only_dimensions = query.predicate.columns().iter().all(is_dimension);
-        // A union of ranges is no box.
         let computes = query.predicate.computes() || (only_dimensions && query.predicate.key_ranges().is_none());
         let is_in_box = !computes && only_dimensions;
         let by_values = schema.newest_grid() > 0 || !is_in_box;
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
-    /// True if the bounds and ranges of a run, or of a stand-in run, allow matching rows.
+    /// `run` may be a stand-in.
     fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }
 
-    /// True if the ranges of a run allow matching rows.
     fn may_match(&self, run: &Run<Location>) -> bool {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// The verdict on all rows of a run, from its ranges and the `known` zones of columns.
+    /// From the ranges of the run and the `known` zones of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
@@ -200,8 +191,7 @@ impl LogicalPlan {
         self.query.predicate.verdict(&of_column)
     }
 
-    /// The number of runs to read for the query's region, if the directory does not fit in memory;
-    /// otherwise 0.
+    /// 0 if the directory fits in memory.
     pub fn unheld_runs(&self) -> u64 {
         let query = &self.query;
         query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
@@ -222,8 +212,6 @@ impl Planner {
         Ok(LogicalPlan::new(snapshot, request)?.into())
     }
 
-    /// The runs that may hold rows of the query with priorities in `range`.
-    ///
     /// # Errors
     ///
     /// `Cancelled`; `Damaged`, `SnapshotExpired` or a storage error if pages of the directory or postings
@@ -247,7 +235,7 @@ impl Planner {
         }
     }
 
-    /// The plan of all priorities of the query, made once.
+    /// The plan of all priorities, made once.
     ///
     /// # Errors
     ///
@@ -264,9 +252,9 @@ impl Planner {
         Ok(self.whole.insert(Arc::new(whole)).clone())
     }
 
-    /// Estimates the number of matching rows, for all priorities of the query. Each run counts by the
-    /// fraction of its box that the query's box covers; each zone from a secondary index counts one row. If
-    /// listing the runs would take long, the estimate is rougher.
+    /// Estimates the number of matching rows, for all priorities. Each run counts by the fraction of its
+    /// box that the query's box covers; each zone from a secondary index counts one row. If listing the
+    /// runs would take long, the estimate is rougher.
     ///
     /// # Errors
     ///
@@ -301,8 +289,8 @@ impl Planner {
         }
     }
 
-    /// Estimates the number from rows of low priority, well below the fraction `below`, because these are
-    /// in few runs. `None` if there are too few such rows.
+    /// Uses rows of low priority, well below the fraction `below`, because these are in few runs. `None` if
+    /// there are too few.
     fn sampled_rows(&mut self, below: f64, stats: &mut Stats) -> Result<Option<f64>> {
         let query = &self.logical.query;
         if !query.sought.is_empty() || query.part.is_some() {
@@ -335,7 +323,7 @@ impl Planner {
     /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
     pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Listed>> {
         let query = &self.logical.query;
-        // In a damaged table without a grid, positions of rows are unknown.
+        // A damaged table without a grid has no known positions.
         if !query.grids.are_known()
             || query.part.is_some()
             || !query.sought.is_empty()
@@ -353,7 +341,6 @@ impl Planner {
         let (mut others, bounded) = (0, query.bounded());
         let ends = query.ends();
         let known = |column: usize| ends.get(&column).copied();
-        // If the box alone decides, the ranges of runs are not needed.
         let only_box = query.predicate.verdict(&|column| known(column).unwrap_or(ANYTHING)) == Verdict::All;
         let is_decided = self.each_primary(everything, deadline, stats, |run| {
             let in_box = query.region.holds(run, &bounded);
@@ -383,7 +370,6 @@ impl Planner {
         Ok(ReadPlan { visits: of_part(&query, visits)?, query, range })
     }
 
-    /// Walks down the tree.
     fn walked(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Vec<Visit>> {
         let (logical, query) = (&self.logical, &self.logical.query);
         query.cancel.check()?;
@@ -412,7 +398,6 @@ impl Planner {
     }
 }
 
-/// Limits visits to the requested part.
 fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     let Some(part) = &query.part else { return Ok(visits) };
     let tree = query.grids.tree(part.grid);
@@ -421,7 +406,7 @@ fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
 }
 
-/// Locations of runs in a cluster: the replicas of their first bytes.
+/// The replicas of the first bytes of runs.
 ///
 /// # Errors
 ///
@@ -433,7 +418,6 @@ pub fn replica_locations(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<Rep
     query.snapshot.core.store.replica_locations(&all).map_err(store_error)
 }
 
-/// The visits in the requested part of a cluster's ring.
 fn on_ring(query: &BoundQuery, part: &Part, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
     if let Some(tokens) = &part.tokens {
         let homes = replica_locations(query, &visits)?;

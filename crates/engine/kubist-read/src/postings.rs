@@ -1,8 +1,8 @@
 //! Lookup of keys in postings of secondary indexes.
 //!
 //! Directories of postings (or the indexes of large directories) are cached. Blocks, and parts of large
-//! directories, are read when needed. Damaged or unreadable postings cost time, never correctness: their
-//! runs are read by zone maps instead, and `verify` reports the damage.
+//! directories, are read when needed. Damaged or unreadable postings cost time, never correctness: zone
+//! maps replace them, and `verify` reports the damage.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,24 +21,24 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// The matching zones by the run's index in the secondary index. Missing runs have none of the keys.
+/// Matching zones by the run's index in the secondary index. Missing runs have none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
 /// `None` if a secondary index cannot be read or lacks the column.
 pub type Answer = Option<Hits>;
 
-/// Ascending keys to find in a stored column.
+/// Keys are ascending.
 pub struct Sought {
     pub column: usize,
     pub keys: Vec<u32>,
 }
 
-/// Blocks (of about 1 KB) per request if all are read.
+/// Blocks have about 1 KB.
 const BLOCKS_AT_ONCE: usize = 4096;
 const SIDE_BY_SIDE: usize = 32;
 
-/// On a remote store, a directory up to this many bytes is read completely, because reading its index and
-/// two parts would take three round trips.
+/// On a remote store, a smaller directory is read completely, because its index and two parts would take
+/// three round trips.
 const FAR_WHOLE: u32 = 4 << 20;
 
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
@@ -59,8 +59,7 @@ struct Candidate<'a> {
     blocks: Vec<usize>,
 }
 
-/// Looks up the keys of `sought` in secondary indexes; each index answers for one of the columns. Also
-/// returns the cost of the reads.
+/// Looks up the keys of `sought`; each index answers for one of the columns. Also returns the cost.
 ///
 /// # Errors
 ///
@@ -68,7 +67,6 @@ struct Candidate<'a> {
 /// or cannot be read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
-        // All in one pass, unless one fails.
         Err(error) if is_unanswered(&error) => {}
         answered => return answered,
     }
@@ -86,7 +84,7 @@ pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers, cost))
 }
 
-/// True if postings are damaged, cannot be read now, or were merged into others after the snapshot.
+/// Also true if postings were merged into others after the snapshot.
 fn is_unanswered(error: &Error) -> bool {
     is_damage(error) || is_unread(error) || matches!(error, Error::SnapshotExpired { .. })
 }
@@ -134,13 +132,11 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers.collect(), cost))
 }
 
-/// The guides of columns, the blocks that may have the keys, and the cost.
 fn candidates<'a>(
     snapshot: &Snapshot,
     places: &[(&'a Lookup, &'a OfColumn, &'a [u32])],
 ) -> Result<(Vec<Candidate<'a>>, Cost)> {
     let (guides, mut cost) = guides(snapshot, places)?;
-    // For large directories, the parts that concern the keys.
     let chunks = |((_, _, keys), guide): (&(_, _, &[u32]), &Arc<Guide>)| match &**guide {
         Guide::Directory(_) => Vec::new(),
         Guide::Index(index) => index.chunks_of(keys),
@@ -170,7 +166,7 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// Guides from the cache or the store, and the cost.
+/// From the cache or the store, with the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -293,8 +289,7 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// Reads all postings of a column without the cache; calls `found` with the directory, and each key with
-/// its zones.
+/// Bypasses the cache. Calls `found` with the directory, and each key with its zones.
 ///
 /// # Errors
 ///
@@ -311,7 +306,7 @@ pub fn read_postings(
     read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
-/// Reads the directory of a column's postings without the cache.
+/// Bypasses the cache.
 ///
 /// # Errors
 ///
@@ -321,7 +316,7 @@ pub fn read_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) ->
     decode_directory(snapshot, lookup, place, &fetched[0])
 }
 
-/// Reads the postings of a range of keys, and perhaps of a few more; calls `found(key, zones)` for each.
+/// Calls `found(key, zones)` for each key in the range, and perhaps for a few more.
 ///
 /// # Errors
 ///
@@ -375,7 +370,7 @@ impl Candidate<'_> {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// The ascending zones with any of the keys.
+    /// Ascending.
     fn zones(&self, blocks: &[Bytes]) -> std::result::Result<Vec<u32>, String> {
         let mut zones: Vec<u32> = Vec::new();
         for (block, bytes) in self.blocks.iter().zip(blocks) {

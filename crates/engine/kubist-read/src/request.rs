@@ -1,11 +1,11 @@
-//! Requests: a query and the options of its execution.
+//! A query and the options of its execution.
 
 use kubist_catalog::trace::Trace;
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, QuerySpec};
 
-/// A box in a grid and a range of priorities, bounds included.
+/// Bounds are included.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
     #[serde(default, skip_serializing_if = "is_first")]
@@ -51,7 +51,6 @@ impl RunOptions {
     }
 }
 
-/// A query and its execution options. A query alone has the default options.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub spec: QuerySpec,

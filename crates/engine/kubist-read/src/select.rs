@@ -1,12 +1,12 @@
 //! Selects the rows of lowest priority without knowing the density: overall (`limit`), or in each cell of a
 //! grid (`per_cell`, see `cells`).
 //!
-//! Windows of increasing priority are scanned, each row once, until enough rows are found. A hash of all
-//! columns of the row in canonical form breaks ties of priorities, so the choice is independent of storage.
-//! It is computed only after a tie was found.
+//! Windows of increasing priority are scanned, each row once, until enough rows are found. If priorities
+//! tie, a hash of all columns of the row in canonical form decides, so the choice is independent of
+//! storage.
 //!
 //! Rows that can no longer be chosen are dropped. Memory is therefore a few times the result, and choosing
-//! k of n rows takes time proportional to n log k. All steps can be cancelled.
+//! k of n rows takes time proportional to n log k.
 
 mod candidates;
 mod cells;
@@ -41,7 +41,7 @@ pub fn select(mut planner: Planner, limit: u64) -> Result<Delivery> {
     unreachable!("candidates were told apart")
 }
 
-/// Finds at least the `limit + 1` rows of lowest priority, if so many match.
+/// Finds at least `limit + 1` rows, if so many match.
 fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
     let query = &*planner.logical.query.clone();
     let mut found = Found::default();
@@ -58,7 +58,6 @@ fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
             }
             let mut candidates = found.take(query, scanned, with_ties);
             found.candidates.append(&mut candidates);
-            // Far more than enough: drops the rows that cannot be chosen.
             if found.candidates.len() as u64 > enough.saturating_mul(4).max(ALWAYS_HELD) {
                 gradual::sort(&mut found.candidates, &query.cancel)?;
                 found.candidates.truncate(enough as usize);
@@ -74,8 +73,8 @@ fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
     }
 }
 
-/// Sorts the candidates, cuts at the limit, and makes batches by ascending priority or in the requested
-/// order. `None` if two candidates have equal priorities and no tie-breakers.
+/// Makes batches by ascending priority or in the requested order, up to the limit. `None` if two candidates
+/// have equal priorities and no tie-breakers.
 fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Result<Option<Delivery>> {
     let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
     let cancel = &query.cancel;

@@ -58,8 +58,7 @@ pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
     let _ = sender.send(end);
 }
 
-/// The order of chosen rows as indexes into `places`. Their columns are in `blocks`. Equal rows stay in the
-/// given order.
+/// Indexes into `places`, for columns in `blocks`. Equal rows stay in the given order.
 pub(crate) fn ordered(
     order: &Order,
     blocks: &[Vec<ArrayRef>],
@@ -108,14 +107,13 @@ struct Held {
 
 impl Held {
     fn add(&mut self, block: Block) {
-        // In addition to the row and its key: its item, twice during the sort.
         self.bytes += bytes_of(&block) + 2 * size_of::<Item<'_>>() * block.keys.len();
         self.rows += block.keys.len();
         self.columns.push(block.columns);
         self.keys.push(block.keys);
     }
 
-    /// Sorts the rows and passes the first `most` to `give`, in blocks; returns false if `give` does.
+    /// Passes the first `most` rows to `give`, in blocks; returns false if `give` does.
     fn in_order(
         &self,
         most: u64,
@@ -144,7 +142,7 @@ fn bytes_of(block: &Block) -> usize {
     block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
 }
 
-/// Scans and sorts the rows, and passes sorted blocks to `give`; returns false if `give` does.
+/// Passes sorted blocks to `give`; returns false if `give` does.
 fn sorted(
     mut planner: Planner,
     order: &Order,
@@ -157,7 +155,6 @@ fn sorted(
     let schema = Schema::new(query.read.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>());
     let mut spilled = Spilled::new(Arc::new(schema), query.most_scratch);
     let (mut held, mut runs, mut row_bytes) = (Held::default(), Vec::<Run>::new(), 64);
-    // Largest key that can still be among the first.
     let mut last: Option<Vec<u8>> = None;
     let mut work = keyed(&mut planner, stats)?;
     for scanned in &mut work {
@@ -226,12 +223,12 @@ fn sorted(
     Ok(true)
 }
 
-/// Chosen so that memory holds one block of every merged run.
+/// Memory must hold one block of every merged run.
 fn block_rows(memory: usize, row_bytes: usize) -> usize {
     (memory / (2 * MERGED_RUNS) / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BLOCK_ROWS.1)
 }
 
-/// The matching rows with their keys, built on the threads that read them.
+/// Keys are built on the threads that read the rows.
 fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)>> {
     let query = planner.logical.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true, coded: vec![] };
@@ -257,7 +254,6 @@ fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)
     Ok(execute::work(pieces, wanted, skips, with_keys))
 }
 
-/// The rows whose keys are at most `last`.
 fn up_to(block: Block, last: &[u8]) -> Result<Block> {
     let rows: Vec<usize> = (0..block.keys.len()).filter(|row| block.keys.get(*row) <= last).collect();
     if rows.len() == block.keys.len() {

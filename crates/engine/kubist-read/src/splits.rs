@@ -4,7 +4,7 @@
 //! part, independent of reader and storage layout. A sample of the result is halved repeatedly, across the
 //! dimension with the largest extent, which makes compact parts of similar row counts. Rows at a single
 //! point are divided by priority. In a cluster, parts can be ranges of the token ring: whole runs, read
-//! where they are stored. A part reads only the snapshot of its token.
+//! where they are stored.
 
 use std::sync::Arc;
 
@@ -32,17 +32,16 @@ use kubist_types::stats::Stats;
 /// Sampled rows per part; part sizes then differ by some percent.
 const SAMPLED: u64 = 512;
 const MOST_SAMPLED: u64 = 1 << 20;
-/// More parts do not help parallel reads.
 const MOST_PARTS: usize = 1 << 16;
 /// For a more compact part, a cut may miss its target by this fraction of the rows.
 const SLACK: f64 = 0.05;
 /// For a boundary of larger cubes, which divides fewer runs and zones, a cut may miss by this fraction.
 const LEEWAY: f64 = 0.02;
 
-/// Format version of splits; a process with another version refuses them.
+/// Processes with another version refuse a split.
 const VERSION: u32 = 2;
 
-/// A part of a query, as plain data that another process can open and read.
+/// Plain data that another process can open and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
@@ -51,9 +50,9 @@ pub struct Split {
     pub snapshot: SnapshotToken,
     pub query: QuerySpec,
     part: Part,
-    /// Approximate number of rows.
+    /// Approximate.
     pub rows: u64,
-    /// Hosts that store most of its data, best first; empty for a local directory.
+    /// Those that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,
 }
 
@@ -79,7 +78,6 @@ impl TryFrom<u32> for SplitVersion {
 }
 
 impl Split {
-    /// The request that reads this part.
     pub fn request(&self, cancel: &Cancel) -> Request {
         let run = RunOptions { part: Some(self.part.clone()), ..RunOptions::with_cancel(cancel) };
         run.of(self.query.clone())
@@ -138,7 +136,6 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
     Ok(ring::cut(lying, parts).into_iter().map(split).collect())
 }
 
-/// Plans a query that can be divided.
 fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Planner> {
     if parts == 0 || parts > MOST_PARTS {
         return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
@@ -168,7 +165,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// The runs of a query with their locations in a cluster and expected rows; empty without a cluster.
+/// With locations in a cluster and expected rows; empty without a cluster.
 fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = planner.logical.query.clone();
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
@@ -209,7 +206,6 @@ fn sample(
     Ok((points, rows))
 }
 
-/// The tree of the newest grid, which divides the parts.
 fn newest(query: &BoundQuery) -> Result<Geometry> {
     let grid = query.grids.newest();
     query.grids.tree(grid).ok_or_else(|| Error::invalid(format!("the table has no grid {grid}")))
@@ -246,7 +242,7 @@ fn halve(
             (left.high[d], right.low[d]) = (coordinate - 1, coordinate);
             partition(points, |point| point[d] < coordinate)
         }
-        // All points are equal, or there is no sample: divide by priority, which is uniform.
+        // Without different points, divides by priority, which is uniform.
         None => {
             let (low, high) = part.priorities;
             let middle = low + ((high - low) as u128 * first as u128 / parts as u128) as u64;
@@ -259,7 +255,7 @@ fn halve(
     halve(geometry, of_right, right, parts - first, out, cancel)
 }
 
-/// Moves the points for which `holds` is true to the front; returns their number.
+/// Moves the points for which `holds` is true to the front, and returns their number.
 fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
     let mut front = 0;
     for place in 0..points.len() {
@@ -271,8 +267,8 @@ fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIM
     front
 }
 
-/// The dimension and the coordinate of the best cut: across the largest extent if a cut there is close to
-/// the target, otherwise the closest cut.
+/// Dimension and coordinate of the best cut: across the largest extent if a cut there is close to the
+/// target, otherwise the closest cut.
 fn best_cut(
     geometry: &Geometry,
     points: &[[u32; MAX_DIMENSIONS]],
@@ -294,7 +290,7 @@ fn best_cut(
     Ok(best.map(|(_, _, d, cut)| (d, cut)))
 }
 
-/// Distance from the target and coordinate of a cut with `wanted` of the sorted coordinates before it;
+/// Distance from the target, and coordinate of a cut with `wanted` of the sorted coordinates before it.
 /// `None` if all coordinates are equal.
 fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     let (lowest, last) = (*column.first()?, column.len() - 1);
@@ -304,12 +300,11 @@ fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     if below < upto {
         return Some(missed(coarsest(below, upto)));
     }
-    // Points with equal coordinates stay together, before or after the cut.
     let behind = column.get(column.partition_point(|value| *value <= upto)).copied();
     [Some(upto), behind].into_iter().flatten().filter(|cut| *cut > lowest).map(missed).min()
 }
 
-/// Of the coordinates in (`below`, `upto`], the one at which the largest cubes begin.
+/// The coordinate in (`below`, `upto`] where the largest cubes begin.
 fn coarsest(below: u32, upto: u32) -> u32 {
     let bit = (below ^ upto).ilog2();
     upto >> bit << bit
@@ -336,7 +331,6 @@ mod tests {
     fn a_cut_is_at_a_border_near_its_place() {
         let column: Vec<u32> = (0..1000).map(|place| place * 1000).collect();
         assert_eq!(cut(&column, 500), Some((8, 15 << 15)));
-        // Points with equal coordinates are on one side.
         assert_eq!(cut(&[5; 100], 50), None);
         assert_eq!(cut(&[vec![5; 70], vec![9; 30]].concat(), 50), Some((20, 9)));
         assert_eq!(cut(&[vec![5; 20], vec![9; 80]].concat(), 50), Some((30, 9)));

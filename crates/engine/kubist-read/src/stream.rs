@@ -1,4 +1,4 @@
-//! The result of a query, in batches while it is read.
+//! The result of a query, in batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
-/// The result of a query as batches. Dropping it stops the work.
+/// Dropping it stops the work.
 pub struct QueryStream {
     query: Arc<BoundQuery>,
     schema: SchemaRef,
@@ -32,9 +32,9 @@ pub struct QueryStream {
 
 enum Source {
     Scan(Work<Scanned>),
-    /// Rows that another thread selects by priority.
+    /// By priority, on another thread.
     Selected(Receiver<Result<Delivery>>),
-    /// Rows that another thread sorts.
+    /// On another thread.
     Sorted(Receiver<Result<Sorted>>),
     Ready(VecDeque<RecordBatch>),
     Done,
@@ -51,7 +51,7 @@ impl QueryStream {
         QueryStream::run(Planner::new(snapshot, request)?, Stats::default())
     }
 
-    /// The rows that a plan chooses; `stats` is its cost so far.
+    /// `stats` is the cost of the plan so far.
     ///
     /// # Errors
     ///
@@ -183,7 +183,6 @@ impl QueryStream {
 
 enum Step {
     Batch(RecordBatch),
-    /// Progress without a batch.
     Nothing,
     Late,
     End,

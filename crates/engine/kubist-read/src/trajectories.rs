@@ -1,8 +1,8 @@
-//! Trajectories: all rows of the particles that passed through a region, as two queries on one snapshot.
+//! Trajectories: all rows of the particles that passed through a region.
 //!
-//! The first query finds the values of a column, such as a particle id, in the region. The second returns
-//! all rows with one of these values. The values are passed as sorted arrays, so millions are possible, and
-//! use a secondary index if the column has one.
+//! A first query finds the values of a column, such as a particle id, in the region. A second query on the
+//! same snapshot returns all rows with these values. They are passed as sorted arrays, so millions are
+//! possible, and use a secondary index if the column has one.
 
 use std::collections::HashSet;
 
@@ -55,7 +55,6 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     QueryStream::run(LogicalPlan::of(bind(Some(&among))?), spent)
 }
 
-/// The distinct values of a stored column in the rows of a query, and the cost.
 fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
     let mut planner = Planner::new(snapshot, through)?;
     let data_type = snapshot.view.schema.stored.field(column).data_type();
@@ -90,8 +89,8 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
     Ok((values, spent))
 }
 
-/// A key per row that differs for different values. Keys are exact for types with exact order keys. For
-/// other types they are two 64-bit hashes, which collide for one pair in 10^38.
+/// Different values have different keys. Keys are exact for types with exact order keys. For other types
+/// they are two 64-bit hashes, which collide for one pair in 10^38.
 fn distinguishing(array: &dyn Array) -> Vec<(u64, u64)> {
     match order::keys(array) {
         Some(keys) if order::is_exact(array.data_type()) => keys.into_iter().map(|key| (key, 0)).collect(),

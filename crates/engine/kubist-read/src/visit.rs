@@ -1,4 +1,4 @@
-//! `Visit`: a run that a query reads, and the boxes or zones to read in it.
+//! A run that a query reads, and the boxes or zones to read in it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kubist_format::location::Location;
 /// The cost in rows of reading a page for a few zones, and of each such zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
-/// Least cost of a run, in rows.
+/// In rows.
 const LEAST_ROWS: f64 = 128.0;
 
 /// A run to read, optionally limited to boxes or zones.
@@ -31,7 +31,7 @@ impl Visit {
         Visit { run, within: Vec::new(), zones: None }
     }
 
-    /// Expected number of rows with a priority in `range` and a position in the region.
+    /// Expected rows with a priority in `range` and a position in the region.
     pub fn rows(&self, region: &Region, range: PriorityRange) -> f64 {
         let (first, last) = self.run.priorities;
         let share =
@@ -39,7 +39,7 @@ impl Visit {
         self.run.rows as f64 * share.clamp(0.0, 1.0) * region.share_of(&self.run)
     }
 
-    /// Expected cost of reading it, in rows.
+    /// Expected, in rows.
     pub fn cost(&self, region: &Region, range: PriorityRange) -> f64 {
         match &self.zones {
             Some(zones) => LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS,
@@ -47,7 +47,7 @@ impl Visit {
         }
     }
 
-    /// Limits the visit to a box in the grid of `tree`; `None` if no row can be inside.
+    /// `None` if no row can be inside.
     pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
         let (location, k) = (&self.run.payload, tree.dimensions());
         if self.run.cube.grid() == tree.grid() {

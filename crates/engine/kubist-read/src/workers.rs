@@ -1,8 +1,6 @@
-//! A pool of threads that live for a short time after their work.
-//!
-//! A query of a few hundred rows takes less time than starting its threads. An idle thread therefore waits
-//! before it ends, and takes new work. Work never waits for other work: without an idle thread a new one
-//! starts.
+//! A pool of threads. A query of a few hundred rows takes less time than starting its threads, so an idle
+//! thread waits for new work before it ends. Work never waits for other work: without an idle thread a new
+//! one starts.
 //!
 //! A forked process has none of these threads, and may inherit a held lock. Locks are therefore only tried,
 //! and entries of another process are left alone.
@@ -25,7 +23,7 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, workers: Vec::new() });
 
-/// Runs `act` on the idle threads of this process; `None` if the lock is held.
+/// `None` if the lock is held.
 fn with_idle<T>(act: impl FnOnce(&mut Vec<(ThreadId, Sender<Job>)>) -> T) -> Option<T> {
     let mut idle = IDLE.try_lock().ok()?;
     let process = std::process::id();
@@ -87,7 +85,7 @@ fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
     }
 }
 
-/// Runs `work` on another thread and waits for it. Calls `meanwhile` on this thread each `patience`.
+/// Calls `meanwhile` on this thread each `patience`.
 ///
 /// # Errors
 ///

@@ -1,7 +1,5 @@
-//! The regular grid of cells of `per_cell`.
-//!
-//! Cells are counted with 64-bit integers from the lower bound of the dimension's domain in the first grid
-//! that has it. A value beyond that range is refused.
+//! The regular grid of cells of `per_cell`. Cells are counted with 64-bit integers from the lower bound of
+//! the dimension's domain in the first grid that has it. A value beyond their range is refused.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
@@ -13,10 +11,9 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::{PerCell, Width};
 
-/// Largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
+/// The extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
-/// A regular grid of cells, and the number of rows per cell.
 pub struct CellGrid {
     pub rows: u64,
     pub axes: Vec<Axis>,
@@ -57,7 +54,6 @@ impl CellGrid {
     }
 }
 
-/// In the column's unit.
 fn in_numbers(column: &Field, width: &Width) -> Result<f64> {
     let name = column.name();
     match width {
@@ -98,7 +94,6 @@ impl Axis {
         (index.abs() <= LAST_INDEX).then_some(index as i64)
     }
 
-    /// Null has its own cell.
     pub fn indices(&self, array: &ArrayRef) -> Result<Vec<i64>> {
         let keys = order::keys(array.as_ref()).unwrap_or_default();
         let of_row = |(row, key): (usize, &u64)| {

@@ -10,7 +10,6 @@ use kubist_catalog::schema::TableSchema;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// The term for the priority of rows, unless a column has this name.
 const PRIORITY: &str = "priority";
 
 /// Common names of time columns, the most likely first.
@@ -18,7 +17,6 @@ const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epo
 
 pub(crate) struct Order {
     pub terms: Vec<Term>,
-    /// If set, only this many first rows.
     pub first: Option<u64>,
 }
 
@@ -102,7 +100,6 @@ impl Term {
     }
 }
 
-/// The name between two quotes. As in SQL, a doubled quote is a quote.
 fn unquoted(name: &str, quote: char) -> Option<String> {
     let inner = name.strip_prefix(quote)?.strip_suffix(quote)?;
     let doubled = [quote, quote].iter().collect::<String>();
@@ -110,8 +107,8 @@ fn unquoted(name: &str, quote: char) -> Option<String> {
     (!plain.contains(quote)).then(|| inner.replace(&doubled, &quote.to_string()))
 }
 
-/// The order of trajectories, one after another in time order: `by`, other identity columns of the
-/// trajectory, the time, and identity columns of rows.
+/// Trajectories one after another in time order: `by`, other identity columns of the trajectory, the time,
+/// and identity columns of rows.
 pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     let field = |column: &usize| schema.user_field(*column);
     let visible = schema.visible();

@@ -14,7 +14,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 use kubist_types::query::QuerySpec;
 
-/// All columns, unless a column has this name.
 const ALL: &str = "*";
 
 pub(crate) struct Output {
@@ -23,17 +22,16 @@ pub(crate) struct Output {
 }
 
 enum Of {
-    /// A stored column, and its index among the columns that the query reads.
+    /// Also has the index among the columns that the query reads.
     Stored(usize, usize),
     Computed(Computed),
 }
 
 impl Output {
-    /// The columns of the query's result. Adds the stored columns that they need to `read`.
+    /// Adds the stored columns that the result needs to `read`.
     pub(super) fn all(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Vec<Output>> {
         let every = schema.visible();
         let Some(texts) = &spec.columns else {
-            // Avoids a search for each of many columns.
             read.extend(every);
             let all = every.iter().enumerate().map(|(place, column)| Output {
                 field: schema.user_field(*column).clone(),
@@ -62,7 +60,6 @@ impl Output {
         }
     }
 
-    /// Its stored column.
     pub(super) fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Stored(column, _) => Some(*column),
@@ -70,7 +67,7 @@ impl Output {
         }
     }
 
-    /// True for an expression over the column at `place` among those that the query reads.
+    /// `place` is an index among the columns that the query reads.
     pub(super) fn computes_from(&self, place: usize) -> bool {
         match &self.of {
             Of::Stored(..) => false,
@@ -82,7 +79,6 @@ impl Output {
         self.field.name()
     }
 
-    /// The values for an order.
     pub(super) fn by(&self) -> By {
         match &self.of {
             Of::Stored(_, place) => By::Column(*place),
@@ -114,7 +110,6 @@ impl Output {
         Output { field, of: Of::Stored(column, place(column, read)) }
     }
 
-    /// From the columns that the query reads.
     pub(super) fn values(
         &self,
         schema: &TableSchema,
@@ -137,7 +132,6 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// True if both certainly give the same order.
     pub(super) fn is_same(&self, other: &By) -> bool {
         match (self, other) {
             (By::Priority, By::Priority) => true,
@@ -150,18 +144,17 @@ impl By {
 #[derive(Clone)]
 pub(crate) struct Computed {
     expression: Parsed,
-    /// Its columns: fields, and indexes among the columns that the query reads.
+    /// Fields, and indexes among the columns that the query reads.
     inputs: SchemaRef,
     places: Vec<usize>,
 }
 
 impl Computed {
-    /// True if it uses the column at `place` among those that the query reads.
     fn reads(&self, place: usize) -> bool {
         self.places.contains(&place)
     }
 
-    /// An expression bound to the columns `of` that conditions know.
+    /// `of` are the columns that conditions know.
     pub(super) fn new(schema: &TableSchema, of: &Schema, expression: Parsed, read: &mut Vec<usize>) -> Computed {
         let columns = expression.columns();
         let places = columns.iter().map(|column| place(schema.stored_index[*column], read)).collect();
@@ -181,7 +174,6 @@ impl Computed {
     }
 }
 
-/// True if the text can only be a column name.
 pub(super) fn is_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }

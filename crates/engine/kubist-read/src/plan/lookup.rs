@@ -1,7 +1,7 @@
 //! Secondary indexes in a plan: the zones of every run that can hold the values of a query.
 //!
 //! The values come from an equality or an `IN` list on an indexed column, joined to the other conditions by
-//! AND. Runs without an index, or with damaged postings, stay in the plan, and zone maps decide about them.
+//! AND. For runs without an index, or with damaged postings, zone maps decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,9 +24,8 @@ impl Planner {
         !query.sought.is_empty() && query.part.is_none() && query.region.is_everything()
     }
 
-    /// Plans with secondary indexes, and with zone maps for runs without one. `None` if the query has no
-    /// indexed values, or also has a box. Primary runs hold each row once (I1), so no walk over cubes is
-    /// needed.
+    /// Uses zone maps for runs without an index. `None` if the query has no indexed values, or also has a
+    /// box. Primary runs hold each row once (I1), so no walk over cubes is needed.
     pub(super) fn looked_up(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Option<Vec<Visit>>> {
         if !self.is_looked_up() {
             return Ok(None);
@@ -61,7 +60,7 @@ impl Planner {
         Ok(Some(visits))
     }
 
-    /// Limits visits to the zones from indexes, if the query has indexed values.
+    /// If the query has indexed values.
     pub(super) fn narrowed_by_lookups(&mut self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
         let query = self.logical.query.clone();
         if query.sought.is_empty() {
@@ -93,7 +92,7 @@ impl Planner {
         Ok(narrowed)
     }
 
-    /// The result of every index, searched once for all windows of a query.
+    /// Each index is searched once for all windows.
     fn answers(&mut self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
         let (query, known) = (&self.logical.query, &mut self.answers);
         query.cancel.check()?;

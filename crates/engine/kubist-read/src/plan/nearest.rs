@@ -24,21 +24,19 @@ use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
-/// Number of runs to read first for each extreme. If all share the best bound, because they share a
-/// coordinate, up to `MOST_ALIKE` are read.
+/// Number of runs to read first for each extreme; up to `MOST_ALIKE` if all share the best bound, because
+/// they share a coordinate.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
 const PAGES_AT_ONCE: usize = 64;
 
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// By extreme: the best bound of all runs outside this plan and the earlier ones, as a turned key.
-    /// `None` without such runs.
+    /// By extreme: the best bound (turned key) of all runs outside this plan and the earlier ones.
     others: Vec<Option<u64>>,
 }
 
 impl Nearest {
-    /// True if no other run can hold a better value.
     pub fn is_enough(&self, seek: &Seek) -> bool {
         let gains = |(reach, others): (&Reach, &Option<u64>)| others.is_some_and(|others| reach.may_gain(others));
         !seek.reaches.iter().zip(&self.others).any(gains)
@@ -50,12 +48,12 @@ enum Promise {
     Nothing,
     /// All values are beyond the coordinate of the given key.
     Beyond,
-    /// No value is better than this turned key.
+    /// A turned key.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// The bound of a run for an extreme; `None` if only its zone map has it. `than` is a turned key.
+    /// `None` if only the zone map has the bound. `than` is a turned key.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
@@ -79,8 +77,7 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// The best turned key of a run, with `None` inside if it has no numbers. `None` if only its zone map
-    /// can decide.
+    /// A turned key, or `None` inside if the run has no numbers. `None` if only its zone map can decide.
     pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
         self.promise(run, reach, None).map(|promise| match promise {
             Promise::Key(key) => Some(key),
@@ -88,7 +85,7 @@ impl BoundQuery {
         })
     }
 
-    /// The best key beyond the coordinate of `than`, in the grid of a run; both are turned keys.
+    /// In the grid of the run; both are turned keys.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
@@ -102,8 +99,7 @@ impl BoundQuery {
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
     }
 
-    /// Bounds of a dimension's values in a run, from its coordinates; `None` if some values may be null or
-    /// NaN.
+    /// From the coordinates of a run; `None` if some values may be null or NaN.
     pub(super) fn zone_in_grid(&self, run: &Run<Location>, column: usize) -> Option<Zone> {
         let (frame, d) = self.dimension(run, column)?;
         let data_type = self.snapshot.view.schema.stored.field(column).data_type();
@@ -116,7 +112,6 @@ impl BoundQuery {
         Some(Zone { min, max, nulls: Nulls::None })
     }
 
-    /// True if a run may hold a better value than the known ones.
     pub fn may_gain(&self, run: &Run<Location>, seek: &Seek) -> bool {
         seek.reaches.iter().any(|reach| match self.promise(run, reach, reach.best()) {
             None => true,
@@ -125,13 +120,13 @@ impl BoundQuery {
         })
     }
 
-    /// True if each row of a run certainly has a value of a column; `None` if only its zone map can decide.
+    /// `None` if only the run's zone map can decide.
     pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
             return Some(zone.nulls == Nulls::None && first <= zone.min && zone.max <= last);
         }
-        // Values that are no numbers have the last coordinate; other values rarely do.
+        // Values that are no numbers have the last coordinate, and few others.
         let (frame, d) = self.dimension(run, column)?;
         Some(run.payload.high[d] < frame.geometry.last_coordinate())
     }
@@ -141,7 +136,7 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// The best key of a value at or beyond a coordinate.
+/// Of values at or beyond the coordinate.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match end {
@@ -189,7 +184,7 @@ impl Planner {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
-    /// Finds the best runs of every extreme; returns false if some runs have no bounds.
+    /// False if some runs have no bounds.
     fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>, stats: &mut Stats) -> Result<bool> {
         let logical = &self.logical;
         let Some(mut short) = self.abridged(deadline, stats)? else {
@@ -198,8 +193,7 @@ impl Planner {
         if !short.each_recent(|run| search.take(logical, run))? {
             return Ok(false);
         }
-        // The bound of every page for each extreme: at least as good as all of its runs, including removed
-        // ones.
+        // A page's bound is at least as good as all of its runs, including removed ones.
         let pages = 0..short.len();
         let wanted: Vec<bool> = pages.clone().map(|page| logical.is_wanted(short.page(page))).collect();
         let promise = |reach: &Reach, page: usize| match logical.query.promise(short.page(page), reach, None) {
@@ -214,7 +208,6 @@ impl Planner {
             let keys = promises.iter().zip(0..).filter_map(|(key, page)| Some(((*key)?, page)));
             let mut left: VecDeque<(u64, usize)> = keys.filter(|(_, page)| !is_read[*page]).collect();
             left.make_contiguous().sort_unstable();
-            // The first page usually has the best run.
             let mut at_once = 1;
             while left.front().is_some_and(|(key, _)| !search.found[end].has_enough(*key)) {
                 let some: Vec<usize> = left.drain(..at_once.min(left.len())).map(|(_, page)| page).collect();
@@ -309,7 +302,7 @@ struct Best {
     /// The worst is on top.
     runs: BinaryHeap<Promising>,
     least: Option<u64>,
-    /// The cached result of [`Best::beyond`], by grid and worst bound.
+    /// By grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,
 }
 
@@ -319,7 +312,6 @@ impl Best {
         if self.runs.len() < NEAREST { None } else { self.runs.peek().map(|promising| promising.key) }
     }
 
-    /// True if no run with this bound, or a worse one, needs to be read.
     fn has_enough(&self, key: u64) -> bool {
         self.worst().is_some_and(|worst| match key.cmp(&worst) {
             Ordering::Less => false,
@@ -329,7 +321,7 @@ impl Best {
         })
     }
 
-    /// The best key beyond the coordinate of the worst run, computed once for each grid and worst bound.
+    /// Computed once for each grid and worst bound.
     fn beyond(&mut self, grid: u32, find: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let of = (grid, self.worst()?);
         match self.beyond {
@@ -338,7 +330,7 @@ impl Best {
         }
     }
 
-    /// Adds a run; returns the best bound of the runs that it displaces.
+    /// Returns the best bound of the displaced runs.
     fn add(&mut self, promising: Promising) -> Option<u64> {
         self.least = self.least.into_iter().chain([promising.key]).min();
         self.runs.push(promising);
@@ -354,7 +346,6 @@ impl Best {
     }
 }
 
-/// A run and its bound.
 struct Promising {
     key: u64,
     run: Arc<Run<Location>>,

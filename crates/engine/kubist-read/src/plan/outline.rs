@@ -1,4 +1,4 @@
-//! The outline of a plan for `explain`: how rows are chosen, where they can be, and the expected reads.
+//! The outline of a plan for `explain`.
 
 use std::fmt;
 
@@ -10,7 +10,6 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
-/// Limit of characters of a shown region.
 const SHOWN: usize = 200;
 
 /// The expected reads of a query, before any row is read.
@@ -27,10 +26,9 @@ pub struct PlanOutline {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
     pub columns: Vec<String>,
-    /// The condition in addition to the box.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// The region of the query as JSON.
+    /// As JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
     /// For each bounded dimension: its name, and the bounds of matching rows in the column's unit.
@@ -57,8 +55,7 @@ pub struct PlanOutline {
 }
 
 impl Planner {
-    /// Plans the first window and returns its outline; reads only metadata. The execution does not repeat
-    /// this work, except for pieces.
+    /// Plans the first window from metadata. The execution does not repeat this work, except for pieces.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Candidates: rows that may be chosen, with their priorities and the columns of the result.
+//! Candidates: rows that may be chosen.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
@@ -9,7 +9,7 @@ use crate::bind::BoundQuery;
 use crate::execute::{Scanned, Wanted};
 
 pub(super) const BATCH_ROWS: usize = 65_536;
-/// Number of candidates that any query may keep in memory.
+/// Any query may keep this many candidates in memory.
 pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 
 /// Priority, tie-breaker, part, and row in the part.
@@ -26,7 +26,7 @@ pub(super) struct Found {
     pub stats: Stats,
 }
 
-/// The columns to scan: those of the result and its order, and for tie-breakers all hashable columns.
+/// Columns of the result and its order, and for tie-breakers all hashable columns.
 pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
     let mut columns = query.read.clone();
     if with_ties {
@@ -41,7 +41,6 @@ fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Found {
-    /// Stores scanned rows and returns them as candidates.
     pub fn take(&mut self, query: &BoundQuery, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];
@@ -75,9 +74,8 @@ impl Found {
     }
 }
 
-/// The columns of candidates, in their order.
+/// In the order of the candidates.
 pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
-    // Sorted candidates are in few parts, so other parts are skipped.
     let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
     used.sort_unstable();
     used.dedup();

@@ -1,7 +1,6 @@
-//! Selects the lowest priorities in each cell of a regular grid.
-//!
-//! Each cell has a heap of its lowest rows so far. If all cells that a zone may touch have enough rows,
-//! later windows (of higher priorities) skip the zone.
+//! Selects the lowest priorities in each cell of a regular grid. A cell has a heap of its lowest rows so
+//! far. If all cells that a zone may touch have enough rows, later windows (of higher priorities) skip the
+//! zone.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -90,7 +89,6 @@ impl Cells {
         Ok(of_cells)
     }
 
-    /// Moves the candidates back, with their new positions.
     fn put_back(&mut self, of_cells: &[u32], found: &Found, cancel: &Cancel) -> Result<()> {
         for piece in gradual::pieces(of_cells.len(), cancel) {
             let piece = piece?;
@@ -103,8 +101,8 @@ impl Cells {
     }
 }
 
-/// True if the two highest rows of a heap have equal priorities without tie-breakers. Both then stay, so
-/// that the tie is detected.
+/// True if the two highest rows have equal priorities without tie-breakers. Both then stay, so that the tie
+/// is detected.
 fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     // In a binary heap, the second highest is one of the two entries below the top.
     let (top, below) = match heap.as_slice() {
@@ -115,8 +113,8 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     (top.0, top.1) == (below.0, below.1) && top.1 == 0
 }
 
-/// Selects the lowest rows of every cell. For inclusion probabilities it selects one more: the first row
-/// that a cell leaves out defines the inclusion probability of the others.
+/// For inclusion probabilities, also selects the first row that a cell leaves out, which defines the
+/// probability of the others.
 pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties: bool) -> Result<Found> {
     let query = &*planner.logical.query.clone();
     let (axes, cancel) = (&grid.axes, &query.cancel);

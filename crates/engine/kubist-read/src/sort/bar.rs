@@ -26,7 +26,7 @@ const MOST: u64 = 65_536;
 pub(super) struct Bar {
     query: Arc<BoundQuery>,
     reach: Reach,
-    /// Index of the column among those that the query reads.
+    /// Index among the columns that the query reads.
     place: usize,
     rows: usize,
     /// The best keys so far, as [`End::turned`] returns them; the worst key is on top.
@@ -57,7 +57,6 @@ impl Bar {
         }))
     }
 
-    /// Raises the bar by matching rows, as the query reads them.
     pub(super) fn raise(&self, columns: &[ArrayRef]) {
         let array = &columns[self.place];
         let Some(keys) = order::keys(array.as_ref()) else { return };
@@ -92,7 +91,6 @@ impl Bar {
         }
     }
 
-    /// Runs with the best values have the lowest rank.
     pub(super) fn rank(&self, run: &Run<Location>) -> u64 {
         self.best_of(run).flatten().unwrap_or(u64::MAX)
     }
@@ -106,8 +104,7 @@ impl Bar {
         self.reach.promise(&zone_of(&self.query.snapshot.view.schema, map, zone, self.reach.column))
     }
 
-    /// True if a run or zone with this best key has no wanted row. Without numbers it has none, because
-    /// null and NaN come last.
+    /// Without numbers, no row is wanted, because null and NaN come last.
     fn is_behind(&self, best: Option<u64>) -> bool {
         let bar = self.key.load(Ordering::Relaxed);
         bar != u64::MAX && best.is_none_or(|best| self.reach.settled(best) > bar)

@@ -15,7 +15,7 @@ use crate::bind::{By, Order};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Ranks of values: NaN and null come last in both directions.
+/// NaN and null come last in both directions.
 const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;
@@ -80,19 +80,18 @@ impl Keys {
         self.ends.len()
     }
 
-    /// In memory, in bytes.
+    /// In bytes of memory.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }
 
-    /// Appends the encoding that [`Keys::read`] decodes.
     pub fn write(&self, into: &mut Vec<u8>) {
         into.extend((self.ends.len() as u32).to_le_bytes());
         self.ends.iter().for_each(|end| into.extend(end.to_le_bytes()));
         into.extend(&self.bytes);
     }
 
-    /// Decodes keys at the start of `bytes`, and returns the encoded length; `None` if they are invalid.
+    /// Also returns the encoded length; `None` if the bytes are invalid.
     pub fn read(bytes: &[u8]) -> Option<(Keys, usize)> {
         let (count, rest) = bytes.split_first_chunk::<4>()?;
         let (ends, rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
@@ -104,7 +103,7 @@ impl Keys {
     }
 }
 
-/// By row: a hash of all hashable result columns.
+/// By row, over all hashable result columns.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();

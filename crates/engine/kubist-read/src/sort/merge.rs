@@ -10,14 +10,13 @@ use super::scratch::{Block, Place, Spilled};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Locations of a run's blocks, in order.
 pub(super) type Run = VecDeque<Place>;
 
 struct Cursor {
     left: Run,
     keys: Keys,
     row: usize,
-    /// Index of the current block in `held`.
+    /// Index in `Merge::held`.
     held: usize,
 }
 
@@ -30,14 +29,14 @@ impl Cursor {
 pub(super) struct Merge {
     /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,
-    /// Columns of the blocks of the next rows.
+    /// The blocks of the next rows.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
     left: u64,
 }
 
 impl Merge {
-    /// Merges runs into blocks of `block_rows` rows, at most `most` rows in total.
+    /// Merges into blocks of `block_rows` rows, at most `most` rows in total.
     pub fn new(spilled: &Spilled, runs: impl IntoIterator<Item = Run>, block_rows: usize, most: u64) -> Result<Merge> {
         let mut merge = Merge { cursors: Vec::new(), held: Vec::new(), block_rows, left: most };
         for left in runs {
@@ -65,7 +64,6 @@ impl Merge {
             if top.row == top.keys.len() {
                 let mut cursor = self.cursors.swap_remove(0);
                 if self.load(spilled, &mut cursor)? {
-                    // Back to the top, in place of the cursor that was moved there.
                     self.cursors.push(cursor);
                     let last = self.cursors.len() - 1;
                     self.cursors.swap(0, last);
@@ -81,7 +79,7 @@ impl Merge {
         Ok(Some(Block { columns, keys }))
     }
 
-    /// Loads the next block of a run; returns false at its end.
+    /// False at the end of the run.
     fn load(&mut self, spilled: &Spilled, cursor: &mut Cursor) -> Result<bool> {
         let Some(place) = cursor.left.pop_front() else { return Ok(false) };
         let Block { columns, keys } = spilled.read(place)?;

@@ -24,7 +24,6 @@ pub(super) struct Block {
 /// Offset and length of a block, in bytes.
 pub(super) type Place = (u64, u64);
 
-/// Created on the first write.
 pub(super) struct Spilled {
     schema: SchemaRef,
     scratch: Option<Arc<dyn Scratch>>,
