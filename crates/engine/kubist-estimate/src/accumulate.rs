@@ -23,7 +23,7 @@ use kubist_types::human::count;
 
 pub const MOST_GROUPS: usize = 10_000;
 
-/// Limit of numbers in all accumulators: 128 MB.
+/// 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
 const ONE_GROUP: u64 = 0;
@@ -42,7 +42,7 @@ pub struct Task {
 
 pub struct Brought {
     pub schema: SchemaRef,
-    /// Records that do not match this condition only count as drawn from the frame.
+    /// Other records only count as drawn from the frame.
     pub condition: Option<Expression>,
     pub places: Vec<usize>,
     pub weight: Option<usize>,
@@ -70,10 +70,10 @@ pub struct Values {
     keys: Keys,
     labels: Vec<ArrayRef>,
     pub priorities: Vec<u64>,
-    /// Priorities of all scanned records, if the condition excluded some.
+    /// Of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
     places: Vec<ArrayRef>,
-    /// Relative weight of each record, unless the sample is uniform.
+    /// Relative weights, unless the sample is uniform.
     weights: Option<ArrayRef>,
 }
 
@@ -152,13 +152,13 @@ impl BuildHasher for Hashed {
 pub struct Accumulated {
     index: HashMap<u64, usize, Hashed>,
     pub groups: Vec<Group>,
-    /// Counts of the records drawn from the frame, whose number is known.
+    /// Records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
-    /// Predictions of the sampled records, for regression.
+    /// Of the sampled records, for regression.
     pub expected: Option<Expected>,
 }
 
-/// Rows in the order of their groups. The rows of group i end at `ends[i]`, where the next group begins.
+/// The rows of group i end at `ends[i]`, where the next group begins.
 struct ByGroup {
     /// `None`: all rows in their own order.
     rows: Option<Vec<usize>>,
@@ -408,7 +408,7 @@ impl Accumulated {
     }
 
     /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample
-    /// fraction. Records with weights must be added with the final sample fraction.
+    /// fraction, for records with weights the final one.
     pub fn add(
         &mut self,
         task: &Task,
@@ -500,7 +500,7 @@ impl Accumulated {
         Ok(ByGroup { rows: Some(rows), ends })
     }
 
-    /// Adds the group if its key is new. `row` is one of its rows.
+    /// `row` is a row of the group.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);

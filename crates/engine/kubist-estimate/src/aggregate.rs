@@ -15,7 +15,6 @@ use crate::interval::{Conditions, Interval};
 use crate::unit::UnitRule;
 
 pub struct Definition {
-    /// Its calls in error messages, separated by commas.
     pub listed: &'static str,
     /// Its row in docs/estimates.md: calls, meaning, source of the interval.
     pub documented: [&'static str; 3],
@@ -28,7 +27,7 @@ pub struct Bound {
     pub aggregate: Box<dyn Aggregate>,
     pub properties: Properties,
     pub arguments: Vec<Expression>,
-    /// Counts the distinct values of this column, instead of arguments.
+    /// Its distinct values are counted, instead of arguments.
     pub column: Option<usize>,
     /// The exact type, if it is not a float.
     pub own: Option<DataType>,
@@ -54,32 +53,30 @@ impl Bound {
         Bound { own: Some(own), ..self }
     }
 
-    /// Makes the aggregate exact in the type `own`, by the integers of its first argument.
+    /// By the integers of the first argument.
     pub fn of_wholes(self, own: DataType) -> Bound {
         Bound { own: Some(own), takes_wholes: true, ..self }
     }
 }
 
-/// Properties of an aggregate that the estimation uses; all are off by default.
+/// All are off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
-    /// The interval assumes a normal distribution: few records, skewed values and constant samples cause
-    /// warnings, and tails can be read separately.
+    /// Few records, skewed values and constant samples cause warnings, and tails can be read separately.
     pub bell_curve: bool,
-    /// A known number of records makes it exact or narrower.
+    /// A known number makes the aggregate exact or narrower.
     pub uses_number_of_records: bool,
     pub is_number_of_records: bool,
-    /// It counts the records in which its argument, a column, has a value.
+    /// The number of records in which its argument, a column, has a value.
     pub is_number_of_values: bool,
-    /// It depends on the number of records alone.
     pub follows_from_number_of_records: bool,
-    /// It lies between the minimum and the maximum of its first argument.
+    /// Between minimum and maximum of its first argument.
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
     pub end: Option<End>,
     pub outer_bins: bool,
-    /// It has no bounds until all records were read.
+    /// Until all records were read.
     pub unbounded: bool,
     pub takes_certain: bool,
     /// Totals of subsampled steps give it exactly.
@@ -93,7 +90,7 @@ pub enum Total {
     Mean,
 }
 
-/// A bound aggregate. Functions of totals implement [`crate::totals::Smooth`] instead.
+/// Functions of totals implement [`crate::totals::Smooth`] instead.
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
@@ -109,7 +106,7 @@ pub trait Aggregate: Debug + Send + Sync {
 pub struct Shift {
     /// Near the mean, so that squares of differences stay small.
     pub by: f64,
-    /// 1, or a power of two that keeps squares of extreme values finite.
+    /// A power of two that keeps squares of extreme values finite.
     pub scale: f64,
 }
 
@@ -152,7 +149,7 @@ pub struct Pilot<'a> {
 pub struct Records<'a> {
     pub features: Vec<&'a [f64]>,
     pub wholes: Option<&'a Wholes>,
-    /// Hashes of the values to count as distinct, and their column.
+    /// Hashes of the values, and their column.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,
 }
 
@@ -172,7 +169,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// The accumulated state of a group and aggregate. Parallel tasks fill parts, which are then merged.
+/// The state of a group and aggregate. Parallel tasks fill parts, which are then merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
@@ -218,10 +215,10 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// For a histogram: the ends of the bin in each dimension.
+    /// The ends in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
-    /// Value and ends in the exact type, if known.
+    /// In the exact type, if known.
     pub own: Option<[Option<i256>; 3]>,
     pub records: f64,
 }

@@ -1,5 +1,5 @@
-//! The table of aggregates. A new aggregate is written in its own file and listed here. A test compares the
-//! rows with docs/estimates.md and prints the expected text.
+//! The table of aggregates; each has its own file. A test compares the rows with docs/estimates.md and
+//! prints the expected text.
 
 mod correlation;
 mod count;
@@ -55,7 +55,7 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let call = Call { name: name.to_ascii_lowercase(), arguments, schema };
     match definition(name) {
         Some(definition) => (definition.bind)(&call).map_err(at_fault),
-        // A function of aggregates, such as sqrt(mean(x * x)).
+        // Such as sqrt(mean(x * x)).
         None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
             Some(formula) => Ok(formula),
             None => {
@@ -285,14 +285,12 @@ mod tests {
                 let priorities = [0, 1, 2, 3];
                 let accumulated = &mut *accumulated_beside(text, &values[..of], &shifts[..of], Some(&priorities));
                 let interval = found(accumulated, &drawn);
-                // The interval of the largest values may exceed the range of floats.
                 let is_bounded = interval.low.is_finite() && interval.high.is_finite();
                 assert!(power > 1000 || is_bounded, "{text} of 2^{power}: {interval:?}");
             }
         }
     }
 
-    /// Compares gradients with the change of the value under small changes of the weights.
     #[test]
     fn gradients_are_derivatives() {
         let x = [1.0, 2.5, -4.0, 7.0, 3.0, 0.5];
@@ -360,7 +358,6 @@ mod tests {
         assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
         let counted = Conditions { p: 0.1, rows: Some(Number::exact(250)), ..EXACT };
         assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
-        // An estimated number contributes its own error, and there is no other error.
         let about = Conditions { p: 0.1, rows: Some(Number { rows: 250.0, error: 5.0 }), ..EXACT };
         let interval = found(&mut *sums, &about);
         let half = student(about.alpha, 19.0) * 0.005;

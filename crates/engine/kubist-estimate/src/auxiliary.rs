@@ -1,6 +1,6 @@
 //! Auxiliary variables: predictions of each record's features from its position.
 //!
-//! For each region of space ([`Parcels`]), the manifest stores the number of records and the bounds of each
+//! For regions of space ([`Parcels`]), the manifest stores the number of records and the bounds of each
 //! column. A few representative records between these bounds predict the features of all records of the
 //! parcel. The total of the predictions is known for all records and for the sample, and their difference
 //! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey
@@ -24,26 +24,26 @@ pub struct Auxiliary {
     places: Arc<dyn Places>,
     firsts: Vec<u32>,
     groups: Vec<u32>,
-    /// By entry: `width` features, over all aggregates.
+    /// By entry and feature, over all aggregates.
     features: Vec<f64>,
     width: usize,
     of: Vec<Range<usize>>,
     index: HashMap<u64, u32>,
-    /// By group: the mean per feature over all records in parcels.
+    /// By group: mean per feature over all records in parcels.
     centers: Vec<f64>,
     rows: f64,
-    /// The variance of the number of rows, which the manifest knows only approximately.
+    /// Variance of `rows`, which the manifest knows only approximately.
     loose: f64,
-    /// By group: covariance of this number with each feature's total about the mean. By group and
-    /// aggregate: covariances of these totals.
+    /// By group: covariance of `rows` with each feature's total about the mean. By group and aggregate:
+    /// covariances of these totals.
     loose_features: Vec<f64>,
     loose_pairs: Vec<Vec<Vec<f64>>>,
     random_groups: usize,
 }
 
-/// Representative records of parcels that meet the condition, at most [`LIKE`] in each parcel.
+/// At most [`LIKE`] representative records that meet the condition in each parcel.
 pub struct Like<'a> {
-    /// Their numbers, ascending. Parcel i has [`LIKE`] numbers from i * LIKE.
+    /// Ascending; parcel i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,
@@ -51,15 +51,15 @@ pub struct Like<'a> {
 
 pub struct Expected {
     pub of: Arc<Auxiliary>,
-    /// By group: sums by random group and feature; empty until the group has a prediction.
+    /// By group, random group and feature; empty until the group has a prediction.
     cells: Vec<Vec<f64>>,
-    /// By random group: number of sampled records in parcels.
+    /// By random group: sampled records in parcels.
     inside: Vec<f64>,
 }
 
 impl Auxiliary {
-    /// Builds predictions from `like`. `together` is the mean number of records that share a priority.
-    /// Returns `None` if there are too many cells or a feature is not finite.
+    /// `together` is the mean number of records that share a priority. `None` if there are too many cells
+    /// or a feature is not finite.
     pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
         let mut of: Vec<Range<usize>> = Vec::new();
         for made in &like.features {

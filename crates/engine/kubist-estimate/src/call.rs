@@ -12,7 +12,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Checks the number of arguments; `what` describes the accepted arguments.
+    /// `what` describes the accepted arguments.
     pub fn takes(&self, counts: RangeInclusive<usize>, what: &str) -> Result<(), String> {
         let count = self.arguments.len();
         match counts.contains(&count) {

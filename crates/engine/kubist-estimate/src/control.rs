@@ -1,13 +1,12 @@
-//! The control variate of a group and aggregate: the predicted totals of the sample, compared with those of
-//! all records.
+//! The control variate of a group and aggregate: predicted totals of the sample, compared with those of all
+//! records.
 
-/// A difference below this fraction of its operands is a rounding error and counts as 0.
+/// A difference below this fraction of its operands is a rounding error.
 const ROUNDED: f64 = 1e-9;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
-    /// Predicted sums by random group. Each group has `width` numbers, and this aggregate's features begin
-    /// at `first`.
+    /// By random group, `width` numbers each; this aggregate's features begin at `first`.
     pub cells: &'a [f64],
     pub width: usize,
     pub first: usize,
@@ -15,8 +14,7 @@ pub struct Control<'a> {
     pub loose: f64,
     pub loose_features: &'a [f64],
     pub loose_pairs: &'a [f64],
-    /// By random group: the number of sampled records in parcels. `rows` is the number of all records in
-    /// parcels.
+    /// By random group: sampled records in parcels. `rows` is the number of all records in parcels.
     pub inside: &'a [f64],
     pub rows: f64,
 }
@@ -31,7 +29,7 @@ impl<'a> Control<'a> {
 
 impl Control<'_> {
     /// By random group: the predicted sum of a feature over the sampled records, minus the population mean
-    /// of the prediction for each record. Its expectation is 0.
+    /// for each. Its expectation is 0.
     pub fn expected(&self, feature: usize) -> Vec<f64> {
         let Some(center) = self.centers.get(feature) else { return vec![0.0; self.inside.len()] };
         let cells = self.cells.chunks_exact(self.width).zip(self.inside);
@@ -43,22 +41,20 @@ impl Control<'_> {
         expected.collect()
     }
 
-    /// By random group, for sample fraction `p`: the number of sampled records in parcels minus its
-    /// expectation.
+    /// By random group: the number of sampled records in parcels minus its expectation.
     pub fn rows(&self, p: f64) -> Vec<f64> {
         let each = p * self.rows / self.inside.len() as f64;
         self.inside.iter().map(|inside| inside - each).collect()
     }
 
-    /// The covariance of the known totals of two features. Each feature has two coefficients: one for the
-    /// prediction, one for the number of records.
+    /// Each feature has two coefficients: one for the prediction, one for the number of records.
     pub fn variance(&self, (one, [a, b]): (usize, [f64; 2]), (other, [c, d]): (usize, [f64; 2])) -> f64 {
         let features = self.centers.len();
         let together = if one.max(other) < features { self.loose_pairs[one * features + other] } else { 0.0 };
         a * c * together + a * d * self.with_rows(one) + b * (c * self.with_rows(other) + d * self.loose)
     }
 
-    /// The covariance of a feature with the number of records in parcels.
+    /// With the number of records in parcels.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
         a * self.with_rows(one) + b * self.loose
     }

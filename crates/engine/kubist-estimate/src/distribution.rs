@@ -1,14 +1,14 @@
-//! Quantiles and confidence intervals of distributions. Intervals are exact for small numbers, and score
+//! Quantiles and confidence intervals of distributions: exact intervals for small numbers, and score
 //! intervals for large ones, where both practically agree.
 
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
 const EXACT_TRIALS: f64 = 1000.0;
-/// Above this number of degrees of freedom, Student's t equals the normal distribution to five digits.
+/// Beyond it, Student's t equals the normal distribution to five digits.
 const NORMAL_DEGREES: f64 = 1e5;
 
-/// The two-sided quantile of Student's t: `P(|T| <= t) = 1 - alpha`.
+/// Two-sided: `P(|T| <= t) = 1 - alpha`.
 pub fn student(alpha: f64, degrees: f64) -> f64 {
     if degrees < 1.0 {
         return f64::INFINITY;
@@ -23,8 +23,8 @@ pub fn normal(alpha: f64) -> f64 {
     Normal::standard().inverse_cdf(1.0 - alpha / 2.0)
 }
 
-/// The interval of a proportion: Clopper and Pearson (Biometrika 26, 1934), or for many trials Wilson's
-/// score interval (JASA 22, 1927). `trials` may be fractional (an effective number of trials).
+/// Clopper and Pearson (Biometrika 26, 1934), or for many trials Wilson's score interval (JASA 22, 1927).
+/// `trials` may be fractional (an effective number of trials).
 pub fn share(successes: f64, trials: f64, alpha: f64) -> (f64, f64) {
     if trials <= 0.0 {
         return (0.0, 1.0);
@@ -86,7 +86,7 @@ fn crossing(begin: f64, holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// The largest proportion of values that a sample of `n` may have missed: `(1 - share)^n = alpha` ("rule of
+/// The proportion of values that a sample of `n` may have missed: `(1 - share)^n = alpha` ("rule of
 /// three").
 pub fn unseen_share(n: f64, alpha: f64) -> f64 {
     1.0 - alpha.powf(1.0 / n.max(1.0))

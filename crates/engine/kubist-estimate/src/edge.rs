@@ -1,38 +1,35 @@
 //! Estimates the number of records in a region from a sample of the runs that cross its boundary.
 //!
-//! The manifest counts the runs inside the region exactly. For a boundary run it stores the number of
-//! records and their bounding box, so the expected number inside is proportional to the covered fraction of
-//! the box. A sample of these runs is counted, and the ratio of counted to expected records is applied to
-//! all (ratio estimator: Cochran, Sampling Techniques, 1977, chapter 6). Runs are drawn independently with
-//! a probability proportional to their uncertainty (Poisson sampling: Särndal, Swensson and Wretman, Model
-//! Assisted Survey Sampling, 1992, 3.5). For evenly distributed records, about thirty runs give the count
-//! of a box of millions to 0.1 %.
+//! The manifest counts the runs inside the region exactly. The expected number of a boundary run's records
+//! inside is proportional to the covered fraction of its bounding box. A sample of these runs is counted,
+//! and the ratio of counted to expected records is applied to all (ratio estimator: Cochran, Sampling
+//! Techniques, 1977, chapter 6). Runs are drawn independently with a probability proportional to their
+//! uncertainty (Poisson sampling: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992,
+//! 3.5). For evenly distributed records, about thirty runs give the count of a box of millions to 0.1 %.
 
 use kubist_population::{MOST_PART, Number, Worth};
 
 /// Runs for a first error estimate, and before the decision to stop.
 const FIRST_RUNS: f64 = 16.0;
 const LEAST_RUNS: f64 = 32.0;
-/// Lower bound for the variance of a record being inside, because records may cluster in the covered part
-/// of the box.
+/// Lower bound for the variance of a record being inside, because records may cluster.
 const LEAST_VARIANCE: f64 = 0.05;
-/// If the counted runs agree with the expectation, the others may still deviate by this fraction of the
+/// If counted runs agree with the expectation, the others may still deviate by this fraction of the
 /// deviation of evenly distributed records.
 const LEAST_PART: f64 = 0.1;
-/// If more than this fraction would be drawn, all are drawn and the number is exact.
+/// Beyond this fraction all runs are drawn, and the number is exact.
 const MOST_RUNS: f64 = 0.5;
 const MARGIN: f64 = 1.2;
-/// Errors from few runs are often too large, so one stage grows at most by this factor.
+/// Errors from few runs are often too large, so a stage grows at most by this factor.
 const MOST_GROWTH: f64 = 2.5;
 /// Fixed cost of counting a run, in examined records.
 const RUN_ROWS: f64 = 48.0;
-/// Counting must reduce the total of examined records to this fraction.
+/// Counting must reduce the examined records to this fraction.
 const WORTH: f64 = 0.9;
 
 pub struct Crossing {
     pub rows: f64,
     pub expected: f64,
-    /// Decides whether the run is drawn.
     pub hash: u64,
 }
 
@@ -54,13 +51,13 @@ struct Run {
     expected: f64,
     /// Approximate standard deviation of the expected number.
     size: f64,
-    /// Uniform in [0, 1); the run is drawn if its probability is higher.
+    /// Uniform in [0, 1).
     chance: f64,
     counted: Option<f64>,
 }
 
 impl Edge {
-    /// `inside`: the number of records in runs entirely inside the region.
+    /// In runs entirely inside the region.
     pub fn new(inside: u64, runs: impl Iterator<Item = Crossing>) -> Edge {
         let run = |Crossing { rows, expected, hash }: Crossing| {
             let share = expected / rows;
@@ -77,8 +74,8 @@ impl Edge {
     }
 
     /// Chooses the next runs to count so that the total number of examined records is minimal, for the
-    /// number itself and for the figures that use it. Returns `None` once the number is accurate enough, or
-    /// if counting is not worth it.
+    /// number itself and for the figures that use it. `None` once the number is accurate enough, or if
+    /// counting is not worth it.
     ///
     /// If the number's error is the fraction `t` of the figures' error, the number takes `spent / t^2`
     /// examined records and the figures `known / (1 - t^2)`.
@@ -89,7 +86,7 @@ impl Edge {
         let wanted = (worth.error * self.number().rows).powi(2);
         let looked_at = |rate: f64| self.cost(rate, part_looked_at);
         let figures = |part: f64| if worth.known > 0.0 { worth.known / (1.0 - part) } else { 0.0 };
-        // Runs not counted yet are assumed to be evenly filled. The variance is inversely proportional to the
+        // Uncounted runs are assumed to be evenly filled. The variance is inversely proportional to the
         // rate.
         let (first, least) = (FIRST_RUNS / self.size, LEAST_RUNS / self.size);
         let (rate, variance) = match self.rate == 0.0 {
@@ -109,7 +106,7 @@ impl Edge {
         let now = self.error().powi(2) / wanted;
         let serves = self.rate >= least && now <= MOST_PART;
         let without = if serves { figures(now).min(worth.unknown) } else { worth.unknown };
-        // Too few runs give no error, so the benefit of more runs cannot be judged.
+        // Too few runs give no error to judge by.
         let is_worth = ahead < WORTH * without;
         if !is_worth {
             return None;
@@ -142,7 +139,7 @@ impl Edge {
         Number { rows: self.inside + expected * self.ratio(), error: self.error() }
     }
 
-    /// The standard error, widened by the ratio of the tails of Student's t to the normal distribution.
+    /// Widened by the ratio of the tails of Student's t to the normal distribution.
     fn error(&self) -> f64 {
         if self.rate.is_infinite() || self.runs.is_empty() {
             return 0.0;
@@ -187,7 +184,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Runs with their true counts. Half of them are denser inside the region, half outside.
+    /// Half of the runs are denser inside the region, half outside.
     fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
         let run = |number: usize| {
             let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));
@@ -199,7 +196,7 @@ mod tests {
         (0..count).map(run).collect()
     }
 
-    /// Draws and counts until no run is left to draw; also returns the rows of the counted runs.
+    /// Also returns the rows of the counted runs.
     fn told(runs: &[(Crossing, u64)], worth: &Worth, random: &mut SmallRng) -> (Number, f64) {
         let crossing = |(run, _): &(Crossing, u64)| Crossing { hash: random.random(), ..*run };
         let mut edge = Edge::new(1_000_000, runs.iter().map(crossing));
@@ -265,7 +262,6 @@ mod tests {
         for unknown in [10_000.0, 40_000.0, 150_000.0, 1e7] {
             let worth = Worth { error: 30_000.0 / inside(&runs), known: 0.2 * unknown, unknown };
             let (number, rows) = told(&runs, &worth, &mut random);
-            // Both the drawn runs and the measured error are random.
             assert!(rows <= 1.5 * unknown, "{rows} of {unknown}");
             assert!(number.error < 33_000.0 || unknown < 1e7, "{rows} {number:?}");
             read.push(rows);
@@ -273,7 +269,6 @@ mod tests {
         assert!(read[0] == 0.0 && read[3] > 0.0, "{read:?}");
     }
 
-    /// Runs that match the expectation exactly prove little about runs that were not counted.
     #[test]
     fn agreement_is_no_proof() {
         let mut random = SmallRng::seed_from_u64(4);

@@ -4,9 +4,8 @@
 //! variance, which determines the sample fraction for the requested error. That fraction is read with a
 //! margin, and rarely a little more afterwards. Because the pilot fixes the stages, stopping at one of them
 //! costs almost no confidence (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox,
-//! Biometrika 39, 1952). A caller that watches the estimates may stop at any stage, so stage k spends
-//! `alpha / (k (k + 1))` of the error probability, and the intervals of all stages together hold with
-//! probability `1 - alpha`.
+//! Biometrika 39, 1952). A caller that watches may stop at any stage, so stage k spends `alpha / (k (k +
+//! 1))` of the error probability, and all intervals together hold with probability `1 - alpha`.
 
 mod figures;
 mod frame;
@@ -41,33 +40,32 @@ use tails::Tails;
 
 const PILOT_ROWS: f64 = 1024.0;
 const LEAST_PILOT_ROWS: u64 = 200;
-/// Fewer records are always read at once.
+/// Fewer records are always read together.
 const FEW_ROWS: f64 = 16_384.0;
 /// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
 const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
-/// Limit of records in boundary runs to read for an exact count.
+/// In boundary runs, to read for an exact count.
 const COUNTED_ROWS: u64 = 2_000_000;
-/// Approximate number of examined records for each sampled one.
+/// Examined records per sampled one.
 const LOOKED_AT: f64 = 1.3;
 /// The count may take the remaining time divided by this.
 const TIME_FOR_NUMBER: u32 = 4;
-/// The saving that is assumed without a goal.
 const SAVED: f64 = 0.5;
 
 const MOST_AGGREGATES: usize = 64;
 
 /// Iterator of estimates, from coarse to fine; the last one has the reason to stop.
 ///
-/// Each stage is a chain of functions over the values below: **pilot**, **plan**, **read**, **result**.
-/// Predictions use copies, so they change no state.
+/// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions use copies, so
+/// they change no state.
 pub struct Estimation<P = Records> {
     question: Question<P>,
     /// `None` after the end.
     so_far: Option<(Sample<P>, Facts)>,
 }
 
-/// The request and its population; constant over all stages.
+/// Constant over all stages.
 struct Question<P> {
     options: EstimateOptions,
     whole: P,
@@ -76,15 +74,14 @@ struct Question<P> {
     groups: SchemaRef,
     units: BTreeMap<String, String>,
     bin_units: BTreeMap<String, Vec<Option<String>>>,
-    /// By aggregate: the largest half-width of its interval, in its unit.
+    /// By aggregate: largest half-width, in its unit.
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
     known: Option<Known>,
-    /// Upper limit of the priorities to read.
+    /// Upper limit of priorities.
     end: f64,
     expected: f64,
     everything: bool,
-    /// The caller sees every stage and may stop at any.
     watched: bool,
     begin: Instant,
     deadline: Option<Instant>,
@@ -99,9 +96,9 @@ struct Source<P> {
 
 struct Sample<P> {
     source: Source<P>,
-    /// The source of the selected records alone, while `source` is the frame.
+    /// The selected records alone, while `source` is the frame.
     own: Option<frame::Own<P>>,
-    /// The source without position columns, while those are read.
+    /// Without position columns, while those are read.
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
     accumulated: Accumulated,
@@ -117,11 +114,11 @@ struct Sample<P> {
 #[derive(Clone, Default)]
 struct Facts {
     rows: Option<Number>,
-    /// Number of records in the frame, if the sample is drawn from it.
+    /// In the frame, if the sample is drawn from it.
     framed: Option<Number>,
-    /// The error of the number of records, as a fraction of the wanted error of figures.
+    /// Error of the number of records, as a fraction of the wanted error of figures.
     of_number: f64,
-    /// By aggregate: true if zone maps show that every record has a value of its argument.
+    /// By aggregate: zone maps show that every record has a value of its argument.
     complete: Vec<bool>,
     bounds: BTreeMap<usize, Option<(f64, f64)>>,
 }
@@ -132,7 +129,7 @@ impl Facts {
     }
 }
 
-/// `in_time` is false if the deadline ended the stage early.
+/// `in_time` is false if the deadline ended the stage.
 struct Read<P> {
     sample: Sample<P>,
     in_time: bool,
@@ -354,7 +351,6 @@ impl<P: Population> Question<P> {
         let together = sample.source.records.together()?;
         let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
         let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
-        // Few rows are read at once, unless `max_rows` forbids it.
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= few.min(most) {
@@ -481,8 +477,8 @@ impl<P: Population> Question<P> {
         if sample.stages == 1 { self.judged(sample, facts) } else { Ok((sample, facts)) }
     }
 
-    /// Determines the number of records from the manifest and a few runs: exactly if the number is
-    /// requested or no goal is set, otherwise as accurately as the figures need.
+    /// Uses the manifest and a few runs. The number is exact if it is requested or no goal is set,
+    /// otherwise as accurate as the figures need.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
@@ -503,7 +499,6 @@ impl<P: Population> Question<P> {
         }
         let is_exact = !self.has_goal() || self.task.aggregates.iter().any(is_asked);
         if sample.source.records.filter().is_none() && is_exact {
-            // Only if few records must be read, and in time.
             let counted = self.in_time(|| sample.source.records.counted(COUNTED_ROWS, self.deadline))?;
             if let Some((rows, stats)) = counted.flatten() {
                 (facts.rows, sample) = (Some(Number::exact(rows)), sample.after(&stats));
@@ -535,9 +530,9 @@ impl<P: Population> Question<P> {
         Ok(self.in_time(|| self.whole.is_complete(column, self.deadline))?.unwrap_or(false))
     }
 
-    /// Estimates the number of records in the source, if that costs less than it saves. `saved` is the
-    /// fraction of the remaining reading that a known number saves. Also returns the number's error as a
-    /// fraction of the figures' error, and the cost.
+    /// Estimates the number of records if that costs less than it saves. `saved` is the fraction of the
+    /// remaining reading that a known number saves. Also returns the number's error as a fraction of the
+    /// figures' error, and the cost.
     fn number(
         &self,
         sample: &Sample<P>,
@@ -601,8 +596,8 @@ pub fn estimate_of(
     Err(Error::internal("an estimate ended without a last stage; please report this"))
 }
 
-/// Iterator of ever narrower estimates of a table; each record is read once. All intervals hold together,
-/// so that the caller may stop at any; they are therefore wider than those of [`estimate()`].
+/// Iterator of narrowing estimates; each record is read once. All intervals hold together, so that the
+/// caller may stop at any; they are wider than those of [`estimate()`].
 ///
 /// # Errors
 ///

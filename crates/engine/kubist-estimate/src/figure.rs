@@ -34,7 +34,6 @@ const COLUMNS: [&str; 13] = [
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Figure {
-    /// The aggregate as the caller wrote it.
     pub aggregate: String,
     pub group: usize,
     /// For a histogram: the ends of the bin in each dimension. An unknown outer end is infinite.
@@ -44,15 +43,14 @@ pub struct Figure {
     /// The ends of the interval; infinite if unbounded.
     pub low: f64,
     pub high: f64,
-    /// The same with all digits in the exact type: for extremes and quantiles of integers, decimals, dates
-    /// and times, and for exact counts and sums.
+    /// With all digits: for extremes and quantiles of integers, decimals, dates and times, and for exact
+    /// counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
     /// The fraction of identities used.
     pub fraction: f64,
-    /// The number of records used.
     pub rows: u64,
-    /// The value is exact, and both ends equal it.
+    /// Both ends then equal the value.
     pub exact: bool,
 }
 
@@ -81,7 +79,6 @@ pub struct Estimate {
     pub confidence: f64,
     /// By text of the aggregate.
     pub units: BTreeMap<String, String>,
-    /// The units of histogram dimensions.
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
     pub stopped: Stop,
@@ -119,7 +116,7 @@ fn about(rows: u64) -> String {
     format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
-/// Refuses grouping columns that have a name of a result column.
+/// Refuses names of result columns.
 pub fn check_groups(groups: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     match groups
@@ -139,7 +136,7 @@ impl Estimate {
     pub fn in_words(&self, figure: &Figure) -> String {
         let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty()).map(String::as_str);
         match &figure.own {
-            // Integers that are not exact are shown with significant digits only.
+            // Inexact integers are shown with significant digits only.
             Some(own) if figure.exact || !own.is_integer() => {
                 let texts = own.texts();
                 texts_in_words(texts.each_ref().map(Option::as_deref), figure.exact, unit)
@@ -156,8 +153,7 @@ impl Estimate {
         (!figure.bin.is_empty()).then(|| ends.collect::<Vec<_>>().join(" × "))
     }
 
-    /// Value, low and high of all figures, as floats, or in the exact type that all figures share, where
-    /// unbounded ends are null.
+    /// Floats, or values of the exact type that all figures share, where unbounded ends are null.
     ///
     /// # Errors
     ///
@@ -244,7 +240,6 @@ impl Estimate {
     fn schema(&self, directions: usize, values: DataType) -> SchemaRef {
         let field = |name: &str, kind: DataType, nullable: bool| Arc::new(Field::new(name, kind, nullable));
         let mut fields = vec![field(COLUMNS[0], DataType::Utf8, false)];
-        // Null if time ran out before any group was seen.
         fields.extend(
             self.groups.schema().fields().iter().map(|group| Arc::new(Field::clone(group).with_nullable(true))),
         );

@@ -2,8 +2,8 @@
 //!
 //! Intervals use Student's t and a correction for skewness. The degrees of freedom are the number of
 //! nonempty random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic scale,
-//! and correlations use Fisher's z. Records with the same identity form a cluster, so a sample of many
-//! records can have few independent units. The degrees of freedom then follow from the kurtosis of the
+//! and correlations use Fisher's z. A sample of many records can have few independent units, because
+//! records of one identity form a cluster; the degrees of freedom then follow from the kurtosis of the
 //! error.
 
 use std::borrow::Cow;
@@ -14,10 +14,10 @@ use crate::control::Control;
 use crate::distribution::student;
 use crate::sums::{Spread, Sums};
 
-/// An interval is reliable up to this skewness of the estimator: Cochran's rule n > 25 G^2, with G the
-/// skewness of the records (Sampling Techniques, 1977, 2.15).
+/// Cochran's rule for reliable intervals: n > 25 G^2, with G the skewness of the records (Sampling
+/// Techniques, 1977, 2.15).
 const MOST_SKEWNESS: f64 = 0.2;
-/// With fewer degrees of freedom, the standard error itself can be wrong by a quarter.
+/// With fewer, the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,9 +28,9 @@ pub struct Interval {
     pub skewness: f64,
     /// A few identities dominate the error, so the coverage may be below the confidence.
     pub decided_by_few: bool,
-    /// The effective number of identities, if it matters.
+    /// The effective number, if it matters.
     pub identities: f64,
-    /// All sampled records have the same value, so the sample shows no variance.
+    /// A constant sample shows no variance.
     pub constant: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct Conditions<'a> {
     pub rows: Option<Number>,
     /// Set if only the number of records in the frame is known.
     pub frame: Option<Frame<'a>>,
-    /// Records with the same identity form clusters.
+    /// By identity.
     pub clustered: bool,
-    /// Some records are in a certainty stratum.
+    /// There is a certainty stratum.
     pub stratified: bool,
     pub control: Option<Control<'a>>,
 }
@@ -65,7 +65,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The denominator of a ratio with `sums`: both use regression, or neither.
+    /// Both sides of the ratio use regression, or neither.
     pub fn drawn_with(&self, sums: &Sums) -> &'a Sums {
         if sums.is_corrected() { self.corrected } else { self.drawn }
     }
@@ -89,8 +89,8 @@ impl Interval {
         }
     }
 
-    /// Student's interval around the value, corrected for the skewness of the estimator by Hall's cubic
-    /// transformation (Hall, JRSS B 54, 1992).
+    /// Student's interval, corrected for the skewness of the estimator by Hall's cubic transformation
+    /// (Hall, JRSS B 54, 1992).
     pub fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
         let Spread { identities, .. } = spread;
         let (error, skewness) = spread.whole();
@@ -110,8 +110,8 @@ impl Interval {
         }
     }
 
-    /// The interval on a transformed scale. `to` is the inverse of `from`, and `slope` the derivative of
-    /// `from` at the value.
+    /// On a transformed scale. `to` is the inverse of `from`, and `slope` the derivative of `from` at the
+    /// value.
     pub fn scaled(
         value: f64,
         spread: Spread,

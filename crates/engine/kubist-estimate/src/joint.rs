@@ -1,9 +1,9 @@
-//! First and second moments of two variables, shared by covariance and correlation.
+//! Moments of two variables, for covariance and correlation.
 
 use crate::aggregate::Shift;
 use crate::totals::Complete;
 
-/// The features n, xy, y and x, each value reduced by its shift.
+/// n, xy, y and x, each value reduced by its shift.
 pub fn features(values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
     let (a, b) = (shifts[0], shifts[1]);
     let products = values.of_both(|x, y| a.of(x) * b.of(y));
@@ -20,14 +20,14 @@ pub struct Joint {
 impl Joint {
     pub const WIDTH: usize = 4;
 
-    /// `totals` begins with the totals of [`features`]. `None` without records.
+    /// From totals that begin with the totals of [`features`]; `None` without records.
     pub fn of(totals: &[f64]) -> Option<Joint> {
         let n = totals[0];
         let (products, y, x) = (totals[1] / n, totals[2] / n, totals[3] / n);
         (n > 0.0).then_some(Joint { n, x, y, covariance: products - x * y })
     }
 
-    /// Partial derivatives of the covariance with respect to each total.
+    /// Derivatives of the covariance by total.
     pub fn gradient(&self) -> [f64; Joint::WIDTH] {
         let Joint { n, x, y, covariance } = *self;
         [(x * y - covariance) / n, 1.0 / n, -x / n, -y / n]

@@ -8,12 +8,12 @@ use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
 use kubist_population::LIKE;
 
-/// Steps of the permutation per column. If values of different columns rose together, they would look
-/// correlated; the first eight columns all get different permutations.
+/// Steps of the permutation per column, because values that rise together would look correlated. The first
+/// eight columns get different permutations.
 const STEPS: [usize; 4] = [1, 3, 5, 7];
 
-/// [`LIKE`] equidistant values between each pair of bounds (order keys); null if the bounds are missing or
-/// not numbers. Returns `None` for types without intermediate values, such as text.
+/// [`LIKE`] equidistant values between each pair of bounds (order keys); null without numeric bounds.
+/// `None` for types without intermediate values, such as text.
 pub fn between(data_type: &DataType, ends: &[Option<(u64, u64)>], number: usize) -> Option<ArrayRef> {
     let (first, last) = order::number_keys(data_type);
     let ends = ends.iter().map(|ends| ends.filter(|(low, high)| first <= *low && low <= high && *high <= last));

@@ -1,7 +1,5 @@
-//! Figures in the exact type of their column: integers, decimals, dates and times with all digits.
-//!
-//! Each value is an integer number of the type's units: a decimal without its point, or a timestamp in its
-//! time unit.
+//! Figures in the exact type of their column: integers, decimals, dates and times with all digits, each an
+//! integer number of the type's units.
 
 use std::sync::Arc;
 
@@ -25,7 +23,7 @@ pub struct Own {
     pub high: Option<i256>,
 }
 
-/// A value with all digits in JSON: a 64-bit integer as a number, others as text.
+/// In JSON: a 64-bit integer as a number, others as text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Told {
@@ -47,7 +45,7 @@ impl Own {
     }
 
     pub fn bounded(&mut self, low: f64, high: f64) {
-        // Above 2^53 the float may have been rounded, so the bound moves outwards.
+        // Floats above 2^53 may be rounded, so the bound moves outwards.
         let unit = unit(&self.data_type);
         let is_rounded = |end: f64| (end * unit).abs() >= 2f64.powi(53);
         let low = if is_rounded(low) { low.next_down() } else { low };
@@ -66,8 +64,7 @@ impl Own {
         [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
     }
 
-    /// One of `integer`, `decimal`, `date`, `timestamp`, `time`; with nanoseconds `timestamp_ns`,
-    /// `time_ns`.
+    /// `integer`, `decimal`, `date`, `timestamp` or `time`; with nanoseconds `timestamp_ns` or `time_ns`.
     pub fn kind(&self) -> &'static str {
         match &self.data_type {
             kind if is_integer(kind) => "integer",
@@ -96,7 +93,7 @@ pub fn of(data_type: DataType) -> DataType {
     if matches!(data_type, DataType::Duration(_)) { HUGE } else { data_type }
 }
 
-/// True if values fit 128 bits, so that expressions keep all digits.
+/// True for values of up to 128 bits, so that expressions keep all digits.
 pub fn is_narrow(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::Decimal256(39.., _))
 }
@@ -141,7 +138,6 @@ pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> 
     match (data_type, small) {
         (kind, Some(small)) if *kind == HUGE => Ok(Arc::new(Int64Array::from(small))),
         (DataType::Decimal128(_, scale), _) => {
-            // Decimal128 has at most 38 digits.
             let most = 10i128.pow(38);
             let fit: Option<Vec<Option<i128>>> = values
                 .iter()
@@ -161,7 +157,6 @@ pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> 
             let values = values.iter().map(|each| each.and_then(value));
             Ok(Arc::new(values.collect::<UInt64Array>()))
         }
-        // 32-bit dates and times are cast from 32-bit integers.
         (DataType::Date32 | DataType::Time32(_), Some(small)) => {
             let days = cast(&Int64Array::from(small), &DataType::Int32).map_err(Error::kernel)?;
             cast(&days, data_type).map_err(Error::kernel)

@@ -28,19 +28,17 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::edge::{Crossing, Edge};
 use crate::like;
 
-/// Reading the manifest entry of a run from the store takes as long as this many sampled records (2 µs and
-/// 20 ns).
+/// Reading the manifest entry of a run costs as much as this many sampled records (2 µs and 20 ns).
 const UNHELD_RUN: u64 = 100;
-/// Fraction of a boundary run's records that are examined to count those inside, before any run was
-/// counted.
+/// Examined fraction of a boundary run's records, before any run was counted.
 const PART_READ: f64 = 0.35;
 
-/// Costs in examined records, for a manifest entry and for the prediction of a parcel.
+/// In examined records, of a manifest entry and of a parcel's prediction.
 const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
-/// Parcels may cost the number of records that would be examined without them, divided by this.
+/// Parcels may cost the records that would be examined without them, divided by this.
 const PART_FOR_PARCELS: u64 = 4;
-/// Fewer parcels predict too little; more do not improve the prediction.
+/// More parcels do not improve the prediction.
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 
@@ -50,7 +48,6 @@ pub struct Records {
     run: RunOptions,
     spec: QuerySpec,
     query: Arc<BoundQuery>,
-    /// Clones share the plan.
     planner: Arc<Mutex<Planner>>,
 }
 
@@ -70,12 +67,12 @@ impl Records {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if reading the manifest takes longer than examining `most` records.
+    /// Longer than examining `most` records.
     fn is_long(&self, most: u64) -> bool {
         !self.query.predicate.is_always() && self.planner().logical.unheld_runs().saturating_mul(UNHELD_RUN) > most
     }
 
-    /// Runs that were read or cannot improve an extreme, and zones that cannot.
+    /// Skips runs that were read or cannot improve an extreme, and zones that cannot.
     fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
         let (schema, query) = (self.snapshot.view.schema.clone(), self.query.clone());
         let (of_runs, of_zones) = (seek.clone(), seek.clone());
@@ -208,8 +205,7 @@ impl Population for Records {
         if let Some(known) = self.planner().all_have(column, deadline, &mut stats)? {
             return Ok(known);
         }
-        // Runs older than the column have no statistics, and reading the zone maps of very many runs is not
-        // worth it.
+        // Older runs lack statistics of the column, and reading very many zone maps is not worth it.
         if self.planner().logical.unheld_runs() > 0 {
             return Ok(false);
         }

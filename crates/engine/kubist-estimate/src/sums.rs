@@ -15,19 +15,18 @@
 
 use crate::control::Control;
 
-/// The least number of nonempty random groups and of sampled records for regression, which estimates its
-/// coefficients from them.
+/// Of nonempty random groups and of sampled records, from which regression estimates its coefficients.
 const LEAST_CORRECTED: f64 = 100.0;
-/// Regression must reduce the variance of a total at least to this fraction.
+/// Regression must reduce the variance of a total to this fraction.
 const WORTH: f64 = 0.9;
-/// Largest leverage of a random group in the regression.
+/// Of a random group in the regression.
 const MOST_LEVERAGE: f64 = 0.2;
 /// A quantity with expectation 0 is plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;
-/// Fourth powers of numbers in this range are normal floats.
+/// Fourth powers between these are normal floats.
 const LEAST_PLAIN: f64 = 1e-70;
 const MOST_PLAIN: f64 = 1e70;
-/// Two predictors are collinear if 1 minus their squared correlation is below this.
+/// Least difference between 1 and the squared correlation of two predictors; otherwise they are collinear.
 const LEAST_APART: f64 = 1e-3;
 
 const BLOCK: usize = 256;
@@ -40,14 +39,13 @@ pub struct Sums {
     /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
     certain: Vec<f64>,
-    /// As `cells`, with the multiples for the variance; empty for equal inclusion probabilities.
+    /// As `cells`, of the multiples for the variance; empty for equal inclusion probabilities.
     design: Vec<f64>,
-    /// Number of sampled records with unequal inclusion probabilities.
+    /// Sampled records with unequal inclusion probabilities.
     drawn: f64,
     corrected: Option<Corrected>,
 }
 
-/// Totals after regression on the auxiliary variables.
 #[derive(Clone, Debug)]
 struct Corrected {
     /// As `Sums::cells`, minus the part that the auxiliary variables explain.
@@ -64,8 +62,8 @@ struct Corrected {
 }
 
 impl Corrected {
-    /// The variance of a linear combination from uncertain population totals. The combination is reduced by
-    /// `by` times the first total of `other`.
+    /// From uncertain population totals. The combination is reduced by `by` times the first total of
+    /// `other`.
     fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
         let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
         let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
@@ -81,7 +79,7 @@ impl Corrected {
 pub struct Spread {
     pub error: f64,
     pub identities: f64,
-    /// Degrees of freedom: nonempty random groups minus 1, or minus 3 after regression.
+    /// Nonempty random groups minus 1, or minus 3 after regression.
     pub degrees: f64,
     /// From the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an estimated
     /// variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
@@ -89,8 +87,8 @@ pub struct Spread {
     pub degrees_by_kurtosis: f64,
     /// The skewness of a record divided by the square root of their number.
     pub skewness: f64,
-    /// The additional error of an estimated number of records. It is independent, because that number comes
-    /// from other records.
+    /// From an estimated number of records. It is independent, because that number comes from other
+    /// records.
     pub of_number: f64,
 }
 
@@ -99,7 +97,7 @@ impl Spread {
         Spread { of_number, ..self }
     }
 
-    /// The total error and its skewness.
+    /// Error and its skewness.
     pub fn whole(&self) -> (f64, f64) {
         let all = self.error.hypot(self.of_number);
         let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };
@@ -108,7 +106,7 @@ impl Spread {
 }
 
 impl Sums {
-    /// `groups` must be a power of two.
+    /// `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums {
             width,
@@ -121,8 +119,7 @@ impl Sums {
         }
     }
 
-    /// Adds the rows' features, one slice per feature: to the sample if `priorities` are given, otherwise
-    /// to the certainty stratum.
+    /// One slice per feature. Rows without `priorities` go to the certainty stratum.
     pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
         let Some(priorities) = priorities else { return self.add_certain(features, rows) };
         if self.cells.is_empty() {
@@ -181,7 +178,7 @@ impl Sums {
         }
     }
 
-    /// The factor of the squares between groups for the variance, and the divisor of totals.
+    /// Factor of the squares between groups for the variance, and divisor of totals.
     fn expansion(&self, p: f64) -> (f64, f64) {
         if self.design.is_empty() { (1.0 - p, p) } else { (1.0, 1.0) }
     }
@@ -203,7 +200,7 @@ impl Sums {
         self.certain[0]
     }
 
-    /// Totals of the read records, without regression.
+    /// Of the read records, without regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
@@ -212,8 +209,7 @@ impl Sums {
         if self.design.is_empty() { self.read()[0] } else { self.certain[0] + self.drawn }
     }
 
-    /// A lower bound of the effective number of independent records: random groups weighted by their
-    /// records.
+    /// A lower bound: random groups weighted by their records.
     pub fn independent(&self) -> f64 {
         let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
         let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
@@ -234,7 +230,6 @@ impl Sums {
         self.corrected.is_some()
     }
 
-    /// The sums without regression.
     pub fn as_drawn(&self) -> Sums {
         Sums { corrected: None, ..self.clone() }
     }
@@ -262,8 +257,7 @@ impl Sums {
             Some((fit.left + loose, fit))
         });
         let fits: Vec<Option<(f64, Fit)>> = fits.collect();
-        // A ratio gets worse if only one of its totals uses regression, so all totals use it if one
-        // benefits.
+        // A ratio gets worse if only one of its totals uses regression, so if one benefits, all use it.
         if !fits.iter().flatten().any(|(left, fit)| *left < WORTH * fit.squares) {
             return None;
         }
@@ -286,7 +280,6 @@ impl Sums {
         Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
     }
 
-    /// The number of stored numbers, once records were sampled.
     pub fn numbers(&self) -> usize {
         self.width * self.groups
     }
@@ -321,7 +314,6 @@ impl Sums {
         };
         let combined: Vec<f64> = self.spread_cells().zip(other.spread_cells()).map(combine).collect();
         let mean = combined.iter().sum::<f64>() / groups;
-        // Scale extreme values so that their powers stay finite.
         let largest = combined.iter().fold(0.0, |most: f64, total| most.max((total - mean).abs()));
         let is_extreme = largest > 0.0 && largest.is_finite() && !(LEAST_PLAIN..MOST_PLAIN).contains(&largest);
         let unit = if is_extreme { largest } else { 1.0 };
@@ -355,8 +347,7 @@ impl Sums {
     }
 }
 
-/// True if the sum over random groups is within [`MOST_OFF`] standard errors of 0, with `loose` added to
-/// its variance.
+/// True if the sum is within [`MOST_OFF`] standard errors of 0, with `loose` added to its variance.
 fn is_likely(numbers: &[f64], loose: f64) -> bool {
     let sum: f64 = numbers.iter().sum();
     let mean = sum / numbers.len() as f64;
@@ -465,7 +456,6 @@ mod tests {
         assert!(decided.degrees > 30.0 && decided.degrees_by_kurtosis < 3.0, "{decided:?}");
     }
 
-    /// Subtracting a total equals changing its coefficient.
     #[test]
     fn a_ratio_is_a_combination() {
         let mut random = SmallRng::seed_from_u64(9);
@@ -489,7 +479,6 @@ mod tests {
         assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
     }
 
-    /// If no record of the predicted parcels was drawn, the prediction is not used.
     #[test]
     fn what_was_not_drawn_has_no_say() {
         let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));

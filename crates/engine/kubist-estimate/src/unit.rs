@@ -1,5 +1,4 @@
-//! The unit of a figure, derived from the units of its columns. Expressions combine them: metres times
-//! metres are `m^2`.
+//! The unit of a figure, derived from the units of its columns: metres times metres are `m^2`.
 
 use kubist_expr::Expression;
 

@@ -102,7 +102,6 @@ impl Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),
             None if order::is_exact(data_type) => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
-            // As a rounded float it could wrongly beat all stored values.
             None => None,
         };
         let array = array.filter(|array| array.data_type() == data_type);
@@ -115,7 +114,7 @@ impl Best {
             return Some(Extreme { number, whole: Some(wide) });
         }
         let key = end.turned(self.key?);
-        // Adding 0.0 turns -0 into 0.
+        // Turns -0 into 0.
         Some(Extreme {
             number: order::number(data_type, key) + 0.0,
             whole: order::whole(data_type, key).map(i256::from_i128),
@@ -123,7 +122,7 @@ impl Best {
     }
 }
 
-/// An extreme to find. A known value lets the search skip runs and zones.
+/// A known value lets the search skip runs and zones.
 pub struct Sought {
     pub column: usize,
     pub end: End,

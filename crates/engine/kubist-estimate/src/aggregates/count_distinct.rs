@@ -1,11 +1,10 @@
 //! The number of distinct values.
 //!
 //! The lower end is the number of distinct values in the sample. Value and upper end follow Charikar,
-//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let `f` be the number of values seen in one identity, `m`
-//! the number seen in several, and p the sample fraction. The estimate is `f / sqrt(p) + m`; in the worst
-//! case no estimator is better by more than a constant factor. The expectation of `f / p + m` is at least
-//! the true number, and the upper end adds the deviations of `f` and `m` to it. Values are hashed to 64
-//! bits.
+//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let `f` values be seen in one identity, `m` in several,
+//! and p be the sample fraction. The estimate is `f / sqrt(p) + m`; in the worst case no estimator is
+//! better by more than a constant factor. The expectation of `f / p + m` is at least the true number, and
+//! the upper end adds the deviations of `f` and `m` to it. Values are hashed to 64 bits.
 
 use std::collections::HashMap;
 
@@ -56,7 +55,7 @@ impl Aggregate for CountDistinct {
     }
 }
 
-/// Marks a value of several identities, or of records that were not drawn by chance.
+/// For values of several identities, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
 const MOST_VALUES: usize = 1 << 23;

@@ -1,4 +1,4 @@
-//! Exact sums of integers, next to the estimated total. They are the result once every record was read.
+//! Exact sums of integers, the result once every record was read.
 
 use arrow_buffer::i256;
 

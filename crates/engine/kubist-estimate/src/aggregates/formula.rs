@@ -1,9 +1,8 @@
 //! Arithmetic over sums, counts, means and proportions, such as `sum(a * b) / sum(b)`.
 //!
-//! Each term is a function of totals, so the formula is one too, and the delta method gives its error.
-//! Derivatives with respect to the terms are central differences over 1 % of each term's standard error. A
-//! formula that rounds has no derivative; if it rounds a smooth part, the interval of this part is mapped
-//! through the rounding.
+//! The terms are functions of totals, so the delta method gives the error of the formula. Derivatives are
+//! central differences over 1 % of each term's standard error. A formula that rounds has no derivative; if
+//! it rounds a smooth part, the interval of this part is mapped through the rounding.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +21,6 @@ use crate::sums::{Spread, Sums};
 
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
-/// Limit of aggregates in one formula; each costs work for every record.
 const MOST_TERMS: usize = 32;
 const STEP: f64 = 1e-2;
 /// Relative to the value; rounding dominates smaller steps.
@@ -45,14 +43,14 @@ struct Term {
 struct Told {
     value: f64,
     slopes: Vec<f64>,
-    /// The derivative with respect to the number of records, if this number is known.
+    /// With respect to the number of records, if known.
     of_number: f64,
 }
 
 #[derive(Clone, Debug)]
 enum Way {
     Slopes,
-    /// Derivatives of the smooth inner part, whose interval is mapped through the outer steps.
+    /// Of the smooth inner part, whose interval is mapped through the outer steps.
     Through(Expression, Steps),
     Unknown,
 }
@@ -66,7 +64,7 @@ struct Formula {
     arguments: usize,
 }
 
-/// Parses a formula; `None` if the text has no aggregate.
+/// `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
     // Equal arguments are read once.
@@ -95,7 +93,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
                 arguments.extend(bound);
             }
         }
-        // The number makes the column name unique if a call occurs twice.
+        // Makes the name unique if a call occurs twice.
         let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
         rest.push_str(&text[at..begin]);
         rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
@@ -168,7 +166,6 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '.'
 }
 
-/// The position of the parenthesis that closes the one before `begin`.
 fn closing(text: &str, begin: usize) -> Option<usize> {
     let mut depth = 1;
     unquoted(&text[begin..]).find_map(|(index, letter)| {
@@ -246,7 +243,7 @@ impl Totals {
     fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Told> {
         let totals = sums.totals(conditions.p);
         let all = totals[0];
-        // A known number of records turns totals into ratio estimates.
+        // A known number turns totals into ratio estimates.
         let known = conditions.rows.filter(|_| conditions.p < 1.0 && all > 0.0);
         let by = known.map_or(1.0, |number| number.rows / all);
         let term = |term: &Term| {
@@ -342,8 +339,7 @@ impl Totals {
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
-        // A constant sample does not bound the other records, except for a function of the number of
-        // records alone.
+        // Only a function of the number of records alone is bounded by a constant sample.
         let is_known = self.formula.is_of_records() && conditions.rows.is_some();
         let constant = interval.constant && !is_known;
         Some(match constant {

@@ -2,7 +2,7 @@
 //!
 //! The outer bins include the values beyond their edges, so the bins add up to all records with values.
 //! Their outer ends are the minimum and maximum if all records were read, otherwise the bounds from zone
-//! maps, or infinite. Each bin is a count. For clustered samples, its variance is measured between random
+//! maps, or infinite. For clustered samples, the variance of a bin's count is measured between random
 //! groups of identities.
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
@@ -83,7 +83,7 @@ struct Histogram {
     axes: Vec<Axis>,
     met: Vec<(f64, f64)>,
     groups: usize,
-    /// `cells[bin * groups + group]` records.
+    /// `cells[bin * groups + group]`.
     cells: Vec<f64>,
 }
 
@@ -130,7 +130,7 @@ impl Histogram {
                 let half = student(alpha, occupied - 1.0) * error;
                 (low, high) = ((found / p - half).max(found), found / p + half);
             } else if self.groups > 1 && p < 1.0 {
-                // With at most one identity the variance is unknown.
+                // The variance of at most one identity is unknown.
                 high = f64::INFINITY;
             }
             (ends, [found / p, low, high, found])

@@ -94,10 +94,10 @@ impl Aggregate for Quantile {
     }
 }
 
-/// Limits of stored values: over all groups, and at least this many in each group.
+/// Stored values over all groups, and the minimum in each group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
-/// Above the limit, only values within this many standard errors of the quantile are stored.
+/// Above the limit, values beyond this many standard errors of the quantile are discarded.
 const SAFE: f64 = 10.0;
 
 trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
@@ -152,11 +152,9 @@ macro_rules! ranked_wholes {
             }
 
             fn towards(self, next: $whole, part: f64) -> $whole {
-                // The difference of two large integers has fewer digits than they have, so a float can
-                // represent it.
+                // A float can represent the difference of two large integers.
                 let way = part * next.abs_diff(self) as f64;
                 let (down, rest) = (self.saturating_add_unsigned(way.floor() as $distance), way.fract());
-                // Ties round to even.
                 let up = rest > 0.5 || (rest == 0.5 && down % 2 != 0);
                 down.saturating_add(up.into()).min(next)
             }
@@ -179,7 +177,7 @@ struct Ordered<T> {
     groups: usize,
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// The range of stored values, once there are too many. Values outside are only counted.
+    /// Once there are too many values, those outside are only counted.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
@@ -239,8 +237,8 @@ impl<T: Ranked> Ordered<T> {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
-    /// If one of `states` accumulators has too many values, discards those that can be neither the quantile
-    /// nor an end of its interval. The stored values must be a uniform sample: values of one region would
+    /// Discards values that can be neither the quantile nor an end of its interval, if one of `states`
+    /// accumulators has too many. The stored values must be a uniform sample: values of one region would
     /// not represent the others.
     fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
@@ -259,13 +257,12 @@ impl<T: Ranked> Ordered<T> {
         self.left = self.values.len();
     }
 
-    /// The quantile at `share` by linear interpolation (type 7 of Hyndman and Fan, American Statistician
-    /// 50, 1996).
+    /// Linear interpolation (type 7 of Hyndman and Fan, American Statistician 50, 1996).
     fn order(&mut self, share: f64) -> Option<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The rank counts from 0. Returns `None` if the value was discarded.
+    /// `rank` counts from 0. `None` if the value was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
@@ -284,8 +281,7 @@ impl<T: Ranked> Ordered<T> {
     }
 
     /// The design effect: the variance of the proportion below `at` between random groups, relative to
-    /// independent records. Returns the larger effect of the proportions with and without values equal to
-    /// `at`.
+    /// independent records. Returns the larger effect with or without values equal to `at`.
     fn inflation(&self, at: T) -> f64 {
         let fill = |counts: &[f64]| -> Vec<f64> {
             let mut filled = counts.to_vec();
@@ -315,7 +311,6 @@ impl<T: Ranked> Ordered<T> {
         }
     }
 
-    /// `p` is the sample fraction, `1 - alpha` the confidence.
     fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank<T> {
         let Some(value) = self.order(self.share) else { return Rank { value: None, low: None, high: None } };
         if p >= 1.0 {
@@ -325,7 +320,7 @@ impl<T: Ranked> Ordered<T> {
         let inflation = if clustered { self.inflation(value) } else { 1.0 };
         let independent = n / inflation / (1.0 - p);
         let (low, high) = share(self.share * independent, independent, alpha);
-        // Widen by one independent record, because ranks are integers.
+        // Ranks are integers, so widen by one independent record.
         let alike = inflation.max(1.0);
         let low = self.at((n * low).floor() - alike);
         let high = self.at((n * high).ceil() + alike - 1.0);
@@ -421,7 +416,7 @@ mod tests {
 
     #[test]
     fn ends_are_order_statistics() {
-        // The textbook interval for the median of 100 independent values: the 40th and the 61st.
+        // The textbook interval for the median of 100 independent values.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut ordered = Ordered::new(0.5, 1024, 1.0);
         ordered.add_values(|row| Some(values[row]), 0..100, Some(&vec![0; 100]));

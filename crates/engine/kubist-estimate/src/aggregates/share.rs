@@ -23,8 +23,8 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// The least number of sampled records on either side of the condition for regression. With fewer, the
-/// measured error is too small.
+/// Regression needs at least this many sampled records on either side of the condition; with fewer, the measured error
+/// is too small.
 pub const LEAST_MET: f64 = 50.0;
 
 pub const NO_CONDITION: &str = "share() needs a condition, such as share(diameter > 2e-5)";
@@ -65,9 +65,9 @@ impl Smooth for Share {
     }
 }
 
-/// The confidence interval of a proportion `part` from the sample `drawn`. `error` is its standard error
-/// between random groups. For clustered or stratified samples and for regression estimators (`corrected`),
-/// it replaces the binomial error, as an effective number of trials.
+/// The interval of a proportion `part` of the sample `drawn`. For clustered or stratified samples and for
+/// regression estimators (`corrected`), the standard `error` between random groups replaces the binomial
+/// error, as an effective number of trials.
 pub fn ends(part: f64, error: f64, drawn: &Sums, corrected: bool, conditions: &Conditions) -> (f64, f64) {
     let Conditions { p, alpha, clustered, stratified, .. } = *conditions;
     let independent = match (clustered || stratified || corrected) && error > 0.0 && error.is_finite() {

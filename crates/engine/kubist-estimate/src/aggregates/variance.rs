@@ -1,8 +1,7 @@
 //! The variance and the standard deviation.
 //!
-//! Deviations from the sample mean are smaller than deviations from the population mean. The difference is
-//! the variance of the mean, which is added back (Cochran, Sampling Techniques, 1977, theorem 2.4; the same
-//! argument holds for clusters).
+//! Deviations from the sample mean are too small by the variance of the mean, which is added back (Cochran,
+//! Sampling Techniques, 1977, theorem 2.4; the same argument holds for clusters).
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
@@ -26,8 +25,7 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Limit of the skewness on the logarithmic scale for clustered samples; above it, the interval is
-/// unreliable.
+/// On the logarithmic scale, for clustered samples; above it, the interval is unreliable.
 const MOST_SKEWNESS: f64 = 0.1;
 
 #[derive(Clone, Debug)]
@@ -85,10 +83,8 @@ impl Smooth for Variance {
     }
 }
 
-/// The interval on a logarithmic scale.
-///
 /// With T = (v - V) / error, the difference of logarithms in units of its error is T + error / (2 v) T^2
-/// (second-order delta method). This reduces the skewness by 3/2 of the relative error. A sample of few
+/// (second-order delta method), which reduces the skewness by 3/2 of the relative error. A sample of few
 /// identities underestimates the skewness and would give a too low upper end, so clustered samples use the
 /// full skewness there.
 fn around(variance: f64, spread: Spread, conditions: &Conditions) -> Interval {

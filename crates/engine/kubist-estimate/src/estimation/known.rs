@@ -2,8 +2,8 @@
 //!
 //! A subsampled step has all records below a priority threshold. Below the lowest threshold of all steps,
 //! the records are a uniform sample, and no estimate reads further. Records that writers always kept form a
-//! certainty stratum if the aggregates support one. Without a condition, the counts and sums that the
-//! writers stored are exact.
+//! certainty stratum if the aggregates support one. Without a condition, the stored counts and sums are
+//! exact.
 
 use kubist_population::{Kept, Number, Population};
 use kubist_types::error::{Error, Result};
@@ -19,9 +19,9 @@ const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 pub struct Known {
     whole: Thinned,
-    /// All records of the steps are selected, as one group.
+    /// As one group.
     of_all: bool,
-    /// The condition that selects the always-kept records, if they form a certainty stratum.
+    /// Selects the always-kept records, if they form a certainty stratum.
     always: Option<String>,
 }
 
@@ -67,12 +67,12 @@ impl<P: Population> Question<P> {
         self.known.as_ref()?.always.clone()
     }
 
-    /// True if every record was written, so that statistics of stored records hold for all.
+    /// Statistics of stored records then hold for all.
     pub(super) fn holds_all(&self) -> bool {
         self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
     }
 
-    /// Replaces sums and means of columns by the exact totals of the writers.
+    /// Exact sums and means of columns.
     pub(super) fn with_totals(&self, mut figures: Vec<Figure>) -> Vec<Figure> {
         let Some(known) = self.known.as_ref().filter(|known| known.of_all) else { return figures };
         for figure in figures.iter_mut().filter(|figure| !figure.exact) {

@@ -8,31 +8,30 @@ use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
 
-/// A stage reads this factor more than the measured variance requires, because the variance is an estimate.
+/// The measured variance is an estimate, so a stage reads this factor more.
 const MARGIN: f64 = 1.1;
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
 /// Growth of a stage without a goal, or if a caller watches.
 const GROWTH: f64 = 4.0;
-/// If more than this fraction is needed, all records are read and the result is exact.
+/// Beyond this fraction, all records are read and the result is exact.
 const NEARLY_ALL: f64 = 0.5;
-/// Fraction of the remaining time that the next stage may take.
+/// Fraction of the remaining time for the next stage.
 const PART_OF_TIME: f64 = 0.5;
-/// Fraction of the remaining rows or bytes to plan for, because deeper cubes examine more rows for each
-/// used one.
+/// Fraction of the remaining rows or bytes, because deeper cubes examine more rows for each used one.
 const PART_OF_REST: f64 = 0.75;
 
-/// Approximate number of progress reports before the goal.
+/// Progress reports before the goal.
 const LOOKS: f64 = 5.0;
 
-/// For fewer records, no outlook is reported.
+/// Least number of records for an outlook.
 const MUCH_READING: f64 = 250_000.0;
 
-/// Limit of records before accumulators that keep every value are thinned.
+/// Records before accumulators that keep every value are thinned.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl<P: Population> Question<P> {
-    /// The reason to stop now, or `Progress`.
+    /// `Progress` to continue.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {
             return if sample.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
@@ -51,7 +50,7 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// The upper priority of the next stage; `None` at the end.
+    /// Its upper priority; `None` at the end.
     pub(super) fn plan(&self, sample: &mut Sample<P>, facts: &Facts) -> Option<f64> {
         if sample.at >= self.end {
             return None;
@@ -78,7 +77,6 @@ impl<P: Population> Question<P> {
         if !self.has_goal() {
             let bounded =
                 self.deadline.is_some() || self.options.max_rows.is_some() || self.options.max_bytes.is_some();
-            // Without a goal, limit or watcher, one stage reads everything.
             return if bounded || self.watched { GROWTH } else { f64::INFINITY };
         }
         let needed = match self.needed(sample, facts, figures) {
@@ -89,8 +87,8 @@ impl<P: Population> Question<P> {
         if self.watched { needed.min(GROWTH) } else { needed }
     }
 
-    /// The sample fraction p that reaches the goal; `None` if it cannot be predicted. The half-width is k
-    /// sqrt((1 - p) / p), plus the error of a known number of records.
+    /// The sample fraction p that reaches the goal, if predictable. The half-width is k sqrt((1 - p) / p),
+    /// plus the error of a known number of records.
     fn needed(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<f64> {
         if figures.is_empty() {
             return None;
@@ -115,8 +113,8 @@ impl<P: Population> Question<P> {
         (self.expected * share.min(self.end - sample.low)).min(most) as u64
     }
 
-    /// The predicted relative standard error of figures that use the number of records: from the goal, or
-    /// from the number of records to draw.
+    /// The relative standard error of figures that use the number of records: from the goal, or from the
+    /// number of records to draw.
     pub(super) fn error_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
             return 1.0 / (self.rows_ahead(sample, facts, figures) as f64).max(1.0).sqrt();
@@ -161,7 +159,7 @@ impl<P: Population> Question<P> {
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
-    /// The ratio of half-width to goal, for each figure that is not exact.
+    /// Ratio of half-width to goal; without exact figures.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
         // The largest bin is the scale of a histogram, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
@@ -190,7 +188,7 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// The factor by which the sample can grow within each limit.
+    /// By limit: the factor by which the sample can grow.
     fn bounds(&self, sample: &Sample<P>) -> Vec<(f64, Stop)> {
         let mut bounds = Vec::new();
         let p = sample.share();

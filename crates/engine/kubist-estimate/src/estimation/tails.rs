@@ -1,8 +1,9 @@
-//! Heavy tails: records with extreme values are read completely, the others are sampled.
+//! Heavy tails: a few extreme records can dominate a sum, so they are read completely and the others are
+//! sampled.
 //!
-//! A few extreme records can dominate a sum. The values beyond a quantile of the pilot at either end form a
-//! certainty stratum (Cochran, Sampling Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar,
-//! Motwani and Narasayya, ICDE 2001), which zone maps locate.
+//! The values beyond a quantile of the pilot at either end form a certainty stratum (Cochran, Sampling
+//! Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar, Motwani and Narasayya, ICDE 2001),
+//! which zone maps locate.
 
 use arrow_schema::Schema;
 
@@ -38,7 +39,7 @@ impl Tails {
         Ok(Tails { share, columns })
     }
 
-    /// A pilot of this size contains about 8 records per tail.
+    /// About 8 records per tail.
     pub fn pilot_rows(&self) -> f64 {
         8.0 / self.share
     }
@@ -66,8 +67,7 @@ impl Tails {
 
 impl<P: Population> Question<P> {
     /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always
-    /// kept. Later stages sample the other records only. If time runs out, the sample is returned
-    /// unchanged.
+    /// kept. Later stages sample the other records only. Without effect if time runs out.
     pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {
         let (Some(pilot), false) = (sample.pilot.clone(), sample.share() >= 1.0) else { return Ok(Read::all(sample)) };
         let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(drawn));
