@@ -1,12 +1,12 @@
 //! Minimum and maximum of stored numbers, at memory speed.
 //!
-//! Numbers are compared as signed integers of the same width and order. One branch-free loop, which the
-//! compiler vectorizes, therefore serves all types and both byte orders. A float block whose extremes are
-//! numbers contains no NaN, so only blocks with NaN or missing values need the slower loop.
+//! Numbers are compared as signed integers of the same width and order, so one branch-free loop, which the
+//! compiler vectorizes, serves all types and both byte orders. A float block whose extremes are numbers
+//! contains no NaN, so only blocks with NaN or missing values need the slower loop.
 
 use crate::layout::{Number, Variable};
 
-/// Bounds of stored numbers, before unpacking.
+/// Before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBounds {
     /// Order keys of the stored type; without numbers, `least` is above `greatest`.
@@ -43,7 +43,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
         Number::U16 => sixteen(bytes, big, missing, |bits| (bits ^ 1 << 15) as i16, None),
         Number::U32 => thirty_two(bytes, big, missing, |bits| (bits ^ 1 << 31) as i32, None),
         Number::U64 => sixty_four(bytes, big, missing, |bits| (bits ^ 1 << 63) as i64, None),
-        // For negative floats all bits except the sign are inverted, so that larger magnitudes sort lower.
+        // Inverts all bits except the sign for negative floats, so that larger magnitudes sort lower.
         Number::F16 => {
             let order = |bits: u16| bits as i16 ^ (((bits as i16 >> 15) as u16 >> 1) as i16);
             sixteen(bytes, big, missing, order, Some(half::f16::INFINITY.to_bits()))
@@ -59,8 +59,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     }
 }
 
-/// Scans numbers of one width. `order` maps bits to an ordered integer; `infinity` has the bits of a float
-/// type's infinity.
+/// `order` maps bits to an ordered integer; `infinity` has the bits of a float type's infinity.
 macro_rules! scan {
     ($name:ident, $signed:ty, $unsigned:ty) => {
         #[inline(always)]

@@ -1,6 +1,6 @@
-//! Builds an index in one pass over a file. Which blocks get a sorted copy is only known at the end of the
-//! pass. If blocks must be decoded, copies of likely blocks are made during the pass; otherwise the chosen
-//! blocks are read again.
+//! Builds an index in one pass over a file. Only the end of the pass shows which blocks get a sorted copy.
+//! If blocks must be decoded, copies of likely blocks are made during the pass; otherwise the chosen blocks
+//! are read again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,32 +21,31 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
-/// Bytes that a task reads; they fit in a core's cache.
+/// They fit in a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
-/// The same for Parquet, where pages at the ends of tasks are decoded twice.
+/// Pages at the ends of tasks are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
-/// Pieces up to this distance are one request, because a build needs all.
+/// A build needs all pieces, so those up to this distance are one request.
 const GAP: u64 = 1 << 20;
-/// The number of random blocks of an older index that are read again before the others are trusted. If a
-/// fraction f of all blocks changed, no checked block changed with probability (1 - f)^512: 1 in 170 for f
-/// = 1 %.
+/// Random blocks of an older index that are read again before the others are trusted. If a fraction f of
+/// all blocks changed, no checked block changed with probability (1 - f)^512: 1 in 170 for f = 1 %.
 const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
-/// Number of tasks whose sorted copies are in memory at once.
+/// Tasks whose sorted copies are in memory together.
 const WAVE: usize = 16;
-/// The first task has the size of this many runs, to predict which blocks get a sorted copy.
+/// Runs in the first task, which predicts the blocks with a sorted copy.
 const FIRST: usize = 16;
-/// Maximum bytes of sorted copies in memory before the choice is known.
+/// Bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;
 
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// Only these variables; `None`: as in an existing index, otherwise all.
+    /// `None`: as in an existing index, otherwise all.
     pub variables: Option<Vec<String>>,
     /// `None`: as in an existing index, otherwise the default.
     pub block: Option<Block>,
-    /// The fraction of blocks that get a sorted copy, by greatest gain; `None`: as in an existing index,
-    /// otherwise 0.
+    /// The fraction of blocks with the greatest gain that get a sorted copy; `None`: as in an existing
+    /// index, otherwise 0.
     pub sorted: Option<f64>,
     pub workers: usize,
 }
@@ -61,11 +60,10 @@ pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// Called with the completed and the total bytes of the file.
+/// Called with completed and total bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Indexes a file and writes the index to `path`. An older index provides the summaries of unchanged
-/// blocks.
+/// Writes the index of a file to `path`. An older index provides the summaries of unchanged blocks.
 ///
 /// # Errors
 ///
@@ -211,8 +209,8 @@ impl IndexBuild<'_> {
         Ok((found, sorted_copies.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The older index's summaries of blocks whose bytes did not move. With sorted copies there are none,
-    /// because these are chosen among all blocks.
+    /// Older summaries of blocks whose bytes did not move; none with sorted copies, which are chosen among
+    /// all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
         let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
             let at = older.layout.variables.iter().position(|old| old.name == variable.name)?;
@@ -242,8 +240,8 @@ impl IndexBuild<'_> {
         }
     }
 
-    /// True if a sample of the blocks to be reused is unchanged: the last block, after which the file grew,
-    /// and random others.
+    /// Compares a sample of the blocks to be reused: the last block, after which the file grew, and random
+    /// others.
     fn are_as_before(
         &self,
         variable: &Variable,
@@ -402,7 +400,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
     }
 }
 
-/// Groups blocks that are read together: the blocks of a chunk that must be decoded, otherwise neighbours.
+/// Groups the blocks of a chunk that must be decoded, otherwise neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };
@@ -416,7 +414,6 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
         let whole = rect.len() * width;
         // Memory that the block adds, and whether it must join the last task or start a new one.
         let (own, together) = match &variable.storage {
-            // A chunk is decoded once.
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
                 true => (0, Some(true)),
                 false => (shape.iter().product::<u64>() * width, None),
@@ -425,7 +422,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
                 let begin = rect.start[0];
                 let page =
                     &table[table.partition_point(|page| page.first_row + page.rows <= begin).min(table.len() - 1)];
-                // A task that ends with a page avoids decoding that page twice.
+                // Such a task avoids decoding the page twice.
                 let is_full = bytes >= TASK_BYTES && page.first_row == begin;
                 let apart = if begin == end { 0 } else { page.rows * width };
                 end = begin + rect.count[0];

@@ -1,4 +1,4 @@
-//! Decodes stored bytes into Arrow arrays: undoes filters, swaps bytes, unpacks packed numbers.
+//! Decodes stored bytes into Arrow arrays.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -14,7 +14,7 @@ use flate2::{FlushDecompress, Status};
 
 use crate::layout::{Filter, Number, Packing, Variable};
 
-/// Undoes a chunk's filters. The result has exactly `raw` bytes.
+/// The result has exactly `raw` bytes.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub fn unfilter(
         if skipped >> place & 1 == 1 {
             continue;
         }
-        // A checksum may be between a compressor and the data.
+        // There may be a checksum between compressor and data.
         let most = raw + 64;
         bytes = match filter {
             Filter::Deflate => inflate(&bytes, most)?.into(),
@@ -48,7 +48,7 @@ pub fn unfilter(
     }
 }
 
-/// One call, so that the output serves as the window.
+/// In one call, so that the output serves as the window.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     // Deflate expands at most by a factor of 1,032.
     let mut out = Vec::with_capacity((most + 1).min(bytes.len().saturating_mul(1032).saturating_add(64)));
@@ -174,7 +174,7 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     fold(high) << 16 | fold(low)
 }
 
-/// Encodes a number as in the file; `bits` are in the lowest bytes.
+/// `bits` are in the lowest bytes.
 pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     let mut bytes = bits.to_le_bytes()[..variable.number.bytes() as usize].to_vec();
     if variable.big_endian {

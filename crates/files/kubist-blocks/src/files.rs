@@ -1,5 +1,5 @@
-//! A set of files that is queried as one, each with or without an index. A file is opened when a block is
-//! read, so a selective query on a thousand files opens few.
+//! A set of files that is queried as one. A file is opened when a block is read, so a selective query on a
+//! thousand files opens few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The name of the arrays in several `.npy` files, which have no names.
+/// The arrays in `.npy` files have no names.
 const UNNAMED: &str = "value";
-/// Files per opening thread, and the maximum number of these threads.
+/// Files per opening thread, and limit of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
-/// Variables with fewer axes than the query stay in memory up to this size.
+/// Bytes of a variable with fewer axes that stays in memory.
 const HELD: u64 = 8 << 20;
 
 pub struct Member {
@@ -38,7 +38,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Opens a file with its index, which must match the file's present state.
+    /// The index must match the file's present state.
     fn indexed(path: &Path, into: Option<&Path>, library: Option<&Arc<Library>>) -> Result<Member> {
         let index = sidecar::open(&sidecar::path_of(path, into))?;
         source::is_still(path, &index.key)?;
@@ -80,7 +80,7 @@ impl Member {
     }
 
     pub fn device(&self) -> Device {
-        // Without a measurement, a typical solid-state disk is assumed.
+        // A typical solid-state disk.
         self.index.as_ref().map_or(Device { latency: 1e-4, bandwidth: 1e9, workers: 1 }, |index| index.device)
     }
 
@@ -88,11 +88,11 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// The blocks of a variable, from the index or as an index would have them.
+    /// From the index, or as an index would have them.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there would be too many.
+    /// `Invalid` if there would be too many blocks.
     pub fn tiling(&self, variable: usize) -> Result<Tiling> {
         match self.known(variable) {
             Some(indexed) => Ok(indexed.tiling.clone()),
@@ -100,18 +100,17 @@ impl Member {
         }
     }
 
-    /// Bounds of a variable's values in a rectangle.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let known = match self.known(variable) {
             Some(indexed) => indexed.summaries.over(&indexed.tiling, rect),
-            // Even without an index, the file's header lists chunks that were never written.
+            // The header lists chunks that were never written.
             None => summary::of_unwritten(&self.layout, &self.layout.variables[variable], rect),
         };
         known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
-    /// All values of a small variable, which has fewer axes than the query and is needed often.
+    /// All values of a small variable with fewer axes than the query, which is needed often.
     ///
     /// # Errors
     ///
@@ -134,7 +133,7 @@ impl Member {
     }
 }
 
-/// Serializes a path for JSON; its bytes need not be valid text.
+/// For JSON; the path need not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -151,13 +150,11 @@ pub struct Built {
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
-    /// Variables that only the library can read, with reasons.
+    /// Names, with reasons.
     pub by_library: Vec<String>,
     pub device: Device,
 }
 
-/// Indexes a file, unless an up-to-date index exists.
-///
 /// # Errors
 ///
 /// `Refused` if its index is out of date and `refresh` is false; as for [`build::build`].
@@ -174,7 +171,6 @@ pub fn index(
     let older = match sidecar::open(&at) {
         Ok(older) => Some(older),
         Err(Error::Missing { .. }) => None,
-        // With `refresh`, an unreadable index is rebuilt.
         Err(_) if refresh => None,
         Err(error) => return Err(error),
     };
@@ -188,7 +184,6 @@ pub fn index(
     }
     let source = Source::open(path, library, cancel)?;
     let options = completed(options, older.as_ref());
-    // The file was changed, but did not grow.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
     let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))
@@ -235,7 +230,7 @@ fn built(path: &Path, index: Index, is_new: bool) -> Built {
     }
 }
 
-/// Files with the same variables on the same axes.
+/// They have the same variables on the same axes.
 pub struct Files {
     pub members: Vec<Member>,
 }
@@ -258,7 +253,7 @@ impl Files {
         Files::of(members)
     }
 
-    /// Opens files, with or without indexes. Files without an index are scanned.
+    /// Files without an index are scanned.
     ///
     /// # Errors
     ///
@@ -292,7 +287,7 @@ impl Files {
     }
 }
 
-/// More threads than cores for many files, because most threads wait for a disk or a network.
+/// Exceeds the number of cores, because most threads wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
@@ -301,7 +296,7 @@ fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
-/// Two files can be queried together if only the first axis of a variable differs in length.
+/// Only the first axis of a variable may differ in length.
 fn alike(first: &Member, other: &Member) -> Result<()> {
     let differ =
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
@@ -364,10 +359,10 @@ pub struct AboutVariable {
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// Number of positions of a block along each axis; `None` without an index.
+    /// Positions along each axis; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
-    /// True for bounds of the cells of another variable.
+    /// Of another variable's cells.
     pub is_bounds: bool,
 }
 

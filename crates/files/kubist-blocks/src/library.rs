@@ -1,7 +1,6 @@
-//! The HDF5 library in a separate process.
-//!
-//! Python's h5py locates the arrays, and decodes chunks that only it can decode. The process has its own
-//! memory limit, and a file that crashes the library ends only that process.
+//! The HDF5 library in a separate process, with its own memory limit, so that a file that crashes the
+//! library ends only that process. Python's h5py locates the arrays, and decodes chunks that only it can
+//! decode.
 //!
 //! A request is one line of JSON. The response is one line of JSON with the number of bytes that follow.
 
@@ -20,16 +19,14 @@ use serde_json::{Value, json};
 use crate::layout::{Chunk, Layout, Storage, calendar};
 use crate::shape::Rect;
 
-/// Runs `kubist/indexing/library.py` from the installed package. Importing the package would take longer
-/// than loading the library.
+/// Importing the package would take longer than loading the library.
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
-/// Maximum lengths of a response.
 const LONGEST_LINE: u64 = 256 << 20;
 const LONGEST_ANSWER: u64 = 4 << 30;
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes of a chunk in a table: number, offset, stored bytes, skipped filters.
+/// Number, offset, stored bytes, skipped filters.
 const CHUNK_BYTES: usize = 32;
 
 pub struct Library {
@@ -62,19 +59,17 @@ struct Head {
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// Number of chunks per variable.
+    /// By variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }
 
 impl Library {
-    /// Uses this Python, which must find the package.
+    /// This Python must find the package.
     pub fn new(python: &Path) -> Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
 
-    /// The layout of a file.
-    ///
     /// # Errors
     ///
     /// `Invalid` with the library's message, or if the response is invalid; a storage error if Python does
@@ -100,7 +95,7 @@ impl Library {
         Ok(layout)
     }
 
-    /// The stored numbers of a rectangle, in the file's byte order.
+    /// In the file's byte order.
     ///
     /// # Errors
     ///

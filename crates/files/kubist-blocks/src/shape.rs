@@ -54,7 +54,7 @@ impl Rect {
         Rect { start: of(&self.start), count: of(&self.count) }
     }
 
-    /// Calls `each` with the first position of every row, a run along the trailing axes from `axis` on.
+    /// Calls `each` with the first position of every run along the trailing axes from `axis` on.
     pub fn rows(&self, axis: usize, each: &mut dyn FnMut(&[u64])) {
         if self.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl Rect {
     }
 }
 
-/// The distance in positions between neighbours along each axis of a dense array.
+/// In positions of a dense array.
 pub fn strides(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -106,7 +106,7 @@ pub struct Tiling {
     chunk: Vec<u64>,
     block: Vec<u64>,
     chunks: Vec<u64>,
-    /// Number of blocks along each axis of a chunk.
+    /// By axis.
     inner: Vec<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// Includes empty blocks of chunks at the edge.
+    /// With empty blocks of chunks at the edge.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
@@ -173,7 +173,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
-    /// The positions of a block within the array, perhaps none.
+    /// May be empty.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);
@@ -190,7 +190,7 @@ impl Tiling {
         Rect { count: count.collect(), start }
     }
 
-    /// The chunks along each axis that overlap `rect`, which is not empty: the first, and their number.
+    /// By axis, the first chunk that overlaps `rect`, which is not empty, and the number of chunks.
     fn spans(&self, rect: &Rect) -> Rect {
         let span = |axis: usize| {
             let first = rect.start[axis] / self.chunk[axis];
@@ -240,8 +240,8 @@ impl Tiling {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }
 
-    /// Splits a rectangle at the border of a chunk or, within one chunk, of a block: the border nearest to
-    /// the middle of the axis with most borders. `None` if the rectangle is within one block.
+    /// Splits at the border of a chunk or, within one chunk, of a block: the border nearest to the middle
+    /// of the axis with most borders. `None` if the rectangle is within one block.
     pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
         if rect.is_empty() {
             return None;
@@ -275,8 +275,8 @@ pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     at
 }
 
-/// The shape of a block of at most `bytes` in a chunk. With `cubes`, the longest axis is halved until the
-/// block fits; otherwise the block has complete trailing axes, which are contiguous in the file.
+/// At most `bytes`. With `cubes`, the longest axis is halved until the block fits; otherwise the block has
+/// complete trailing axes, which are contiguous in the file.
 pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
     let most = (bytes / element_bytes).max(1);
     let mut block: Vec<u64> = chunk.iter().map(|length| (*length).max(1)).collect();
@@ -304,7 +304,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every position is in one block, and a search by rectangle finds it.
         #[test]
         fn blocks_tile_the_array(
             lengths in proptest::collection::vec((1u64..9, 1u64..5, 1u64..4), 1..4),

@@ -1,7 +1,7 @@
 //! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
-//! Most queries hit a block with a wide range of values, although it contains few of their results, so a
-//! query reads only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
+//! Most queries hit a block with a wide range of values, although it contains few of their results, so they
+//! read only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
 //! [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its positions, so
 //! one request reads both.
 
@@ -31,11 +31,10 @@ pub struct Sorted {
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// Number of entries, without missing values and NaN.
+    /// Without missing values and NaN.
     pub count: u32,
-    /// Bytes of a position.
     place_bytes: u8,
-    /// By segment: lowest key and checksum.
+    /// Lowest key and checksum.
     segments: Vec<(u64, u32)>,
 }
 
@@ -77,7 +76,7 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
-/// The positions of numbers in key order; positions of equal keys ascend.
+/// Positions of equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -102,7 +101,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Encodes the segments, and returns their checksums.
+    /// With checksums.
     fn bytes<const N: usize>(&self, stored: &[u8]) -> (Vec<u8>, Vec<u32>) {
         let (cells, _) = stored.as_chunks::<N>();
         let mut bytes = Vec::with_capacity(self.places.len() * (N + self.place_bytes));
@@ -158,7 +157,7 @@ fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
 }
 
 impl SortedBlock {
-    /// Minimum bytes of an entry in the directory.
+    /// Of an entry in the directory.
     pub const LEAST_BYTES: usize = 21;
 
     pub fn write(&self, block: u64, out: &mut Vec<u8>) {
@@ -172,8 +171,6 @@ impl SortedBlock {
         }
     }
 
-    /// Reads an entry of the directory.
-    ///
     /// # Errors
     ///
     /// The fault of the entry.
@@ -194,7 +191,7 @@ impl SortedBlock {
         first..self.segments.partition_point(|(key, _)| *key <= high)
     }
 
-    /// Offset and bytes, within the index, of the entries with keys from `low` to `high`.
+    /// Offset and bytes within the index, for keys from `low` to `high`.
     pub fn extent(&self, width: u64, low: u64, high: u64) -> (u64, u64) {
         let segments = self.segments_of(low, high);
         let entry = width + u64::from(self.place_bytes);
@@ -202,7 +199,7 @@ impl SortedBlock {
         (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
     }
 
-    /// Reads the entries with keys from `low` to `high`, and a few around them; `None` without entries.
+    /// Entries with keys from `low` to `high`, and a few around them; `None` without entries.
     ///
     /// # Errors
     ///
@@ -255,7 +252,6 @@ mod tests {
             count in prop_oneof![0usize..40, 1000usize..3000],
             seed in any::<u64>(),
         ) {
-            // Few or many keys, of few bits or all.
             let keys: Vec<u64> = (0..count as u64).map(|at| xxhash_rust::xxh3::xxh3_64_with_seed(&at.to_le_bytes(), seed) >> key).collect();
             let values: ArrayRef = Arc::new(UInt64Array::from(keys.clone()));
             let mut expected: Vec<u32> = (0..count as u32).collect();

@@ -18,10 +18,10 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Bytes to hash at the beginning of a file and at each further position, and the number of positions.
+/// Bytes at the beginning of a file and at each further position, and the number of positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
-/// HDF5's signature, at offset 0 or at a power of two from 512 on.
+/// At offset 0 or at a power of two from 512 on.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
@@ -30,16 +30,15 @@ pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Hash of the first bytes and of positions spread over the file.
+    /// Of the first bytes and of positions spread over the file.
     pub hash: u64,
 }
 
-/// Counters of reads by all threads of a query.
+/// Shared by all threads of a query.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
     pub bytes: AtomicU64,
-    /// Rectangles that the library read.
     pub by_library: AtomicU64,
 }
 
@@ -49,12 +48,12 @@ pub struct Source {
     key: Key,
     pub layout: Layout,
     library: Option<Arc<Library>>,
-    /// The footer of Parquet, read on first use.
+    /// Parquet's footer, read on first use.
     columns: OnceLock<Columns>,
 }
 
 impl Source {
-    /// Opens a file and reads its layout; `library` is for formats that need one.
+    /// `library` is for formats that need one.
     ///
     /// # Errors
     ///
@@ -118,7 +117,7 @@ impl Source {
         })
     }
 
-    /// The footer of Parquet.
+    /// Of Parquet.
     ///
     /// # Errors
     ///
@@ -131,8 +130,6 @@ impl Source {
         Ok(self.columns.get_or_init(|| columns))
     }
 
-    /// Reads a piece of the file.
-    ///
     /// # Errors
     ///
     /// `Damaged` if the file ends before, or a storage error.
@@ -156,16 +153,13 @@ impl Source {
                 }
             }
         }
-        // The capacity may be larger than requested.
         out.truncate(wanted);
         Ok(out)
     }
 
-    /// Checks that the file did not change during the reads.
-    ///
     /// # Errors
     ///
-    /// `Refused`, or a storage error.
+    /// `Refused` if the file changed, or a storage error.
     pub fn unchanged(&self) -> Result<()> {
         let now = stamp(&self.path, &self.file)?;
         match now == (self.key.bytes, self.key.modified) {
@@ -174,8 +168,8 @@ impl Source {
         }
     }
 
-    /// Measures the device of the file with `workers` concurrent small and large reads, after asking the
-    /// page cache to drop these positions. Uses medians, because other programs delay some reads.
+    /// Measures small and large reads by `workers` threads, after asking the page cache to drop these
+    /// positions. Uses medians, because other programs delay some reads.
     ///
     /// # Errors
     ///
@@ -186,7 +180,7 @@ impl Source {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // If this hint is ignored, the cache is measured, which later reads will use too.
+                // Without effect, the cache is measured, which later reads will use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -205,7 +199,7 @@ impl Source {
             Ok(seconds[seconds.len() / 2])
         };
         if self.key.bytes < 4 * large {
-            // Too small to measure, so a typical solid-state disk is assumed.
+            // Too small to measure: a typical solid-state disk.
             return Ok(Device { latency: 1e-4, bandwidth: 1e9, workers });
         }
         let count = (self.key.bytes / large).clamp(4, 16);
@@ -231,7 +225,7 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// Compares size and modification time with the key.
+/// By size and modification time.
 ///
 /// # Errors
 ///

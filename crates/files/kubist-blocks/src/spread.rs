@@ -15,7 +15,7 @@ use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
-/// Keys of evenly spaced numbers of a block.
+/// Evenly spaced.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -41,10 +41,10 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
     keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
-/// A block, its summary, and keys of some of its values.
+/// With keys of some values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
-/// The distribution of an array's values, from a sample and the bounds of blocks.
+/// From a sample and the bounds of blocks.
 pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -53,7 +53,7 @@ pub struct ValueDistribution {
 }
 
 impl ValueDistribution {
-    /// `values`: the total number of values of these blocks.
+    /// `values`: their number in these blocks.
     pub fn of(blocks: &[BlockSample], values: u64) -> ValueDistribution {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();
@@ -69,8 +69,7 @@ impl ValueDistribution {
         }
     }
 
-    /// The fraction of queries that hit a block, in log-odds; `None` for a block whose values are equal,
-    /// missing or unknown.
+    /// Log-odds; `None` for a block whose values are equal, missing or unknown.
     pub fn span(&self, summary: &Summary) -> Option<f64> {
         let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
         let differ = summary.least < summary.greatest && !summary.is_unreadable();
@@ -93,7 +92,7 @@ impl ValueDistribution {
     }
 }
 
-/// The `count` blocks with the greatest gain, ascending. Blocks of equal values gain nothing.
+/// Those with the greatest gain, ascending. Blocks of equal values gain nothing.
 pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
         spans(&ValueDistribution::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
@@ -108,17 +107,16 @@ fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
     spans
 }
 
-/// Predicts the chosen blocks from a part of all blocks, so that their copies are made while they are
-/// decoded.
+/// Predicts the chosen blocks from a part of all, so that their copies are made while they are decoded.
 pub struct CopyPredictor {
     scale: ValueDistribution,
-    /// Smallest span of a block that may be chosen.
+    /// Smallest chosen span.
     least: f64,
 }
 
 impl CopyPredictor {
-    /// Predicts from some blocks with `values` values, if a fraction `share` of all blocks will be chosen.
-    /// It accepts twice that fraction, because some blocks do not represent all.
+    /// Uses some blocks with `values` values, if a fraction `share` of all blocks will be chosen. Accepts
+    /// twice that fraction, because some blocks do not represent all.
     pub fn of(blocks: &[BlockSample], values: u64, share: f64) -> CopyPredictor {
         let scale = ValueDistribution::of(blocks, values);
         let spans = spans(&scale, blocks);

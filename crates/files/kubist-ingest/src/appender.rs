@@ -7,8 +7,7 @@ use kubist::Writer;
 
 use crate::error::{Error, Result};
 
-/// Appends rows, and writes them as runs, on a thread while the next rows are read. One append is in progress
-/// at a time.
+/// Appends rows, and writes them as runs, on a thread while the next rows are read.
 #[derive(Default)]
 pub struct Appender {
     writer: Option<Writer>,
@@ -34,7 +33,6 @@ impl Appender {
         Ok(done?)
     }
 
-    /// Starts to append rows and to write them as runs.
     pub fn append_behind(&mut self, batch: RecordBatch) -> Result<()> {
         self.wait()?;
         let Some(mut writer) = self.writer.take() else { return self.get().map(drop) };
@@ -45,14 +43,13 @@ impl Appender {
         Ok(())
     }
 
-    /// The rows that wait for a commit, without an append in progress.
+    /// Without an append in progress.
     pub fn pending_rows(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::pending_rows)
     }
 
-    /// Discards the rows since the last commit.
     pub fn discard(&mut self) {
-        // An error of the append in progress matters less than the one that led here.
+        // Its error matters less than the one that led here.
         let _ = self.wait();
         if let Some(writer) = &mut self.writer {
             writer.discard();

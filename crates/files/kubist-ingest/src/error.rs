@@ -10,13 +10,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     Table(kubist::Error),
     File(kubist_files::Error),
-    /// A file or an option is wrong.
     Invalid(String),
     /// Another ingestion takes the same file.
     Busy(String),
     /// The table does not exist, and neither the user nor the files name the columns of positions.
     NoPositions(String),
-    /// A source of another crate failed with the error `cause`.
+    /// From another crate.
     Source {
         message: String,
         is_of_file: bool,
@@ -29,7 +28,7 @@ impl Error {
         Error::Invalid(message.to_string())
     }
 
-    /// True if the ingestion can continue with the next file.
+    /// The ingestion can then continue with the next file.
     pub fn is_of_file(&self) -> bool {
         match self {
             Error::Table(error) => {
@@ -42,7 +41,7 @@ impl Error {
         }
     }
 
-    /// Adds the path of the file, if the message lacks it. Errors of the table as a whole stay as they are.
+    /// Adds the path, if the message lacks it. Errors of the table as a whole stay as they are.
     pub(crate) fn within(self, path: &Path) -> Error {
         let message = named(path, &self.to_string());
         match self {
@@ -91,6 +90,6 @@ impl From<kubist_files::Error> for Error {
 #[derive(Debug)]
 pub struct Failed {
     pub error: Error,
-    /// The files and parts that were committed before.
+    /// Files and parts that were committed before.
     pub kept: String,
 }

@@ -1,8 +1,7 @@
 //! Columns of a table that are too narrow for the values of a file.
 //!
-//! The table itself refuses numbers that it cannot represent. Floating-point numbers are rounded, and the
-//! report names their columns. Dates are refused, because they would lose digits: 2460000.123 would be
-//! 2460000.
+//! The table refuses numbers that it cannot represent. Floating-point numbers are rounded, and the report
+//! names their columns. Dates are refused, because they would lose digits: 2460000.123 would be 2460000.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
@@ -13,7 +12,7 @@ use kubist_files::fit;
 
 use crate::error::{Error, Result};
 
-/// From here on, numbers of days and seconds are dates, not durations.
+/// Larger numbers of days and seconds are dates, not durations.
 const LATE: f64 = 10_000.0;
 /// The smallest 16-bit float that has all digits.
 const SMALLEST_HALF: f64 = 6.103_515_625e-5;
@@ -23,7 +22,7 @@ fn name_of(data_type: &DataType) -> String {
     data_type.to_string().to_lowercase()
 }
 
-/// Checks integers, from row `first` on, before they go into a narrower column of the table.
+/// For a narrower column of the table. Rows count from `first`.
 ///
 /// # Errors
 ///
@@ -59,8 +58,8 @@ pub fn check_integers(given: &ArrayRef, column: &Field, first: u64) -> Result<()
     )))
 }
 
-/// Floats with the digits that the table keeps. `None` if it keeps all, and also if a number would become
-/// infinite or so small that it loses digits: the table refuses it.
+/// Floats with the digits that the table keeps. `None` if it keeps all, or refuses a number that would
+/// become infinite or lose digits because it is small.
 pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     let smallest = match column.data_type() {
         DataType::Float32 => f64::from(f32::MIN_POSITIVE),
@@ -88,8 +87,7 @@ fn is_lost(value: f64, rounded: f64) -> bool {
     !value.is_nan() && value != rounded
 }
 
-/// Checks rows, from row `first` on, before they go into a column of the table. Readers of text check their
-/// own values.
+/// Rows count from `first`. Readers of text check their own values.
 ///
 /// # Errors
 ///
@@ -116,7 +114,7 @@ pub fn check_dates(given: &ArrayRef, column: &Field, unit: Option<&str>, first: 
     )))
 }
 
-/// Recognizes names of dates: `time`, `date...`, or a Julian date such as `BJD` or `t_mjd`.
+/// `time`, `date...`, or a Julian date such as `BJD` or `t_mjd`.
 fn is_date(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_julian = |word: &str| {
@@ -166,7 +164,6 @@ mod tests {
         let column = Field::new("x", DataType::Float32, true);
         assert_eq!(rounded(&given, &column).map(|kept| kept.data_type().clone()), Some(DataType::Float32));
         assert!(rounded(&given, &Field::new("x", DataType::Float64, true)).is_none());
-        // The table refuses these.
         for refused in [1e60, 1e-41] {
             let given: ArrayRef = Arc::new(Float64Array::from(vec![0.1, refused]));
             assert!(rounded(&given, &column).is_none(), "{refused}");

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns files, and folders that are one source (`is_whole`). The contents of other folders, and the
-/// matches of a pattern such as `step_*.parquet`, come in natural order: step_9 before step_10.
+/// Folders with `is_whole` are one source. The contents of other folders, and the matches of a pattern such
+/// as `step_*.parquet`, come in natural order: step_9 before step_10.
 ///
 /// # Errors
 ///
@@ -36,7 +36,6 @@ fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '['])
 }
 
-/// Without hidden files.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -102,7 +101,7 @@ fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// Compares texts; consecutive digits are one number.
+/// Consecutive digits are one number.
 fn natural(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (parts(one), parts(other));
     loop {
@@ -127,7 +126,6 @@ fn natural(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Runs of digits, and the text between them.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -6,7 +6,7 @@ use kubist::Metadata;
 use kubist_types::human;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Names with values, in order of appearance.
+/// In order of appearance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordered<V>(pub Vec<(String, V)>);
 
@@ -41,7 +41,7 @@ impl<V> Ordered<V> {
     }
 }
 
-/// Left-out parts of a file, with the reason.
+/// With the reason.
 pub type Parts = Ordered<String>;
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
@@ -53,7 +53,6 @@ pub struct Taken {
     pub(crate) is_whole: bool,
 }
 
-/// The result of an ingestion.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Report {
     pub table: String,
@@ -63,22 +62,22 @@ pub struct Report {
     pub rows: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
-    /// Number of rows outside the domain.
+    /// Outside the domain.
     pub rows_outside: u64,
-    /// Number of steps that the table had.
+    /// Steps that the table had.
     pub skipped: u64,
-    /// Number of files with one step among them.
+    /// Files with one step among them.
     #[serde(skip)]
     pub(crate) skipped_files: u64,
-    /// The files that could not be read, with the error; none of their rows was written.
+    /// Unreadable files, with the error; none of their rows was written.
     pub failed: Ordered<String>,
     pub notes: Vec<String>,
     pub left_out: Ordered<Parts>,
-    /// New columns of the table; existing rows are null there.
+    /// Existing rows are null there.
     pub columns_added: Vec<String>,
-    /// By file: number of skipped rows without a position.
+    /// By file: rows without a position.
     pub rows_skipped: Ordered<u64>,
-    /// True if the table had no topology, and got that of the call.
+    /// A table without topology got that of the call.
     pub topology_added: bool,
     pub seconds: f64,
 }
@@ -155,7 +154,7 @@ impl Report {
     }
 }
 
-/// A line that begins with `about`.
+/// `about` begins the line.
 pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     let share = 100.0 * outside as f64 / rows.max(1) as f64;
     format!(
@@ -165,7 +164,7 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     )
 }
 
-/// Files with equal left-out parts share a line.
+/// Files with equal parts share a line.
 fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     let mut files: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for (path, parts) in &left_out.0 {
@@ -188,18 +187,18 @@ fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     files.into_iter().map(line).collect()
 }
 
-/// The result of a dry run.
+/// A dry run's result.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Plan {
     pub format: String,
-    /// Files and series in the order of ingestion.
+    /// In the order of ingestion.
     pub files: Vec<String>,
-    /// Name, type and unit of each column.
+    /// Name, type and unit.
     pub columns: Vec<(String, String, Option<String>)>,
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
-    /// Number of steps, and of steps that the table has.
+    /// All, and those that the table has.
     pub steps: u64,
     pub known: u64,
     pub rows: Option<u64>,

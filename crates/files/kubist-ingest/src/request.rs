@@ -9,41 +9,40 @@ use kubist_types::options::Sampling;
 use crate::error::Result;
 
 pub struct Request {
-    /// The location of the table.
     pub location: String,
     /// Without a password, for messages.
     pub table: String,
-    /// The files as messages name them.
+    /// For messages.
     pub files: Vec<String>,
     pub new: NewTable,
     pub columns: Option<Vec<String>>,
     pub types: Vec<(String, DataType)>,
-    /// The time of files without one.
+    /// Of files without a time.
     pub time: Option<f64>,
-    /// True if the user named a topology.
+    /// The user named one.
     pub has_topology: bool,
-    /// Refuse a file instead of leaving out a part.
+    /// Refuse files instead of leaving out parts.
     pub strict: bool,
-    /// Skip rows without a position.
+    /// Rows without a position.
     pub skips_bad_rows: bool,
-    /// Also ingest steps that the table has.
+    /// Also ingest known steps.
     pub again: bool,
-    /// Continue with the next file if one fails.
+    /// After a file fails.
     pub keep_going: bool,
-    /// Commit after this many rows, in addition to the end of each step.
+    /// In addition to the end of each step.
     pub commit_rows: Option<u64>,
-    /// Wait for more files and steps: for ever, or until nothing came for this time.
+    /// For more files and steps: for ever, or until nothing came for this time.
     pub follow: Option<Option<Duration>>,
     pub writer: WriterOptions,
 }
 
 type Dimensions = dyn Fn(&Schema) -> Result<Vec<Dimension>> + Send + Sync;
 
-/// The properties of a new table. An existing table must have the given ones.
+/// An existing table must have the given properties.
 pub struct NewTable {
-    /// The names of the dimensions; empty: from the files.
+    /// Empty: from the files.
     pub dimensions: Vec<String>,
-    /// The dimensions with their domains, in the types of the columns.
+    /// With domains, in the types of the columns.
     pub domains: Box<Dimensions>,
     /// `None`: from the files.
     pub identity: Option<Vec<String>>,
@@ -65,7 +64,6 @@ pub struct NewTable {
 }
 
 impl Request {
-    /// True if the user gave the unit of a column.
     pub(crate) fn states_unit(&self, column: &str) -> bool {
         self.new.units.iter().any(|(name, _)| name == column)
     }

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::source::{Source, Step};
 use crate::table::{Open, unit};
 
-/// Adds the time from the user or the step.
+/// From the user or the step.
 pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step) -> Result<RecordBatch> {
     if batch.column_by_name("time").is_some() || open.state.schema.field_with_name("time").is_err() {
         return Ok(batch);
@@ -28,7 +28,7 @@ pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step
     of(fields, columns, batch.num_rows())
 }
 
-/// The rows with a value in each dimension.
+/// Rows with a value in each dimension.
 pub fn with_positions(batch: &RecordBatch, dimensions: &[String]) -> Result<RecordBatch> {
     let columns = dimensions.iter().filter_map(|name| batch.column_by_name(name));
     let missing: Vec<_> = columns.map(|column| missing(column)).collect();
@@ -36,7 +36,6 @@ pub fn with_positions(batch: &RecordBatch, dimensions: &[String]) -> Result<Reco
     filter_record_batch(batch, &here).map_err(Error::invalid)
 }
 
-/// Whether a row has no value.
 fn missing(column: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
     let nulls = column.logical_nulls();
     let is_null = move |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
@@ -57,7 +56,7 @@ fn missing(column: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
     }
 }
 
-/// The column of the table with the unit of the file, unless the user gave one.
+/// With the unit of the file, unless the user gave one.
 pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Request) -> Field {
     if request.states_unit(field.name()) {
         return field.clone();
@@ -71,8 +70,8 @@ pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Re
     field.clone().with_metadata(said.into_iter().collect::<std::collections::HashMap<_, _>>())
 }
 
-/// The rows in the columns of the table and the units of the file, which the table converts. `first` is the
-/// step's row where they begin. Adds the names of rounded columns.
+/// Rows in the table's columns and the file's units, which the table converts. They begin at row `first` of
+/// the step. Adds the names of rounded columns.
 ///
 /// # Errors
 ///
@@ -145,7 +144,7 @@ fn check_position(batch: &RecordBatch, column: &ArrayRef, name: &str, step: &Ste
     Err(Error::invalid(format!("{}: row {row}{of_what}: {name} is {}", step.label, text(column))))
 }
 
-/// Converts to the type of the table. Numbers and times are unchanged: the table decides whether they fit.
+/// Numbers and times are unchanged: the table decides whether they fit.
 fn converted(column: &ArrayRef, field: &Field) -> std::result::Result<ArrayRef, arrow_schema::ArrowError> {
     use DataType::*;
     let kind = |data_type: &DataType| match data_type {

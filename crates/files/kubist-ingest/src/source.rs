@@ -12,33 +12,33 @@ use kubist_files::Input;
 use crate::error::{Error, Result};
 use crate::report::Parts;
 
-/// Facts of an opened file, folder or series of files.
+/// Of an opened file, folder or series of files.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub path: PathBuf,
     pub format: String,
-    /// The metadata of a field has its unit under `unit`.
+    /// Fields have their unit in the metadata `unit`.
     pub schema: SchemaRef,
-    /// Suggestions for a new table.
+    /// For a new table.
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
     pub domains: Vec<(String, Domain)>,
     pub capacity: Option<u32>,
-    /// The periods of columns of positions.
+    /// Of columns of positions.
     pub period: BTreeMap<String, f64>,
     pub metadata: Metadata,
     pub rows: Option<u64>,
-    /// Bytes of the file; 0 if its reader does not count.
+    /// Of the file; 0 if its reader does not count.
     pub bytes: u64,
     pub times: Vec<f64>,
     /// The rows are in the order of a dimension, so they are written as runs while the next ones are read.
     pub in_order: bool,
-    /// Frames are numbered after those of the table.
+    /// After those of the table.
     pub numbers_frames: bool,
-    /// The file changes the table's metadata; see [`Source::joins`].
+    /// See [`Source::joins`].
     pub joins: bool,
-    /// Notes for the user.
+    /// For the user.
     pub notes: Vec<String>,
 }
 
@@ -69,28 +69,28 @@ impl Facts {
 /// The rows of one commit: a file, or one of its time steps.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// Identifies the step within its file.
+    /// Within its file.
     pub label: String,
     /// In the file's unit.
     pub time: Option<f64>,
-    /// Identifies the file among files of the same time, such as the rank that wrote it.
+    /// Distinguishes files of the same time, such as the rank that wrote it.
     pub part: String,
-    /// The solver's step, for queries with `steps`.
+    /// For queries with `steps`.
     pub number: Option<i64>,
 }
 
-/// The state that the steps of one ingestion share.
+/// Shared by the steps of one ingestion.
 #[derive(Clone, Debug)]
 pub struct State {
     pub next_frame: i64,
     pub schema: SchemaRef,
-    /// Columns that were added to the table. A file without one gets its default.
+    /// A file without an added column gets its default.
     pub added: Vec<String>,
-    /// Columns that each file must have: dimensions and identity.
+    /// Dimensions and identity, which each file must have.
     pub needed: Vec<String>,
 }
 
-/// The steps of a file that the table has.
+/// Steps of a file that the table has.
 #[derive(Clone)]
 pub struct Known {
     key: String,
@@ -112,14 +112,14 @@ impl Known {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(label.to_owned(), rows);
     }
 
-    /// Number of rows committed under a label, by any writer.
+    /// Rows committed under a label, by any writer.
     pub fn rows(&self, label: &str) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).get(label).copied();
         own.or_else(|| snapshot.committed(&format!("{}/{label}", self.key)))
     }
 
-    /// Number of first rows of a step that an interrupted ingestion committed.
+    /// First rows of a step that an interrupted ingestion committed.
     pub(crate) fn begun(&self, label: &str) -> u64 {
         let mut rows = 0;
         while let Some(more) = self.rows(&part(label, rows)).filter(|more| *more > 0) {
@@ -129,7 +129,7 @@ impl Known {
     }
 }
 
-/// The label of a part of a step, by the number of its first row.
+/// By the number of its first row.
 pub(crate) fn part(label: &str, first: u64) -> String {
     format!("{label} from {first}")
 }
@@ -195,18 +195,17 @@ pub trait Source: Send {
     /// The file is damaged.
     fn next_rows(&mut self, state: &mut State) -> Result<Option<RecordBatch>>;
 
-    /// The reader, if `kubist-files` reads the file.
+    /// If `kubist-files` reads the file.
     fn input(&self) -> Option<&Input> {
         None
     }
 
-    /// Number of bytes read from the file.
     fn bytes_read(&self) -> u64 {
         0
     }
 }
 
-/// A file, or the reason why it cannot be read.
+/// The reason, if the file cannot be read.
 pub enum Opened {
     Source(Box<dyn Source>),
     Failed(PathBuf, Error),
@@ -217,9 +216,8 @@ pub struct Progress<'a> {
     pub path: &'a Path,
     pub label: &'a str,
     pub is_committing: bool,
-    /// The completed fraction, if known.
     pub fraction: Option<f64>,
-    /// Read and total bytes, if the readers count them.
+    /// Read and total bytes, if counted.
     pub bytes: Option<(u64, u64)>,
 }
 

@@ -18,12 +18,12 @@ use crate::union;
 
 type Sources = [Box<dyn Source>];
 
-/// An open table, and facts that rows need.
+/// With facts that rows need.
 pub struct Open {
     pub table: Table,
     pub state: State,
     pub dimensions: Vec<String>,
-    /// If true, only declared writers complete a step.
+    /// Only these complete a step.
     pub has_declared_writers: bool,
     /// Types that hold the values of all files.
     pub types: Vec<(String, DataType)>,
@@ -31,7 +31,6 @@ pub struct Open {
     pub notes: Vec<String>,
 }
 
-/// `None` without a table.
 pub fn existing(request: &Request) -> Result<Option<Table>> {
     match Table::open(request.location.as_str()) {
         Ok(table) => Ok(Some(table)),
@@ -40,7 +39,7 @@ pub fn existing(request: &Request) -> Result<Option<Table>> {
     }
 }
 
-/// Opens the table and checks the files against it, or creates it for the files.
+/// Checks the files against the table, or creates it for them.
 pub fn open(request: &Request, sources: &mut Sources, keep_going: bool) -> Result<Open> {
     let (table, created, notes) = match existing(request)? {
         Some(table) => {
@@ -111,7 +110,7 @@ fn union_of(sources: &Sources, request: &Request) -> Result<Schema> {
     Ok(union::schema(sources, request)?.as_ref().clone())
 }
 
-/// Dimensions, identity and lookup of a new table.
+/// Of a new table.
 pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<String>, Vec<String>, Vec<String>) {
     let facts = sources[0].facts();
     let is_here = |name: &&String| schema.field_with_name(name).is_ok();
@@ -126,10 +125,9 @@ pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<Stri
     (or(&request.new.dimensions, &facts.dimensions), identity, or(&request.new.lookup, &facts.lookup))
 }
 
-/// Notes on the columns of a new table.
+/// On the columns of a new table.
 pub fn notes(sources: &Sources, schema: &Schema) -> Vec<String> {
     let mut notes = Vec::new();
-    // Files of a series have equal notes.
     sources.iter().for_each(|source| add_notes(&mut notes, &source.facts().notes));
     let units = schema.fields().iter().filter_map(|field| Some((field.name().as_str(), unit(field)?)));
     add_notes(&mut notes, &kubist_expr::unit_notes(units));
@@ -193,7 +191,7 @@ fn new_table(request: &Request, sources: &Sources, schema: &Schema) -> Result<(T
     Ok((options, notes(sources, schema)))
 }
 
-/// The periods of a new table: from the user, or from the files, which must agree.
+/// From the user, or from the files, which must agree.
 fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<(String, kubist::Value)>> {
     if let Some(period) = &request.new.period {
         return Ok(period.clone());
@@ -215,8 +213,7 @@ fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<
     Ok(found.into_iter().map(|(name, (length, _))| (name.to_owned(), kubist::Value::Float(length))).collect())
 }
 
-/// Refuses a dimension of text. A word among the numbers of a CSV column makes the column text; the error
-/// names its row.
+/// A word among the numbers of a CSV column makes the column text; the error names its row.
 pub fn check_texts(dimensions: &[String], schema: &Schema, sources: &Sources) -> Result<()> {
     let is_text = |name: &&String| schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8);
     for name in dimensions.iter().filter(is_text) {
@@ -232,7 +229,7 @@ pub fn check_texts(dimensions: &[String], schema: &Schema, sources: &Sources) ->
     Ok(())
 }
 
-/// Checks before anything is written that the numbers of all files have the same meaning.
+/// The numbers of all files must have the same meaning. Checked before anything is written.
 fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> Result<()> {
     if keep_going {
         return Ok(());
@@ -241,7 +238,7 @@ fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> 
     joining.into_iter().try_for_each(|source| source.joins(metadata).map(drop))
 }
 
-/// Refuses frames with another number of atoms, because trajectory tools need one number.
+/// Trajectory tools need equal numbers of atoms.
 fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Result<()> {
     let Some(here) = metadata.get("trajectory") else { return Ok(()) };
     for source in sources {
@@ -260,8 +257,8 @@ fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Res
     Ok(())
 }
 
-/// Checks that the options of a new table match the existing one, so that a user can repeat a call for the
-/// next files.
+/// The options of a new table must match the existing one, so that a user can repeat a call for the next
+/// files.
 pub fn agrees(request: &Request, sources: &Sources, table: &Table) -> Result<()> {
     let new = &request.new;
     let info = table.snapshot()?.about()?;

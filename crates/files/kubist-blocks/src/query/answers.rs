@@ -20,7 +20,6 @@ use crate::shape::Rect;
 use crate::sidecar::Index;
 use crate::summary::Summary;
 
-/// Maximum number of damaged locations in the report.
 const MAX_REPORTED: usize = 100;
 
 impl Execution<'_> {
@@ -68,7 +67,6 @@ impl Execution<'_> {
         };
         let mut values = Values::new(self, member, grid, task.continues);
         if self.rows {
-            // One read if the result includes all of the cell.
             values.fetch(&both, &rects(true))?;
         }
         values.fetch(&grid.read, &rects(false))?;
@@ -110,7 +108,7 @@ impl Execution<'_> {
         Ok(selected.values().set_indices_u32().map(|at| places[at as usize]).collect())
     }
 
-    /// Counts a scanned block that an index would have excluded.
+    /// An index would have excluded the block.
     fn spare(&self, grid: &Grid, columns: &[ArrayRef]) {
         let zones: Vec<(usize, Zone)> = grid
             .read
@@ -219,7 +217,7 @@ impl Execution<'_> {
     }
 }
 
-/// Hashes positions to priorities, equal in every file and for every variable.
+/// Equal in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

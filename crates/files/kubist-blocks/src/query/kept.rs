@@ -1,11 +1,11 @@
-//! Collects results: all as they come, or those of lowest priority at the end.
+//! Collects results: all, or those of lowest priority.
 
 use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use kubist_types::{Error, Result};
 
-/// How many results beyond its limit a query collects.
+/// Collected results beyond the limit.
 const SURPLUS: usize = 1 << 16;
 
 pub(super) struct Found {
@@ -37,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// Keeps the `limit` results of lowest priority; of equal priorities the first.
+    /// Of equal priorities the first stays.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

@@ -5,36 +5,35 @@ use serde::Serialize;
 use crate::model::Expected;
 use crate::schedule::{Balance, Policy};
 
-/// The cost of a query, and the model's expectation for independent values.
+/// With the model's expectation for independent values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub rows: u64,
     pub files: usize,
     pub files_read: usize,
-    /// Files without an index.
+    /// Without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,
     pub blocks_read: u64,
     pub blocks_all: u64,
-    /// Blocks of which only a part was read, from their sorted copy.
+    /// Blocks with a sorted copy of which only a part was read.
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
-    /// Bytes read from sorted copies in indexes.
+    /// From sorted copies.
     pub sorted_bytes: u64,
     pub sorted_requests: u64,
     pub stored_bytes: u64,
     pub by_library: u64,
     pub selectivity: f64,
     pub expected: Option<Expected>,
-    /// Pieces up to this distance, in bytes, were read together.
+    /// Pieces up to this distance were read together, in bytes.
     pub gap: u64,
     pub workers: usize,
     pub balance: Balance,
     pub seconds: f64,
-    /// Scanned blocks that an index would have excluded. `None` for samples, which do not examine whole
-    /// blocks.
+    /// An index would have excluded them. `None` for samples, which do not examine whole blocks.
     pub blocks_spared: Option<u64>,
     pub damaged: Vec<String>,
 }

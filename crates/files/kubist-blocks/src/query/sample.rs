@@ -2,9 +2,9 @@
 //! is the linear number of a position within its rectangle.
 //!
 //! A position is in a sample if its priority is below a threshold, so a sample contains every sample of a
-//! lower threshold. If a sample has enough results, it contains the results of lowest priority among all.
-//! Blocks without a sampled position are not read; in the others only the rectangle around their positions
-//! is read.
+//! lower threshold. If it has enough results, it contains those of lowest priority among all. Blocks
+//! without a sampled position are not read; in the others only the rectangle around their positions is
+//! read.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
@@ -14,17 +14,15 @@ use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
 
-/// Blocks with at least this many sampled positions on average are read completely before the positions are
-/// chosen.
+/// Blocks with at least this many sampled positions on average are read completely.
 const MANY: f64 = 64.0;
 const TOGETHER: usize = 32;
-/// Minimum number of results for a usable estimate of the selectivity.
+/// Least number of results for an estimate of the selectivity.
 const TRUSTED: u64 = 16;
-/// Factor of the next sample after too few results for an estimate.
+/// Growth of the sample after fewer results.
 const WIDER: f64 = 64.0;
 
-/// The priority of an identity of integers, built column by column like `priorities` (kubist-index), for
-/// loops over all positions of a row.
+/// The priority of an identity of integers, built column by column like `priorities` (kubist-index).
 #[derive(Clone, Copy)]
 struct Chain(u64);
 
@@ -33,8 +31,8 @@ impl Chain {
         Chain(priorities(&[], 1, 0)[0])
     }
 
-    /// XXH3-64 of the tag and the eight bytes of a part, computed in registers, because storing bytes and
-    /// loading them across word boundaries takes several times as long.
+    /// XXH3-64 of the tag and the eight bytes of a part. In registers, because storing bytes and loading
+    /// them across word boundaries takes several times as long.
     #[inline(always)]
     fn with(self, part: u64) -> Chain {
         // The tag of integers. `LOW` and `HIGH` are words 24 and 32, and 40 and 48, of the specification's
@@ -52,8 +50,6 @@ impl Chain {
     }
 }
 
-/// The positions of a rectangle below a threshold.
-///
 /// # Errors
 ///
 /// `Invalid` if there are more than 2^32 positions.
@@ -75,11 +71,9 @@ pub(super) fn chosen(rect: &Rect, below: Threshold) -> Result<Vec<u32>> {
     Ok(places)
 }
 
-/// The number of positions of a rectangle.
-///
 /// # Errors
 ///
-/// `Invalid` if there are more than 2^32.
+/// `Invalid` if there are more than 2^32 positions.
 pub(super) fn countable(rect: &Rect) -> Result<u32> {
     u32::try_from(rect.len()).map_err(|_| Error::invalid("a block has more than 2^32 positions"))
 }
@@ -102,7 +96,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Execution<'_> {
-    /// Restricts cells to positions of the sample. If all have many, they stay unchanged.
+    /// Unchanged if all cells have many positions.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -132,13 +126,13 @@ impl Execution<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// The threshold of the first attempt for `limit` results, as if all positions matched.
+    /// For `limit` results, as if all positions matched.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
     }
 
-    /// The threshold of the next attempt after too few results; `None`: the whole query.
+    /// After too few results; `None`: the whole query.
     pub(super) fn next_look(&self, limit: u64, found: u64, cells: &[Placed]) -> Option<Threshold> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {
@@ -147,7 +141,6 @@ impl Execution<'_> {
         }
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         let in_a_block = share * WIDER * positions / (cells.len() as f64).max(1.0);
-        // If most blocks are read anyway, all their positions are examined.
         if in_a_block > 1.0 { self.asked() } else { self.no_more_than_asked(share * WIDER) }
     }
 
@@ -157,7 +150,6 @@ impl Execution<'_> {
 
     fn no_more_than_asked(&self, share: f64) -> Option<Threshold> {
         let asked = self.asked();
-        // Nearly everything is needed, so all is examined.
         let look = (share < 0.5).then(|| Threshold::from_fraction(share));
         match (look, asked) {
             (Some(look), Some(asked)) => Some(look.min(asked)),
@@ -166,7 +158,7 @@ impl Execution<'_> {
     }
 }
 
-/// With this expected number of results, a random sample very rarely has fewer than `limit`.
+/// A random sample with this expected number very rarely has fewer than `limit` results.
 fn enough(limit: u64) -> f64 {
     let limit = limit as f64;
     limit + 4.0 * limit.sqrt() + 16.0
@@ -182,7 +174,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The chosen positions are those that hash below the threshold, and narrowed rectangles keep them.
         #[test]
         fn places_of_a_sample_are_those_of_low_priority(
             axes in proptest::collection::vec((0u64..1 << 40, 1u64..12), 1..4),
