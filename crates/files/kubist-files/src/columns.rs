@@ -1,7 +1,7 @@
 //! Numeric columns of a Parquet file, read by ranges of rows, for an index next to the file.
 //!
-//! Locations of pages come from the file's page index, or from the page headers. The caller reads the
-//! bytes, so that it can merge neighbours and count its reads.
+//! The page index or the page headers locate the pages. The caller reads the bytes, so that it can merge
+//! neighbours and count its reads.
 
 use std::io::{BufReader, Cursor};
 use std::ops::Range;
@@ -34,7 +34,7 @@ use crate::source;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// First row and number of rows. A dictionary has no rows; all pages of its group may need it.
+    /// A dictionary has no rows; all pages of its group may need it.
     pub first_row: u64,
     pub rows: u64,
     pub offset: u64,
@@ -58,7 +58,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads a footer; `with_pages` also reads the page index for [`Columns::pages`].
+    /// `with_pages` also reads the page index for [`Columns::pages`].
     ///
     /// # Errors
     ///
@@ -78,8 +78,6 @@ impl Columns {
         Error::invalid(format!("{}: the file is damaged: {why}", self.path.display()))
     }
 
-    /// The number of rows.
-    ///
     /// # Errors
     ///
     /// A row group has a negative number of rows.
@@ -98,7 +96,7 @@ impl Columns {
         u64::try_from(rows).map_err(|_| self.damaged(format!("row group {group} has {rows} rows")))
     }
 
-    /// The numeric columns, and the names of the others with the reason.
+    /// Also returns the names of other columns, with reasons.
     pub fn columns(&self) -> (Vec<Column>, Vec<String>) {
         let (mut columns, mut others) = (Vec::new(), Vec::new());
         let parquet = self.metadata.parquet_schema();
@@ -132,7 +130,7 @@ impl Columns {
         unknown.map(|codec| format!("compressed with {codec}, which is not supported"))
     }
 
-    /// The pages of a column, ascending.
+    /// In ascending order.
     ///
     /// # Errors
     ///
@@ -194,7 +192,7 @@ impl Columns {
     }
 
     /// Returns the values of a column in ascending ranges of rows. `table` lists its pages. `held` has the
-    /// bytes of the needed pages: parts of the file with their offsets, ascending.
+    /// bytes of the needed pages with their offsets, ascending.
     ///
     /// # Errors
     ///
@@ -255,7 +253,7 @@ fn integers(data_type: &DataType, values: impl Iterator<Item = i64>, nulls: Opti
     fn of<T: ArrowPrimitiveType>(values: impl Iterator<Item = T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(PrimitiveArray::<T>::new(values.collect::<Vec<_>>().into(), nulls))
     }
-    // Parquet stores integers in 32 or 64 bits, unsigned ones as signed ones with the same bits.
+    // Unsigned integers are stored as signed ones with the same bits.
     Some(match data_type {
         DataType::Int8 => of::<Int8Type>(values.map(|value| value as i8), nulls),
         DataType::Int16 => of::<Int16Type>(values.map(|value| value as i16), nulls),
@@ -385,7 +383,7 @@ impl ChunkReader for Held {
         self.from(start).map(Cursor::new).ok_or_else(missing)
     }
 
-    /// First checks the inflated size in the page's header.
+    /// Checks the inflated size in the page's header first.
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         let missing = || ParquetError::General(format!("the page of {length} bytes at {start} was not read"));
         let page = self.from(start).filter(|bytes| bytes.len() >= length).ok_or_else(missing)?.slice(..length);
@@ -403,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of 2,500 rows in groups of 1,000 and pages of 100, with and without a page index.
+    /// 2,500 rows in groups of 1,000 and pages of 100.
     fn written(path: &Path, with_index: bool) -> Int16Array {
         let value = |row: i32| (row % 7 != 3).then_some((row % 50 - 25) as i16);
         let array = Int16Array::from_iter((0..2500).map(value));

@@ -2,11 +2,9 @@
 //! option has the column names.
 //!
 //! Fields are read as text and then converted to the requested type, so that an error names the row (from
-//! 1, after the names) and column of the value. Types are inferred by the same rule: the narrowest type
-//! that reads every value of the head. A missing value is an empty field, `null` in a column that is not
-//! text, and `NaN` among integers. Lines that begin with `#` before the names are comments.
-//!
-//! A batch ends before its text grows large, whatever its number of rows.
+//! 1, after the names) and column. Types are inferred by the same rule: the narrowest type that reads every
+//! value of the head. A missing value is an empty field, `null` in a column that is not text, and `NaN`
+//! among integers. Lines that begin with `#` before the names are comments.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -30,14 +28,13 @@ use crate::records::Records;
 use crate::source::Counted;
 use crate::{Batches, Delimiter};
 
-/// Number of rows of the head that determine the types.
+/// Rows that determine the types.
 const HEAD_ROWS: usize = 10_000;
-/// Bytes of text after which a batch ends with the current record.
+/// Bytes of text after which a batch ends, whatever its number of rows.
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
-/// Limit of bytes of comments to keep.
 const MOST_COMMENTS: u64 = 1 << 16;
-/// Limit of fields in a batch, because the decoder allocates memory for all of them.
+/// The decoder allocates memory for all fields of a batch.
 const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;
@@ -46,13 +43,13 @@ type Bytes = BufReader<Box<dyn Read + Send>>;
 pub struct Text<'a> {
     pub path: &'a Path,
     pub delimiter: Delimiter,
-    /// The column names, if no line contains them.
+    /// If no line contains them.
     pub names: Option<&'a [String]>,
     pub marks: &'a Marks,
 }
 
 impl Text<'_> {
-    /// The delimiter after runs of blanks are reduced to one.
+    /// After runs of blanks are reduced to one.
     fn delimiter(&self) -> u8 {
         match self.delimiter {
             Delimiter::Byte(byte) => byte,
@@ -84,7 +81,7 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// The comments at the beginning of the text, as metadata `comments`.
+/// At the beginning of the text, as metadata `comments`.
 pub fn comments(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
     let text = inflated(path, Arc::default(), limits)?;
     let mut comments = Vec::new();
@@ -123,7 +120,7 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     Ok(Box::new(rows.map(move |texts| typed_batch(texts).map_err(|error| error.within(path.display())))))
 }
 
-/// The most frequent of the common delimiters in the first line.
+/// The most frequent one in the first line.
 pub fn sniff_delimiter(path: &Path, decimal: Decimal, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
@@ -172,7 +169,7 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Batches of text of the columns in `indices`. Errors do not name the file.
+/// Of the columns in `indices`. Errors do not name the file.
 struct Texts {
     records: Records<Bytes>,
     decoder: Decoder,
@@ -233,8 +230,8 @@ fn unplaced(error: ArrowError) -> Error {
     }
 }
 
-/// Inflates the text if necessary, and removes a byte order mark and comments at the beginning. The last
-/// comment stays if it `may_have_names`.
+/// Inflates the text, and removes a byte order mark and comments at the beginning. The last comment stays
+/// if it `may_have_names`.
 fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: bool) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let mut text = inflated(path, consumed, limits)?;
@@ -267,7 +264,7 @@ fn inflated(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<By
     Ok(text)
 }
 
-/// If a number follows the last comment, the comment has the names.
+/// If a number follows the last comment, this comment has the names.
 fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> std::io::Result<Bytes> {
     let mut comment = Vec::new();
     while text.fill_buf()?.first() == Some(&b'#') {
@@ -285,7 +282,7 @@ fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> s
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTANDARD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Text up to the inflation limit.
+/// Up to the inflation limit.
 struct Inflated<R> {
     reader: R,
     packed: u64,
@@ -337,7 +334,7 @@ fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) ->
     }
 }
 
-/// Refuses numbers that became infinite or zero because the type is too narrow.
+/// Numbers must not become infinite or zero because the type is too narrow.
 fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     let floats = cast_with_options(parsed, &DataType::Float64, &CastOptions::default());
     let floats = floats.map_err(Error::invalid)?;
@@ -359,7 +356,7 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
     }
 }
 
-/// Recognizes columns of dates by unit or name, such as `JD` and `date_obs`.
+/// By unit or name, such as `JD` and `date_obs`.
 fn is_date(field: &Field) -> bool {
     let is_julian = |word: &str| matches!(word, "jd" | "mjd" | "bjd" | "hjd" | "tjd" | "btjd");
     let name = field.name().to_ascii_lowercase();
@@ -367,7 +364,7 @@ fn is_date(field: &Field) -> bool {
     in_days || name == "time" || name.starts_with("date") || name.split('_').any(is_julian)
 }
 
-/// Refuses dates that 32 bits round, such as 2460000.123 to 2460000. Smaller numbers are durations.
+/// 32 bits round dates, such as 2460000.123 to 2460000. Smaller numbers are durations.
 fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     const LATE: f64 = 10_000.0;
     let read = read_as(text, &DataType::Float64)?;
@@ -389,8 +386,7 @@ fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: u
     }
 }
 
-/// The fields without blanks around them and without the marks of missing values. `NaN` is a mark among
-/// integers.
+/// Without blanks around fields and marks of missing values. `NaN` is a mark among integers.
 fn trimmed(text: &StringArray, among_integers: bool) -> StringArray {
     let is_mark = |value: &str| {
         value.is_empty() || value.eq_ignore_ascii_case("null") || (among_integers && value.eq_ignore_ascii_case("nan"))

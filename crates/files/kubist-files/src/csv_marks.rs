@@ -1,10 +1,10 @@
-//! Unusual marks for missing values and decimal numbers in a text file.
+//! Unusual marks for missing values and decimal numbers in text.
 
 use arrow_array::StringArray;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Fields that are missing values in every column, in addition to the usual ones.
+    /// In every column, in addition to the usual marks.
     pub null: Vec<String>,
     pub decimal: Decimal,
 }
@@ -46,8 +46,8 @@ impl Marks {
         text.iter().map(|value| value.filter(|value| !is_null(value))).collect()
     }
 
-    /// Replaces decimal commas by points. A field with a point is then not a number, because the point
-    /// could separate thousands.
+    /// Replaces decimal commas. A field with a point is then not a number, because the point could separate
+    /// thousands.
     pub(crate) fn with_points(&self, text: &StringArray) -> StringArray {
         match self.decimal {
             Decimal::Point => text.clone(),
@@ -56,7 +56,7 @@ impl Marks {
     }
 }
 
-/// Exchanges points and commas of a number; other text is unchanged.
+/// Exchanges points and commas of numbers.
 fn swapped(value: &str) -> String {
     let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.,eE ".contains(&byte);
     let is_number = value.bytes().all(is_part) && value.bytes().any(|byte| byte.is_ascii_digit());

@@ -14,14 +14,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// The file is damaged, has another format, or lacks a requested column.
     Invalid,
-    /// The file exceeds one of [`crate::Limits`]; raise that limit if the source is trusted.
+    /// Raise the exceeded one of [`crate::Limits`] if the source is trusted.
     Limit,
     Missing,
     /// The operating system refused; the source has the reason.
     System,
 }
 
-/// An error of a file. The message is one line and names the file.
+/// The message is one line and names the file.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -38,7 +38,7 @@ impl Error {
         Error { kind: Kind::Invalid, message: message.to_string(), source: None }
     }
 
-    /// `what` exceeds `limit`, which the option of this name sets.
+    /// `what` exceeds `limit`, which `option` sets.
     pub(crate) fn limit(what: impl Display, limit: impl Display, option: &str) -> Error {
         let message = format!("{what}, and the limit is {limit} ({option} sets it)");
         Error { kind: Kind::Limit, message, source: None }
@@ -86,13 +86,13 @@ impl Error {
         }
     }
 
-    /// Prepends the location of the error to its message.
+    /// Prepends the location of the error.
     pub(crate) fn within(self, context: impl Display) -> Error {
         Error { message: format!("{context}: {}", self.message), ..self }
     }
 }
 
-/// Says that a file ends early. The standard library says that a buffer was not filled.
+/// Says that a file ends early, where the standard library says that a buffer was not filled.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
@@ -114,7 +114,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Carries an error of this crate through the reader of another crate.
+/// Carries an error through the reader of another crate.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> std::io::Error {
         std::io::Error::other(error)

@@ -10,12 +10,12 @@ use crate::source::open;
 
 /// Files up to this size are read completely.
 const SMALL: u64 = 1 << 26;
-/// Larger files are read in this many pieces, from the start to the end.
+/// Pieces of larger files, from the start to the end.
 const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;
 
-/// Digest of names, sizes and contents; for large files, of some pieces of the contents.
+/// Digest of names, sizes and contents, for large files of some pieces.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn fingerprint(files: &[PathBuf]) -> Result<String> {
     Ok(state.finalize().to_hex().to_string())
 }
 
-/// The name under which a table records a completely ingested file: its name and fingerprint.
+/// A table records a completely ingested file by its name and fingerprint.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Matches a file's columns to the table's, and converts them.
 //!
-//! A new table has the columns of all its files, each in a type that holds the values of every file.
-//! Columns that a file lacks become null; the file is refused if the table needs a value there. An integer
-//! column takes integers of any type whose values fit; no other type is narrowed, and nothing is rounded.
+//! A new table has the columns of all its files, each in a type for the values of every file. A file
+//! without a column has null there, and is refused if the table needs a value. Integers of any type go into
+//! an integer column if they fit; no other type is narrowed, and nothing is rounded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 const UNIT: &str = "unit";
 
-/// The columns of a file, from this crate or another reader.
+/// From this crate or another reader.
 #[derive(Clone, Copy)]
 pub struct FileColumns<'a> {
     pub path: &'a Path,
     pub fields: &'a Fields,
-    /// True if an integer and a float of two files become a float: text has no types of its own, and other
-    /// readers let the table check each value.
+    /// An integer and a float of two files become a float: text has no types of its own, and other readers
+    /// let the table check each value.
     pub promotes: bool,
 }
 
-/// All columns of these files, in order of appearance, each wide enough for every file. A column that a
-/// file lacks may be null.
+/// All columns in order of appearance, each wide enough for every file. A column that a file lacks may be
+/// null.
 ///
 /// # Errors
 ///
@@ -63,12 +63,12 @@ pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
 
-/// The columns of a file in types that a table can store: a column without any value becomes text.
+/// As [`settle`].
 pub fn settled(input: &Input) -> SchemaRef {
     settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
 
-/// Columns in types that a table can store: a column without any value becomes text.
+/// In types that a table can store: a column without any value becomes text.
 pub fn settle(fields: &[Field]) -> SchemaRef {
     let settled = |field: &Field| {
         let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
@@ -99,7 +99,7 @@ pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataTyp
     (promotes && (meet(one, other) || meet(other, one))).then_some(DataType::Float64)
 }
 
-/// Checks that the file's columns match the table's. Columns that only the file has are ignored.
+/// Ignores columns that only the file has.
 ///
 /// # Errors
 ///
@@ -139,8 +139,8 @@ fn names(fields: &Fields) -> String {
     fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The table's columns with the file's units, so that the writer converts the values. Columns without a
-/// unit in the file, and the columns in `stated`, have the table's unit.
+/// With the file's units, so that the writer converts the values. Columns without a unit in the file, and
+/// the columns in `stated`, have the table's unit.
 pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
     let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
     let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {
@@ -152,7 +152,7 @@ pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRe
     Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
 }
 
-/// The batch in this schema, with null in missing columns. `first_row` counts from 1, for messages.
+/// Missing columns are null. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///

@@ -1,7 +1,5 @@
-//! Arrow IPC: files (also Feather 2) and streams, optionally compressed.
-//!
-//! This module locates the messages of a file. `kubist-ipc` checks each message against its bytes and the
-//! limits, and decodes it.
+//! Arrow IPC: files (also Feather 2) and streams, optionally compressed. This module locates the messages;
+//! `kubist-ipc` checks each message against its bytes and the limits, and decodes it.
 
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -176,7 +174,6 @@ impl Listed {
     }
 }
 
-/// The range must be within the file.
 fn bytes_at(file: &mut BufReader<Counted>, file_bytes: u64, offset: u64, length: u64) -> Result<Buffer> {
     if offset.checked_add(length).is_none_or(|end| end > file_bytes) {
         return Err(damaged(format!("{length} bytes at {offset} are not in the file, which has {file_bytes}")));
@@ -255,7 +252,7 @@ mod tests {
                 let mut damaged = whole.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 std::fs::write(&path, &damaged).unwrap();
-                // The format has no checksums, so a changed value is not detected.
+                // Without checksums, a changed value is not detected.
                 let _ = read_all(&path, &Options::default());
             }
         }

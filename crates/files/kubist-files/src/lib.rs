@@ -45,10 +45,10 @@ pub use limits::Limits;
 pub use npy::Header as NpyHeader;
 pub use source::open;
 
-/// Number of batches that a reader may be ahead of its consumer.
+/// Batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
-/// In the order of the file, with the wanted columns in any order.
+/// In the order of the file; columns in any order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,14 +63,14 @@ enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
     Byte(u8),
-    /// Blanks and tabs: a run is one delimiter, and runs at the ends of a line do not count.
+    /// A run of blanks and tabs is one delimiter, and does not count at the ends of a line.
     Blanks,
 }
 
 impl std::str::FromStr for Delimiter {
     type Err = String;
 
-    /// Parses a character, `tab`, or `space` for runs of blanks.
+    /// A character, `tab`, or `space` for runs of blanks.
     fn from_str(text: &str) -> std::result::Result<Delimiter, String> {
         match text {
             "tab" | "\\t" => Ok(Delimiter::Byte(b'\t')),
@@ -94,11 +94,11 @@ impl std::fmt::Display for Delimiter {
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The columns to read; `None` reads all.
+    /// `None` reads all.
     pub columns: Option<Vec<String>>,
-    /// The delimiter of a CSV file; `None` detects it from the first line.
+    /// Of a CSV file; `None` detects it from the first line.
     pub delimiter: Option<Delimiter>,
-    /// The column names of a CSV file; `None` takes them from the first line.
+    /// Of a CSV file; `None` takes them from the first line.
     pub names: Option<Vec<String>>,
     pub marks: Marks,
     /// Read as CSV, whatever the file's name.
@@ -110,13 +110,12 @@ pub struct Options {
 pub struct Input {
     pub path: PathBuf,
     pub bytes: u64,
-    /// The chosen columns as in the file. In a CSV file, types are inferred from the head, and `Null`
-    /// without a value there.
+    /// The chosen columns. In a CSV file, types are inferred from the head, and `Null` without a value
+    /// there.
     pub fields: Fields,
     /// False for text, whose values can be read in any requested type.
     pub typed: bool,
-    /// Names of columns of lists, structures and maps, with reasons. They are skipped unless the options
-    /// name them.
+    /// Columns of lists, structures and maps, with reasons. They are skipped unless the options name them.
     pub left_out: Vec<(String, String)>,
     format: Format,
     names: Option<Vec<String>>,
@@ -161,12 +160,10 @@ impl Input {
         })
     }
 
-    /// For the union with other files.
     pub fn columns(&self) -> fit::FileColumns<'_> {
         fit::FileColumns { path: &self.path, fields: &self.fields, promotes: !self.typed }
     }
 
-    /// The name of its format.
     pub fn format(&self) -> &'static str {
         match self.format {
             Format::Parquet => "parquet",
@@ -176,8 +173,8 @@ impl Input {
         }
     }
 
-    /// The metadata of Parquet and Arrow, and the comments before the first line of text; without metadata
-    /// of programs that repeat the types of columns. Empty if the file cannot be read.
+    /// Metadata of Parquet and Arrow, and comments before the first line of text; without metadata of
+    /// programs that repeat the types of columns. Empty if the file cannot be read.
     pub fn metadata(&self) -> Vec<(String, String)> {
         const OF_SCHEMA: [&str; 3] = ["ARROW:", "pandas", "org.apache.spark."];
         let found = guarded(&self.path, || match self.format {
@@ -192,7 +189,7 @@ impl Input {
         found
     }
 
-    /// Leaves out the columns that no table stores. A file without other columns keeps them.
+    /// A file with only such columns keeps them.
     fn leave_out_nested(&mut self) {
         let (nested, plain): (Vec<_>, Vec<_>) =
             self.fields.iter().cloned().partition(|field| field.data_type().is_nested());
@@ -207,8 +204,8 @@ impl Input {
         self.left_out.extend(nested.iter().map(part));
     }
 
-    /// Starts to read the columns of `wanted` that the file has (text in their types). `consumed` follows
-    /// the number of bytes read. An error is the last item.
+    /// Starts to read the columns of `wanted` that the file has (text in their types). `consumed` counts
+    /// the bytes read. An error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
         let (path, bytes, format) = (self.path.clone(), self.bytes, self.format);
@@ -245,7 +242,6 @@ impl Input {
                 Ok(())
             });
             if let Err(error) = outcome {
-                // The receiver abandoned the reading.
                 let _ = sender.send(Err(error));
             }
         });
@@ -253,8 +249,8 @@ impl Input {
     }
 }
 
-/// True if the file exists and this crate has no reader for it. For a file that cannot be opened, reading
-/// it gives the reason.
+/// The file exists, but this crate has no reader for it. For a file that cannot be opened, reading gives
+/// the reason.
 pub fn is_foreign(path: &Path) -> bool {
     if has_own_ending(path) {
         // With another beginning, it is a damaged file.
@@ -265,7 +261,7 @@ pub fn is_foreign(path: &Path) -> bool {
     !head.is_empty() && (head.starts_with(ECSV) || magic(path, &head).is_none())
 }
 
-/// Whether the name of a file or pattern is one of this crate's formats.
+/// By the name of a file or pattern.
 pub fn is_named_native(path: &Path) -> bool {
     has_own_ending(path) || is_named_text(path)
 }
@@ -282,7 +278,7 @@ fn is_named_text(path: &Path) -> bool {
     [".csv", ".tsv", ".txt", ".dat"].iter().any(|ending| plain.ends_with(ending))
 }
 
-/// The first bytes of ECSV, text with types and units in comments, which the Python package reads.
+/// ECSV is text with types and units in comments, which the Python package reads.
 const ECSV: &[u8] = b"# %ECSV";
 
 enum Magic {
@@ -299,7 +295,7 @@ fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// By the first bytes, or for text by its name.
+/// By the first bytes, or for text by name.
 fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     if head.starts_with(b"PAR1") {
         Some(Magic::Parquet)

@@ -38,7 +38,6 @@ struct Shape {
 }
 
 impl Stored {
-    /// For an unsuitable array, its own name.
     fn columns(&self) -> Vec<String> {
         match &self.shape {
             Ok(Shape { width: Some(width), .. }) => (0..*width).map(|index| format!("{}_{index}", self.name)).collect(),
@@ -47,7 +46,7 @@ impl Stored {
     }
 }
 
-/// Arrays that cannot be columns are errors only if they are chosen.
+/// Arrays that cannot be columns are errors only if chosen.
 pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
     for array in arrays(path, limits)? {
@@ -63,7 +62,7 @@ pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result
     Ok(fields)
 }
 
-/// The common length of all arrays with these columns.
+/// Of all arrays with these columns.
 fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
     let mut length: Option<(u64, String)> = None;
     let mut constants = 0;
@@ -151,7 +150,7 @@ struct RowStream {
     header: Header,
     width: usize,
     constant: bool,
-    /// By column to read: index in the row, and name.
+    /// Index in the row, and name.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }
@@ -185,7 +184,7 @@ impl RowStream {
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;
-    // Checked first, because each member is opened.
+    // Checked before the members are opened.
     limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {
@@ -300,7 +299,7 @@ mod tests {
                 std::fs::write(&path, &bytes[..length]).unwrap();
                 assert!(read_all(&path, &columns).is_err());
             }
-            // The head of the first member and the directory, which contain the structure.
+            // The head of the first member and the directory.
             let indices = (0..200).chain(bytes.len() - 1000..bytes.len());
             for index in indices.skip(seed).step_by(7) {
                 let mut damaged = bytes.to_vec();

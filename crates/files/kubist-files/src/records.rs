@@ -1,9 +1,9 @@
 //! Finds the boundaries of records in text, and unclosed quotes.
 //!
 //! The decoder holds a record in memory until it ends, and accepts the end of the text as the end of a
-//! quote. This check therefore precedes it, with the same rules: RFC 4180 as csv-core reads it. A quote
-//! counts at the start of a field, a doubled quote is a quote, and lines end with CR, LF or both. A record
-//! that is too long or has too many fields is an error before it is collected, and so is an unclosed quote.
+//! quote. This check precedes it, with the same rules: RFC 4180 as csv-core reads it. A quote counts at the
+//! start of a field, a doubled quote is a quote, and lines end with CR, LF or both. A record that is too
+//! long or has too many fields is an error before it is collected, and so is an unclosed quote.
 
 use std::io::Read;
 
@@ -15,7 +15,6 @@ const BUFFER: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Outside,
-    /// At the start of a field.
     Begin,
     /// In an unquoted field, or after the closing quote.
     Plain,
@@ -24,20 +23,19 @@ enum State {
     Quote,
 }
 
-/// Text in parts, each checked before it is returned.
+/// Each part is checked before it is returned.
 pub struct Records<R> {
     reader: R,
     delimiter: u8,
     limits: Limits,
     buffer: Vec<u8>,
-    /// The unconsumed part of the buffer.
     unread: std::ops::Range<usize>,
-    /// End of the last complete record in the buffer.
+    /// In the buffer.
     whole: usize,
     state: State,
     lines: u64,
     after_return: bool,
-    /// Lines where the record and the last quote began, and the record's size so far.
+    /// Lines where record and last quote began, and the record's size so far.
     record_line: u64,
     quote_line: u64,
     record_bytes: u64,
@@ -68,8 +66,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The unconsumed text of the next part; empty at the end. With `whole`, only complete records, if this
-    /// part has one.
+    /// Empty at the end. With `whole`, only complete records, if this part has one.
     pub fn part(&mut self, whole: bool) -> Result<&[u8]> {
         if self.unread.is_empty() {
             let length = loop {
@@ -93,12 +90,12 @@ impl<R: Read> Records<R> {
         self.unread.start += bytes;
     }
 
-    /// True if the consumed text ends with a complete record.
+    /// Of consumed text.
     pub fn at_end_of_record(&self) -> bool {
         self.unread.start == self.whole
     }
 
-    /// The text of the first record, before anything is consumed.
+    /// Only before anything is consumed.
     pub fn first(&mut self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while !self.part(false)?.is_empty() {

@@ -64,7 +64,7 @@ impl<'a> Thrift<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    /// Returns the number and type of the elements.
+    /// Number and type of the elements.
     pub fn list(&mut self) -> Result<(u64, u8)> {
         let head = self.byte()?;
         let size = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
@@ -75,7 +75,7 @@ impl<'a> Thrift<'a> {
         Ok((size, head & 15))
     }
 
-    /// Reads a struct. `each` gets a field's number and type, and reads it or returns `false` to skip it.
+    /// `each` gets a field's number and type, and reads it or returns `false` to skip it.
     pub fn fields(&mut self, each: &mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<bool>) -> Result<()> {
         self.fields_below(DEEPEST, each)
     }

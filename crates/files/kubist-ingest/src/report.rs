@@ -198,7 +198,7 @@ pub struct Plan {
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
-    /// All, and those that the table has.
+    /// Number of steps, and of steps that the table has.
     pub steps: u64,
     pub known: u64,
     pub rows: Option<u64>,
