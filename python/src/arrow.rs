@@ -42,7 +42,6 @@ impl Schema {
         Ok(Schema(Arc::new(schema)))
     }
 
-    /// A schema with one column, whose type is given by name.
     #[staticmethod]
     fn of_column(py: Python<'_>, name: &str, kind: &str, nullable: bool) -> PyResult<Schema> {
         let data_type = kubist_types::type_names::data_type(kind)
@@ -96,7 +95,7 @@ impl Batch {
         refuse_beyond_milliseconds(py, std::slice::from_ref(&self.0))
     }
 
-    /// A column for NumPy: values, null flags, and texts instead of values if NumPy has no such type.
+    /// Values, null flags, and texts instead of values if NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let NumpyValues { values, nulls, texts } = to_numpy(py, self.0.column(index))?;
         Ok((values, nulls, texts))
@@ -112,7 +111,7 @@ impl Batch {
         self.0.columns().iter().map(|column| plain::kind(column.data_type())).collect()
     }
 
-    /// The first values of a column as displayed text.
+    /// As displayed text.
     fn texts(&self, py: Python<'_>, index: usize, most: usize) -> PyResult<Vec<Option<String>>> {
         plain::texts(py, self.0.column(index), most)
     }

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::invalid;
 
-/// A column without nulls of a type that NumPy has.
+/// Without nulls, of a type that NumPy has.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Column {
     array: ArrayRef,
@@ -22,7 +22,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// For memory without other references.
     pub fn writable(self) -> Column {
         Column { writable: true, ..self }
     }
@@ -52,7 +51,7 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(1)
 }
 
-/// The values of a column in NumPy's types, and its nulls.
+/// In NumPy's types, with nulls.
 pub struct NumpyValues {
     pub values: Option<Column>,
     pub nulls: Option<Column>,
@@ -99,7 +98,7 @@ pub fn has_numpy_type(data_type: &DataType) -> bool {
     numpy_type(data_type).is_some()
 }
 
-/// NumPy's name of a type, and the type to cast to first, if any.
+/// NumPy's name of the type, and the type to cast to first, if any.
 fn numpy_type(data_type: &DataType) -> Option<(String, Option<DataType>)> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "s",

@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::error::of_dictionary;
 use crate::process_bound::ProcessBound;
 
-/// Number of entries that a range reads together.
+/// Entries that a range reads together.
 const AT_ONCE: usize = 1024;
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -20,7 +20,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A keyspace that is open for writing, or for reading its state at opening.
+/// Open for writing, or for reading its state at opening.
 #[pyclass(frozen)]
 pub struct Dictionary {
     writer: Option<ProcessBound<Mutex<Option<Writer>>>>,
@@ -70,7 +70,7 @@ impl Dictionary {
         self.write(py, Writer::compact)
     }
 
-    /// The keys in [low, high) with their values, in ascending order.
+    /// In [low, high), ascending.
     fn range(&self, py: Python<'_>, low: Option<Vec<u8>>, high: Option<Vec<u8>>) -> PyResult<DictionaryRange> {
         let snapshot = lock(&self.snapshot).clone();
         let low = low.as_deref().map_or(Unbounded, Included);

@@ -14,7 +14,6 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::process_bound::ProcessBound;
 
-/// The aggregates and goal, and the query of the rows.
 pub struct EstimateRequest {
     spec: Query,
     goal: Goal,
@@ -71,7 +70,6 @@ impl EstimateRequest {
     }
 }
 
-/// The aggregates at one sample fraction.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Figures(pub kubist::Estimate);
 
@@ -94,7 +92,6 @@ struct About<'a> {
 
 #[pymethods]
 impl Figures {
-    /// One row per aggregate and group.
     fn batch(&self, py: Python<'_>) -> PyResult<Batch> {
         self.0.to_batch().map(Batch).map_err(|error| exception(py, error))
     }
@@ -168,7 +165,6 @@ pub fn figures(
 
 type Steps = Box<dyn Iterator<Item = kubist::Result<kubist::Estimate>> + Send>;
 
-/// Estimates from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
     steps: ProcessBound<Mutex<Steps>>,

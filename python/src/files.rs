@@ -20,7 +20,7 @@ pub struct File(pub Input);
 
 #[pymethods]
 impl File {
-    /// Inspects the start of a file. `text`: read it as CSV, whatever its name.
+    /// `text`: read it as CSV, whatever its name.
     #[new]
     #[pyo3(signature = (path, *, columns, delimiter, names, null, decimal, text, limits))]
     fn new(
@@ -44,7 +44,7 @@ impl File {
         input.map(File).map_err(|error| unread(py, &error))
     }
 
-    /// Names of left-out columns, with reasons.
+    /// With reasons.
     fn left_out(&self) -> Vec<(String, String)> {
         self.0.left_out.clone()
     }
@@ -54,7 +54,7 @@ impl File {
         Schema(fit::settled(&self.0))
     }
 
-    /// Reads the rows as these columns and types; missing columns are null.
+    /// As these columns and types; missing columns are null.
     fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
         fit::check(&self.0, &schema, &[]).map_err(|error| unread(py, &error))?;
@@ -118,7 +118,6 @@ impl FileRows {
     }
 }
 
-/// A short hash of the contents of files.
 #[pyfunction]
 pub fn fingerprint(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
     py.detach(|| kubist_files::fingerprint(&files)).map_err(|error| unread(py, &error))

@@ -14,10 +14,9 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::arrow::{Incoming, array_capsules, unreadable};
 use crate::error::invalid;
 
-/// Maximum bytes of text in one Arrow string array.
 const MOST_TEXT: usize = i32::MAX as usize;
 
-/// One column from Python (`__arrow_c_array__`).
+/// It has `__arrow_c_array__`.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct NumpyColumn(pub ArrayRef);
 

@@ -14,11 +14,10 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::estimate::{EstimateRequest, Estimates, Figures, figures};
 
-/// Files that are queried as one.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Files(Arc<kubist_blocks::Files>);
 
-/// The process with the formats' libraries; one for all files.
+/// One process with the formats' libraries for all files.
 fn library(python: &Path) -> Arc<Library> {
     static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
     LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
@@ -96,7 +95,6 @@ impl Files {
         run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(|files| Files(Arc::new(files)))
     }
 
-    /// The columns that queries can name.
     fn schema(&self) -> Schema {
         Schema(self.0.names())
     }
@@ -105,7 +103,6 @@ impl Files {
         self.0.names().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The columns of a result.
     fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
@@ -113,7 +110,6 @@ impl Files {
         as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
     }
 
-    /// The result and its cost.
     fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -130,7 +126,6 @@ impl Files {
         Ok((Batches { schema, batches }, as_json(py, &report)?))
     }
 
-    /// The number of matching positions and its cost.
     fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -139,7 +134,7 @@ impl Files {
         as_json(py, &report)
     }
 
-    /// The blocks that a query reads, to simulate a device.
+    /// To simulate a device.
     fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -166,7 +161,6 @@ impl Files {
         Ok(Estimates::new(&location, steps, cancel))
     }
 
-    /// The variables and the device.
     fn about(&self, py: Python<'_>) -> PyResult<String> {
         as_json(py, &self.0.about())
     }

@@ -60,7 +60,7 @@ struct Asked {
     optimize: bool,
 }
 
-/// Ingests the files that `host` opens. Returns the report, or the plan of a dry run, as JSON and as text.
+/// Returns the report, or the plan of a dry run, as JSON and as text.
 #[pyfunction]
 #[pyo3(signature = (host, asked, *, dimensions, accuracy, period, dry_run))]
 pub fn ingest(
@@ -95,7 +95,7 @@ pub fn ingest(
     Ok((json, lines.join("\n")))
 }
 
-/// Expands paths, folders and patterns to files, and to folders that `is_whole`.
+/// Folders with `is_whole` are one source.
 #[pyfunction]
 pub fn expanded(py: Python<'_>, paths: Vec<PathBuf>, is_whole: Py<PyAny>) -> PyResult<Vec<PathBuf>> {
     let absent = |path: &Path| {

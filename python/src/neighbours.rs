@@ -71,7 +71,7 @@ impl BatchSource for Search {
         Ok(self.fraction)
     }
 
-    /// Stops the search, also while another thread reads.
+    /// Also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.cancel.set();
         let results = self.results.get().map_err(|error| exception(py, error))?;
@@ -142,7 +142,7 @@ pub fn pairs(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// The rows with the labels of their clusters.
+/// Rows with the labels of their clusters.
 #[pyfunction]
 #[pyo3(signature = (snapshot, asked, radius, *, least, members))]
 pub fn clusters(
@@ -162,7 +162,7 @@ pub fn clusters(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// The number of pairs of rows by distance, as JSON.
+/// As JSON.
 #[pyfunction]
 pub fn pair_counts(
     py: Python<'_>,
@@ -178,7 +178,7 @@ pub fn pair_counts(
     Ok(serde_json::to_string(&counts).expect("numbers are valid JSON"))
 }
 
-/// The matches of a table with another one, or with data that becomes a temporary table.
+/// With another table, or with data that becomes a temporary table.
 #[pyfunction]
 #[pyo3(signature = (snapshot, asked, other, data, asked_of_other, radius, *, best))]
 #[expect(clippy::too_many_arguments, reason = "both tables")]

@@ -23,22 +23,22 @@ pub struct Picture {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Drawing {
-    /// Limits of the two axes and the colours; an open limit follows the data.
+    /// Of the two axes and the colours; an open limit follows the data.
     ends: [(Option<End>, Option<End>); 3],
     log: bool,
-    /// For the horizontal and the vertical axis.
+    /// Horizontal and vertical.
     log_axes: [bool; 2],
     invert_axes: [bool; 2],
     colormap: String,
     title: Option<String>,
-    /// Description of the region, for the caption.
+    /// For the caption.
     region: String,
     rows: Option<u64>,
     fraction: f64,
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
-    /// Columns of longitude and latitude, if the table has them.
+    /// Longitude and latitude, if the table has them.
     sphere: Option<[String; 2]>,
     theme: String,
 }
@@ -61,7 +61,7 @@ impl End {
     }
 }
 
-/// A drawn plot, to be written in several formats.
+/// Can be written in several formats.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Scene {
     scene: kubist_plot::Scene,

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::error::invalid;
 
-/// One line, with control characters escaped.
+/// Escapes control characters.
 #[pyfunction]
 pub fn printable(text: &str) -> String {
     kubist_types::shown::printable(text).into_owned()
@@ -16,7 +16,7 @@ pub fn printable_lines(text: &str) -> String {
     kubist_types::shown::printable_lines(text).into_owned()
 }
 
-/// Notes about unknown units, each with the reason and a suggestion.
+/// Each with the reason and a suggestion.
 #[pyfunction]
 pub fn unit_notes(units: Vec<(String, String)>) -> Vec<String> {
     kubist_expr::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
@@ -36,7 +36,6 @@ pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {
     kubist_expr::seconds(text).map_err(|error| invalid(py, &error.to_string()))
 }
 
-/// A location without its password and token.
 #[pyfunction]
 pub fn without_password(location: &str) -> String {
     kubist_types::shown::without_password(location)
@@ -66,27 +65,27 @@ pub fn number(value: f64) -> String {
     kubist_types::human::number(value)
 }
 
-/// A value with its interval: `3.02e-7 ± 0.26e-7 m`.
+/// Such as `3.02e-7 ± 0.26e-7 m`.
 #[pyfunction]
 #[pyo3(signature = (value, low, high, exact, unit))]
 pub fn figure(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
     kubist_estimate::in_words(value, low, high, exact, unit)
 }
 
-/// A bin of a histogram: `0.5:1 m`.
+/// Such as `0.5:1 m`.
 #[pyfunction]
 #[pyo3(signature = (low, high, unit))]
 pub fn bin_in_words(low: f64, high: f64, unit: Option<&str>) -> String {
     kubist_estimate::bin_in_words((low, high), unit)
 }
 
-/// A bound of a column: times as times, other values as numbers.
+/// Times as times, other values as numbers.
 #[pyfunction]
 pub fn bound_in_words(value: f64, data_type: &str) -> String {
     kubist_estimate::bound_in_words(value, &data_type.parse().unwrap_or(arrow_schema::DataType::Null))
 }
 
-/// A value and ends as texts with all digits; None is an unbounded end.
+/// All digits; None is an unbounded end.
 #[pyfunction]
 #[pyo3(signature = (value, low, high, exact, unit))]
 pub fn figure_of_texts(

@@ -20,7 +20,6 @@ fn lock<T>(shared: &Shared<T>) -> Result<MutexGuard<'_, T>> {
     Ok(shared.get()?.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs a call until an interrupt or the timeout.
 pub fn run_with_timeout<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -57,7 +56,7 @@ fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'
     }
 }
 
-/// Writes steps, alone or as a rank of a node.
+/// Alone, or as a rank of a node.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct StepWriter {
     writer: Shared<kubist_insitu::StepWriter>,
@@ -76,7 +75,7 @@ impl StepWriter {
     }
 }
 
-/// The rows of a step to store, as in `kubist.mpi`.
+/// As in `kubist.mpi`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepOptions {
@@ -152,7 +151,7 @@ impl StepWriter {
         self.call(py, self.timeout, |writer, _| writer.begin(step))
     }
 
-    /// Copies rows, which have all columns, and returns their number.
+    /// Rows have all columns. Returns their number.
     fn put(&self, py: Python<'_>, data: &Incoming) -> PyResult<u64> {
         let mut rows = 0;
         while let Some(batch) = py.detach(|| data.next()) {
@@ -236,7 +235,6 @@ pub fn ring_leave(py: Python<'_>, address: usize, bytes: u64, rank: u32) -> PyRe
     left.map_err(|failure| failed(py, &failure))
 }
 
-/// Bytes of shared memory.
 #[pyfunction]
 pub fn ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)

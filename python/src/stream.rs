@@ -24,7 +24,7 @@ pub trait BatchSource: Send + Sync + 'static {
     /// So far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String>;
 
-    /// The fraction of the matching rows in the result.
+    /// Of the matching rows, in the result.
     fn fraction(&self, py: Python<'_>) -> PyResult<f64>;
 
     /// Stops the query and frees its resources.
@@ -48,7 +48,6 @@ impl Stream {
         self.0.schema().fields().iter().map(|field| field.metadata().get("unit").cloned()).collect()
     }
 
-    /// The columns without rows.
     fn empty_batch(&self) -> Batch {
         Batch(RecordBatch::new_empty(self.0.schema()))
     }
@@ -58,7 +57,7 @@ impl Stream {
         Ok(self.0.next(py)?.map(Batch))
     }
 
-    /// All remaining batches, in memory.
+    /// All remaining rows, in batches.
     fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
         Ok(Batches { schema: self.0.schema(), batches: self.rest(py)? })
     }
@@ -69,7 +68,6 @@ impl Stream {
         py.detach(|| Whole::of(schema, batches)).map_err(|error| invalid(py, &error.to_string()))
     }
 
-    /// Passes the remaining batches to another library.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::call::run_with_progress;
 
-/// Exchanges the changes of two tables; `progress(done, total)` in rows. Returns the report as JSON.
+/// `progress(done, total)` in rows. Returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, push, pull, memory, progress))]
 pub fn sync(

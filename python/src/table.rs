@@ -26,7 +26,6 @@ pub struct ReadOptimizer(ProcessBound<Mutex<Option<kubist_maintain::background::
 
 #[pymethods]
 impl ReadOptimizer {
-    /// Stops the thread and waits for its end.
     fn stop(&self, py: Python<'_>) {
         // A forked process has no thread to stop.
         if let Ok(optimizer) = self.0.get() {
@@ -370,7 +369,6 @@ impl Table {
         run(py, &Cancel::default(), || self.0.get()?.set_strata(strata))
     }
 
-    /// Allows several machines to write to the table.
     fn share(&self, py: Python<'_>) -> PyResult<()> {
         let cancel = Cancel::default();
         run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).share())
@@ -434,12 +432,10 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    /// Of its table.
     fn location(&self) -> String {
         self.0.location().to_owned()
     }
 
-    /// For other processes and HTTP.
     fn token(&self, py: Python<'_>) -> PyResult<String> {
         let snapshot = self.0.get().map_err(|error| exception(py, error))?;
         Ok(snapshot.token().to_string())
@@ -489,7 +485,7 @@ impl Snapshot {
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 
-    /// Protects the files of snapshots since a time (milliseconds since 1970). Returns the name of the
+    /// Protects snapshots since a time (milliseconds since 1970) from cleaning. Returns the name of the
     /// hold.
     fn hold(&self, py: Python<'_>, since: u64, seconds: f64) -> PyResult<String> {
         let time = Duration::try_from_secs_f64(seconds)
@@ -514,7 +510,7 @@ impl Snapshot {
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
-    /// The number of rows committed under a token, by any writer.
+    /// Rows under a token, by any writer.
     fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
         run(py, &Cancel::default(), || Ok(self.0.get()?.committed(token)))
     }

@@ -92,7 +92,7 @@ impl Whole {
         self.columns[index].iter().any(|part| part.null_count() > 0)
     }
 
-    /// A column for NumPy: values, null flags, and texts instead of values if NumPy has no such type.
+    /// Values, null flags, and texts instead of values if NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let parts = &self.columns[index];
         let parts = match self.schema.field(index).data_type() {
@@ -114,7 +114,7 @@ impl Whole {
         Ok((None, None, all))
     }
 
-    /// The named columns in batches, without a copy.
+    /// Without a copy.
     fn batches(&self, py: Python<'_>, indices: Vec<usize>) -> PyResult<Batches> {
         let failed = |error: ArrowError| invalid(py, &error.to_string());
         let schema: SchemaRef = self.schema.project(&indices).map_err(failed)?.into();

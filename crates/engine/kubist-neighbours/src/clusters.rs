@@ -6,8 +6,8 @@
 //! is a core row: friends of friends.
 //!
 //! Each tile is clustered with a margin that decides which rows are core rows. Several tiles see a core row
-//! near their border, and its position joins their clusters, because rows of equal positions are in one
-//! cluster. Rows and their clusters go to a scratch file until all clusters are joined.
+//! near their border, and its position joins their clusters. Rows and their clusters go to a scratch file
+//! until all clusters are joined.
 
 use std::collections::HashMap;
 use std::io::{Seek, SeekFrom};
@@ -29,7 +29,7 @@ use crate::rows::BATCH_ROWS;
 use crate::searched::Searched;
 use crate::tiled::{Tiled, Tiles};
 
-/// Number of rows whose neighbours are in memory.
+/// Rows whose neighbours are in memory.
 const BLOCK_ROWS: usize = 8_192;
 const NOISE: i64 = -1;
 
@@ -62,16 +62,16 @@ fn key(position: &[f64]) -> Key {
 #[derive(Default)]
 struct Joined {
     sets: Sets,
-    /// Number of rows by cluster.
+    /// By cluster.
     members: Vec<u64>,
-    /// First position by cluster.
+    /// By cluster.
     first: Vec<Vec<f64>>,
-    /// The clusters of core rows near borders of tiles.
+    /// Of core rows near borders of tiles.
     border: HashMap<Key, u32>,
 }
 
 impl Clusters {
-    /// Finds the clusters, and stores rows and clusters in a scratch file.
+    /// Stores rows and clusters in a scratch file.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl Joined {
         self.sets.add()
     }
 
-    /// Labels by descending number of rows, then by the first position.
+    /// By descending number of rows, then by the first position.
     fn labels(mut self, least: u64) -> Vec<i64> {
         let count = self.members.len() as u32;
         for cluster in 0..count {
@@ -199,7 +199,7 @@ impl Tile<'_> {
         (0..rows).into_par_iter().map(is_core).collect()
     }
 
-    /// True if no other tile sees the row.
+    /// No other tile sees the row.
     fn is_inside(&self, row: u32) -> bool {
         let at = self.position(row);
         let Reach(ranges) = Reach::around(&self.searched.space, at, at, self.linking.radius);
@@ -214,7 +214,6 @@ impl Tile<'_> {
     fn clusters(&self, joined: &mut Joined) -> Result<Vec<i64>> {
         let cores = self.cores();
         let mut local = Sets::new(self.tiled.rows.len() as u32);
-        // The nearest core row of other rows.
         let mut nearest: HashMap<u32, u32> = HashMap::new();
         for block in self.tiled.own.chunks(BLOCK_ROWS) {
             self.searched.cancel.check()?;
@@ -256,8 +255,8 @@ impl Tile<'_> {
         Ok(clusters)
     }
 
-    /// For a core row, the core rows within the radius that its set does not contain yet; for another row,
-    /// the nearest core row.
+    /// For a core row, the core rows within the radius that its set lacks; for another row, the nearest
+    /// core row.
     fn linked(&self, row: u32, cores: &[bool]) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         if cores[row as usize] {

@@ -1,5 +1,5 @@
-//! Matches of the rows of two tables. The first table is read tile by tile, and each tile is a set of
-//! points for a search in the second.
+//! Matches of the rows of two tables. Each tile of the first table is a set of points for a search in the
+//! second.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct CrossMatch {
     density: Arc<Density>,
     tiles: Tiles,
     open: Option<(Rows, Box<dyn Results>)>,
-    /// The other table, if it is temporary.
+    /// Set if the other table is temporary.
     kept: Option<Temporary>,
 }
 
@@ -83,7 +83,6 @@ impl CrossMatch {
         CrossMatch { kept: table, ..self }
     }
 
-    /// `None` at the end.
     fn next(&mut self) -> Result<Option<(Rows, Box<dyn Results>)>> {
         let Some(tiled) = self.tiles.next()? else { return Ok(None) };
         let rows = tiled.rows.only(&tiled.own, self.searched.axes.len());
@@ -119,7 +118,7 @@ impl Results for CrossMatch {
             let points: Vec<u32> =
                 batch.column(0).as_primitive::<UInt64Type>().values().iter().map(|point| *point as u32).collect();
             let first = rows.take(&self.searched, &points)?;
-            // After the point, and the rank.
+            // They follow the point and the rank.
             let others = &batch.columns()[batch.num_columns() - self.other.schema().fields().len() - 1..];
             let columns = first.columns().iter().chain(others).cloned().collect();
             self.open = Some((rows, results));

@@ -1,9 +1,8 @@
 //! The nearest rows of each point.
 //!
 //! A sample predicts a radius within which a point probably has `k` rows. Each group of points reads the
-//! rows in its reach once. A point with `k` rows within its radius is complete. Other points are searched
-//! again with a radius that certainly has `k` rows: the distance of the k-th row found, or of the k-th row
-//! of the sample.
+//! rows in its reach once. Points with fewer rows within their radius are searched again, with a radius
+//! that certainly has `k` rows: the distance of the k-th row found, or of the k-th row of the sample.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,9 +18,9 @@ use crate::results::Results;
 use crate::rows::{BATCH_ROWS, RowStream, Rows, interleaved};
 use crate::searched::{Searched, joined};
 
-/// Number of neighbours in memory for a group.
+/// Neighbours in memory for a group.
 const GROUP_NEIGHBOURS: usize = 1 << 20;
-/// Number of sampled rows that give the density at a point.
+/// Sampled rows that give the density at a point.
 const SAMPLED: usize = 8;
 
 /// The nearest rows of each point: columns `point`, `rank` from 1, `distance`, and the row's columns.
@@ -39,11 +38,11 @@ pub struct Nearest {
     ready: VecDeque<RecordBatch>,
 }
 
-/// Distance, batch and row of a neighbour.
+/// Distance, batch and row.
 type Found = (f64, usize, usize);
 
 impl Nearest {
-    /// Prepares the search, up to the distance `most` if given.
+    /// Searches up to the distance `most`, if given.
     ///
     /// # Errors
     ///
@@ -97,7 +96,7 @@ impl Nearest {
         Ok(nearest)
     }
 
-    /// A radius that probably has `k` rows, never larger than one that certainly has.
+    /// A radius that probably has `k` rows, at most one that certainly has.
     fn guess(&self, point: u32) -> f64 {
         let wanted = 2.0 * self.k as f64 + 8.0;
         let sampled = SAMPLED.max((wanted / self.density.scale).ceil() as usize);
@@ -107,7 +106,7 @@ impl Nearest {
         radius.min(self.to_sampled(point, self.k)).min(self.most.unwrap_or(f64::INFINITY))
     }
 
-    /// Distance to the n-th nearest sampled row; infinite if there are fewer.
+    /// Infinite if there are fewer sampled rows.
     fn to_sampled(&self, point: u32, n: usize) -> f64 {
         let at = self.embedded(point);
         let found = self.sample.nearest(&at, n, f64::INFINITY);
@@ -163,7 +162,7 @@ impl Nearest {
                 done.push((*point, found));
             } else {
                 let certain = last.unwrap_or_else(|| self.to_sampled(*point, self.k));
-                // The distance of a row has rounding errors.
+                // Distances have rounding errors.
                 let certain = certain * (1.0 + 1e-9) + f64::MIN_POSITIVE;
                 self.again.push((*point, certain.min(self.most.unwrap_or(f64::INFINITY))));
             }
@@ -171,7 +170,7 @@ impl Nearest {
         self.deliver(done, &kept)
     }
 
-    /// The nearest of the earlier rows, in batch 0, and the rows of a chunk.
+    /// The nearest of the earlier rows (batch 0) and the rows of a chunk.
     fn merged(&self, point: u32, mut before: Vec<Found>, rows: &Rows, tree: &Tree) -> Vec<Found> {
         let (space, axes) = (&self.searched.space, self.searched.axes.len());
         let most = self.most.unwrap_or(f64::INFINITY);

@@ -1,5 +1,5 @@
-//! All pairs of rows within a radius. Both tiles see a pair across their border, and the tile of the row
-//! that is first in the order of positions delivers it.
+//! All pairs of rows within a radius. The tile of the row that is first in the order of positions delivers
+//! a pair.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::rows::BATCH_ROWS;
 use crate::searched::Searched;
 use crate::tiled::{Tiled, Tiles};
 
-/// Number of rows in the first search of a tile. Later searches take enough rows to fill a batch.
+/// Rows in the first search of a tile. Later searches take enough rows to fill a batch.
 const FIRST_ROWS: usize = 256;
 
 /// The pairs: a column `distance`, then the columns of both rows, with `_1` and `_2` after their names.
@@ -52,7 +52,6 @@ impl Pairs {
         Ok(Pairs { searched: searched.clone(), radius, schema, tiles: Tiles::new(searched, radius, true)?, open: None })
     }
 
-    /// `None` without pairs.
     fn search(&self, open: &mut Open) -> Result<Option<RecordBatch>> {
         let tiled = &open.tiled;
         let some = &tiled.own[open.next..(open.next + open.step).min(tiled.own.len())];
@@ -75,7 +74,6 @@ impl Pairs {
     }
 }
 
-/// The rows within the radius that come after this row.
 fn after(searched: &Searched, tiled: &Tiled, row: u32, radius: f64) -> Vec<(f64, u32)> {
     let (space, axes) = (&searched.space, searched.axes.len());
     let at = tiled.rows.position(row, axes);

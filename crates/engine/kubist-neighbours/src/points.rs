@@ -11,13 +11,13 @@ use crate::searched::Searched;
 /// Positions, numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// The wrapped positions.
+    /// Wrapped.
     pub(crate) positions: Vec<f64>,
     pub(crate) count: usize,
 }
 
 impl Points {
-    /// The points of a batch with the position columns of the table.
+    /// `batch` has the position columns of the table.
     ///
     /// # Errors
     ///
@@ -78,7 +78,6 @@ fn named<'a>(schema: &'a Schema, name: &str) -> Option<(usize, &'a Field)> {
     })
 }
 
-/// The factor from a column of points to a column of the table.
 fn in_units_of(own: &Field, other: &Field) -> Result<f64> {
     match (unit(own), unit(other)) {
         (own, other) if own == other || own.is_empty() || other.is_empty() => Ok(1.0),

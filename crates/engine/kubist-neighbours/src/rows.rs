@@ -1,4 +1,4 @@
-//! Rows in memory with their positions: chunks of the result of a query.
+//! Rows in memory with their positions, in chunks of a query's result.
 
 use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
@@ -8,10 +8,10 @@ use kubist_metric::{Reach, Tree};
 use crate::columns;
 use crate::searched::Searched;
 
-/// Rows per batch of results.
+/// Per batch of results.
 pub const BATCH_ROWS: usize = 65_536;
 
-/// The rows of a query in chunks, without rows that have no position.
+/// Without rows that have no position.
 pub struct RowStream {
     searched: Searched,
     stream: Option<QueryStream>,
@@ -20,7 +20,6 @@ pub struct RowStream {
 
 #[derive(Default)]
 pub struct Rows {
-    /// The columns of results.
     pub batches: Vec<RecordBatch>,
     /// Batch and index of each row.
     pub places: Vec<(usize, usize)>,
@@ -28,7 +27,7 @@ pub struct Rows {
 }
 
 impl RowStream {
-    /// The rows within reach, with their columns or only their positions.
+    /// Without columns, only positions.
     ///
     /// # Errors
     ///
@@ -38,7 +37,7 @@ impl RowStream {
         Ok(RowStream { searched: searched.clone(), stream, with_columns })
     }
 
-    /// The next chunk of about `most` rows; `None` at the end.
+    /// About `most` rows; `None` at the end.
     pub fn chunk(&mut self, most: usize) -> Result<Option<Rows>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let (space, axes) = (&self.searched.space, &self.searched.axes);
@@ -92,7 +91,7 @@ impl Rows {
     }
 }
 
-/// Each row is given by its batch and its index.
+/// By batch and index.
 pub fn interleaved(searched: &Searched, batches: &[&RecordBatch], places: &[(usize, usize)]) -> Result<RecordBatch> {
     if places.is_empty() {
         return Ok(RecordBatch::new_empty(searched.schema()));

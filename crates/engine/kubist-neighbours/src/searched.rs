@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use crate::columns::{self, Axis, unit};
 
-/// Size of the sample that predicts densities.
+/// For the prediction of densities.
 const SAMPLE_ROWS: u64 = 50_000;
-/// Expected rows of a group or tile.
+/// Expected in a group or tile.
 const TILE_ROWS: usize = 400_000;
 
 /// The rows to search, and their distance.
@@ -42,7 +42,7 @@ pub struct Searched {
     pub(crate) space: Space,
     pub(crate) axes: Vec<Axis>,
     schema: SchemaRef,
-    /// Expected rows of a group or tile.
+    /// Expected in a group or tile.
     pub(crate) tile_rows: usize,
     pub(crate) cancel: Cancel,
     stats: Arc<Mutex<Stats>>,
@@ -98,7 +98,6 @@ impl Searched {
             cancel: cancel.clone(),
             stats: Arc::default(),
         };
-        // Checks the condition and the columns before any work.
         let none =
             RunOptions::with_cancel(cancel).of(Query { sample: Some(f64::MIN_POSITIVE), ..searched.query.clone() });
         searched.schema = searched.snapshot.query(none)?.schema();
@@ -170,7 +169,7 @@ impl Searched {
         Ok(radius)
     }
 
-    /// The rows within reach: the axes, and before them the requested columns if `with_columns`.
+    /// The requested columns if `with_columns`, then the axes.
     pub(crate) fn query(&self, reach: &Reach, with_columns: bool) -> Result<QueryStream> {
         self.snapshot.query(RunOptions::with_cancel(&self.cancel).of(self.restricted(reach, with_columns)))
     }
@@ -194,7 +193,7 @@ impl Searched {
         query
     }
 
-    /// A sample of at least `least` rows, if there are as many.
+    /// At least `least` rows, if there are as many.
     pub(crate) fn density(&self, least: u64) -> Result<Density> {
         let limit = SAMPLE_ROWS.max(least);
         let query = Query { limit: Some(limit), ..self.restricted(&Reach(Vec::new()), false) };
@@ -251,7 +250,7 @@ fn flat(asked: &Asked, axes: &[Axis]) -> Result<Space> {
     Ok(Space::Flat { periods })
 }
 
-/// Columns of a result: own columns, then those of rows.
+/// Own columns, then those of rows.
 pub(crate) fn joined(own: Vec<Field>, rows: &Schema) -> Result<SchemaRef> {
     if let Some(twice) = own.iter().find(|field| rows.column_with_name(field.name()).is_some()) {
         return Err(Error::invalid(format!(

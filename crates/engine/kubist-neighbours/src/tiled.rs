@@ -1,4 +1,4 @@
-//! Tiles of a table with the rows around them, for searches among the table's own rows.
+//! Tiles of a table with the rows around them.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,9 @@ use kubist_metric::{Tile, Tiling, Tree};
 use crate::rows::{RowStream, Rows};
 use crate::searched::Searched;
 
-/// Limit of rows of a tile and its margin in memory, relative to the expected rows of a tile.
+/// Limit of rows of a tile and its margin, relative to the expected rows of a tile.
 const MOST_MARGIN: usize = 20;
 
-/// The unread tiles.
 pub struct Tiles {
     searched: Searched,
     left: VecDeque<Tile>,
@@ -24,7 +23,6 @@ pub struct Tiled {
     pub tile: Tile,
     pub rows: Rows,
     pub tree: Tree,
-    /// The rows in the tile itself.
     pub own: Vec<u32>,
     pub is_own: Vec<bool>,
 }

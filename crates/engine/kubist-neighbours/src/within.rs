@@ -15,9 +15,8 @@ use crate::results::Results;
 use crate::rows::{BATCH_ROWS, RowStream, Rows};
 use crate::searched::{Searched, joined};
 
-/// Number of points in a group.
 const GROUP_POINTS: usize = 65_536;
-/// Number of points in the first search of a chunk. Later searches take enough points to fill a batch.
+/// Points in the first search of a chunk. Later searches take enough points to fill a batch.
 const FIRST_POINTS: usize = 256;
 
 /// The rows within a radius of each point: columns `point`, `distance`, and the row's columns.
@@ -63,7 +62,6 @@ impl Within {
         Ok(Within { searched: searched.clone(), points, radius, schema, groups, open: None })
     }
 
-    /// `None` without results.
     fn search(&self, points: &[u32], chunk: &mut Chunk) -> Result<Option<RecordBatch>> {
         let some = &points[chunk.next..(chunk.next + chunk.step).min(points.len())];
         let (searched, near_points, radius, axes) =

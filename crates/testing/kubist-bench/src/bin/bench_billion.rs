@@ -6,10 +6,9 @@
 //!
 //! The rows of `bench`, with a secondary index on the id, arrive in commits of 4 million rows while the
 //! optimizer runs and old files are cleaned. Each step runs in its own process, so that its peak memory is
-//! its own. Each table gets the same queries with equal result sizes. Medians over many locations include
-//! the first query, when the process has nothing of the table in memory. Tables of more than `--rewritten`
-//! rows are not rewritten completely, which would need their space again. Prints a table for each size,
-//! then all sizes.
+//! its own. Each table gets queries with equal result sizes. Medians over many locations include the first
+//! query of a process. Tables of more than `--rewritten` rows are not rewritten completely, which would
+//! need their space again.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,7 +27,7 @@ const PLACES: usize = 21;
 const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", "commit", "rewrite"];
 const FEW_ROWS: usize = 1000;
 
-/// A line of a report, which the parent process compares with those of other tables.
+/// The parent process compares it with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");
@@ -38,7 +37,7 @@ fn memory() -> f64 {
     peak_memory() as f64
 }
 
-/// As in a server, the optimizer runs in the background of the writer.
+/// The optimizer runs in the background of the writer, as in a server.
 fn ingest(at: &str, rows: usize) {
     let options = TableOptions { lookup: vec!["id".into()], ..options() };
     let table = Table::create(at, schema(), &options).expect("an empty directory");
@@ -66,7 +65,6 @@ fn settle(at: &str, _: usize) {
     line("peak memory of it", memory(), "MB");
 }
 
-/// Seconds spent on generating the rows.
 fn commits(table: &Table, rows: usize) -> f64 {
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (mut making, mut since) = (0.0, 0);
@@ -200,7 +198,6 @@ fn commit(at: &str, rows: usize) {
     line("a commit of 1,000 rows", median(times), "ms");
 }
 
-/// Runs a step in a separate process and returns its lines.
 fn apart(step: &str, at: &str, rows: usize, rewritten: usize) -> Vec<(String, String)> {
     let program = std::env::current_exe().expect("this program");
     let arguments = ["--step", step, "--at", at, "--rows", &rows.to_string(), "--rewritten", &rewritten.to_string()];

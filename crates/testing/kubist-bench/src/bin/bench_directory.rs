@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const CAPACITY: u32 = 16;
 const COMMIT_ROWS: usize = 400_000;
-/// Rows of a rewrite, few enough that the memory of runs dominates.
+/// Few enough that the memory of runs dominates.
 const ROWS_AT_ONCE: u64 = 100_000;
 
 fn argument(name: &str) -> Option<String> {
@@ -93,7 +93,6 @@ fn main() {
         Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty folder");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (begin, mut made, mut commits) = (Instant::now(), 0, 0);
-    // The first commit shows how many runs a commit creates.
     let mut slabs = 64;
     while made < runs {
         writer.append(&slab(commits, slabs)).expect("rows of the schema");

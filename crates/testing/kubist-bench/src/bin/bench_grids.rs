@@ -26,11 +26,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
-/// Fractions of all rows that boxes return.
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
 const COMMIT: usize = 2_000;
-/// Fraction of a core for maintenance during commits and queries.
+/// For maintenance during commits and queries.
 const CORE_SHARE: f64 = 0.5;
 
 fn schema() -> SchemaRef {
@@ -77,7 +76,6 @@ fn drifting(drift: Drift, steps: usize, size: usize) -> Vec<Vec<[f64; 3]>> {
     (0..steps).map(step).collect()
 }
 
-/// The steps in a folder of files, in name order.
 fn from_files(folder: &Path) -> Option<Vec<Vec<[f64; 3]>>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.filter_map(|file| Some(file.ok()?.path())).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "parquet"));
@@ -114,7 +112,7 @@ fn commit_all(at: &str, domain: impl Fn(usize) -> Domain, steps: &[Vec<[f64; 3]>
     (table, bytes)
 }
 
-/// Boxes around random records that return about a fraction `share` of all.
+/// Each returns about a fraction `share` of all records.
 fn boxes(table: &Table, all: &[[f64; 3]], share: f64) -> Vec<Vec<Bound>> {
     let (snapshot, mut rng) = (table.snapshot().expect("readable"), SmallRng::seed_from_u64(3));
     let wanted = (all.len() as f64 * share) as u64;
@@ -141,7 +139,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
 }
 
-/// Rows examined per returned row, the median over boxes.
+/// Per returned row, the median over boxes.
 fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     let ratio = |bounds: &Vec<Bound>| {
         let (stats, _) = kubist_bench::run(table, &Query { bounds: bounds.clone(), ..Query::default() });
@@ -205,7 +203,6 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         let of_dimension = || all.iter().map(|point| point[d]);
         (of_dimension().fold(f64::INFINITY, f64::min), of_dimension().fold(f64::NEG_INFINITY, f64::max))
     };
-    // Values whose density varies a thousandfold have no even division.
     let is_even = |d: usize| {
         let (low, high) = ends(d);
         let mut of_dimension: Vec<f64> = all.iter().map(|point| point[d]).collect();
@@ -257,8 +254,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         written as f64 / ingested,
         committed as f64 / ingested
     );
-    // Commits during a complete move to another grid, then the same number to an idle copy, because a
-    // commit takes longer after many small ones.
+    // Also commits the same number to an idle copy, because a commit takes longer after many small ones.
     let (alone, last) = (copied(&table), steps.last().expect("a step"));
     let by_quantiles = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile });
     let grid = GridOptions { dimensions: Some(by_quantiles.into()), core_share: CORE_SHARE, ..GridOptions::default() };

@@ -25,13 +25,13 @@ use statrs::distribution::{ContinuousCDF, Normal};
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
-/// Correlation of a value with the density around it.
+/// With the density around a value.
 const CORRELATION: f64 = 0.7;
 const CLUSTERS: usize = 200;
-/// Records per identity in the table of trajectories.
+/// In the table of trajectories.
 const STEPS: i64 = 50;
 
-/// Records per run in tables with small runs.
+/// In tables with small runs.
 const FINE: u32 = 64;
 
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
@@ -63,7 +63,6 @@ fn population(rows: usize) -> RecordBatch {
             }
         });
     }
-    // The value's rank depends on the density's rank and on chance.
     let mut order: Vec<usize> = (0..rows).collect();
     let jitter: Vec<f64> = (0..rows).map(|_| random.random::<f64>() * 1e-3).collect();
     order.sort_by(|a, b| (points[*a].1 + jitter[*a]).total_cmp(&(points[*b].1 + jitter[*b])));
@@ -87,7 +86,6 @@ fn population(rows: usize) -> RecordBatch {
         let along = (0..rows).map(|row| value(of_trajectories[row / STEPS as usize]));
         columns.push((format!("path_{name}"), Arc::new(along.collect::<Float64Array>())));
     }
-    // A part that depends on the position, and noise.
     let wave =
         points.iter().map(|(at, _)| 10.0 + 3.0 * (6.0 * at[0]).sin() * (5.0 * at[1]).cos() + normal(&mut random));
     columns.push(("wave".into(), Arc::new(wave.collect::<Float64Array>())));
@@ -380,7 +378,6 @@ fn kinds(rows: usize) -> Vec<Kind> {
 fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
     let mut options = kind.options.clone();
     if kind.boxed {
-        // A quarter of the records, with a few clusters; or two thirds.
         let bound = |column: &str, low: f64, high: f64| Bound {
             column: column.into(),
             low: Some(Value::Float(low)),

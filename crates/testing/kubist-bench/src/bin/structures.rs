@@ -48,8 +48,7 @@ fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table 
     table
 }
 
-/// Number of nodes of a tree that keeps points only in its leaves and divides nodes with more than
-/// `capacity` points into four.
+/// The tree keeps points only in its leaves and divides nodes with more than `capacity` points into four.
 fn quadtree(points: Vec<[f64; 2]>, capacity: usize, low: [f64; 2], side: f64) -> u64 {
     if points.len() <= capacity || side < 1e-9 {
         return 1;
