@@ -23,7 +23,7 @@ use kubist_types::human::count;
 
 pub const MOST_GROUPS: usize = 10_000;
 
-/// 128 MB.
+/// All accumulators together take at most 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
 const ONE_GROUP: u64 = 0;

@@ -76,7 +76,7 @@ pub struct Properties {
     pub alike_asks_zones: bool,
     pub end: Option<End>,
     pub outer_bins: bool,
-    /// Until all records were read.
+    /// There are no bounds until all records were read.
     pub unbounded: bool,
     pub takes_certain: bool,
     /// Totals of subsampled steps give it exactly.
@@ -215,7 +215,7 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The ends in each dimension.
+    /// For a histogram: the ends of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
     /// In the exact type, if known.

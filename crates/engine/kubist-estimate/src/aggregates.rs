@@ -55,7 +55,7 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let call = Call { name: name.to_ascii_lowercase(), arguments, schema };
     match definition(name) {
         Some(definition) => (definition.bind)(&call).map_err(at_fault),
-        // Such as sqrt(mean(x * x)).
+        // A function of aggregates, such as sqrt(mean(x * x)).
         None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
             Some(formula) => Ok(formula),
             None => {

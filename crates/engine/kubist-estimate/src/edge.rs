@@ -51,7 +51,6 @@ struct Run {
     expected: f64,
     /// Approximate standard deviation of the expected number.
     size: f64,
-    /// Uniform in [0, 1).
     chance: f64,
     counted: Option<f64>,
 }

@@ -47,7 +47,7 @@ const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
 /// In boundary runs, to read for an exact count.
 const COUNTED_ROWS: u64 = 2_000_000;
-/// Examined records per sampled one.
+/// Number of examined records for each sampled one.
 const LOOKED_AT: f64 = 1.3;
 /// The count may take the remaining time divided by this.
 const TIME_FOR_NUMBER: u32 = 4;
@@ -78,7 +78,7 @@ struct Question<P> {
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
     known: Option<Known>,
-    /// Upper limit of priorities.
+    /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
     everything: bool,

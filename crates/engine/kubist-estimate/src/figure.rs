@@ -47,7 +47,7 @@ pub struct Figure {
     /// counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
-    /// The fraction of identities used.
+    /// The fraction of identities that was used.
     pub fraction: f64,
     pub rows: u64,
     /// Both ends then equal the value.
@@ -77,7 +77,7 @@ pub struct Estimate {
     pub groups: RecordBatch,
     pub fraction: f64,
     pub confidence: f64,
-    /// By text of the aggregate.
+    /// The units by the text of the aggregate.
     pub units: BTreeMap<String, String>,
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
@@ -116,7 +116,7 @@ fn about(rows: u64) -> String {
     format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
-/// Refuses names of result columns.
+/// Refuses grouping columns with the name of a result column.
 pub fn check_groups(groups: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     match groups

@@ -36,15 +36,15 @@ pub struct Interval {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
-    /// Fraction of sampled identities.
+    /// The fraction of sampled identities.
     pub p: f64,
     pub alpha: f64,
     pub rows: Option<Number>,
     /// Set if only the number of records in the frame is known.
     pub frame: Option<Frame<'a>>,
-    /// By identity.
+    /// Records with the same identity form clusters.
     pub clustered: bool,
-    /// There is a certainty stratum.
+    /// Some records are in a certainty stratum.
     pub stratified: bool,
     pub control: Option<Control<'a>>,
 }

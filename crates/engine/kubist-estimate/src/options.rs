@@ -28,9 +28,9 @@ pub struct EstimateOptions {
     /// Largest half-width of an interval, in the unit of the value or in a unit of the same dimension.
     pub absolute: Option<Absolute>,
     pub within: Option<Duration>,
-    /// Approximate limit.
+    /// The limit is approximate.
     pub max_rows: Option<u64>,
-    /// Approximate limit.
+    /// The limit is approximate.
     pub max_bytes: Option<u64>,
     /// Coverage probability of the intervals, in (0, 1).
     pub confidence: f64,

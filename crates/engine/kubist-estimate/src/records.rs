@@ -67,7 +67,7 @@ impl Records {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Longer than examining `most` records.
+    /// True if reading the manifest takes longer than examining `most` records.
     fn is_long(&self, most: u64) -> bool {
         !self.query.predicate.is_always() && self.planner().logical.unheld_runs().saturating_mul(UNHELD_RUN) > most
     }

@@ -97,7 +97,7 @@ impl Spread {
         Spread { of_number, ..self }
     }
 
-    /// Error and its skewness.
+    /// The total error and its skewness.
     pub fn whole(&self) -> (f64, f64) {
         let all = self.error.hypot(self.of_number);
         let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };

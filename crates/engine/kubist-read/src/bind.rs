@@ -44,7 +44,7 @@ pub struct BoundQuery {
     pub(crate) grids: Arc<Grids>,
     pub(crate) region: Region,
     range: Option<PriorityRange>,
-    /// From `sample` and `window` alone.
+    /// The range that `sample` and `window` select.
     drawn: Option<PriorityRange>,
     /// The result has all matching rows below this priority.
     pub(crate) fraction: f64,
@@ -177,7 +177,7 @@ impl BoundQuery {
         self.predicate.columns().iter().all(is_dimension)
     }
 
-    /// As stored columns.
+    /// The dimensions with conditions, as stored columns.
     pub(crate) fn bounded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter().map(|column| schema.stored_index[column]);

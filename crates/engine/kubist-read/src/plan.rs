@@ -90,10 +90,10 @@ pub struct Planner {
 
 /// The matching rows, as far as the manifest decides.
 pub struct Listed {
-    /// In runs that match completely.
+    /// Number of rows in runs that match completely.
     pub inside: u64,
     pub open: ReadPlan,
-    /// By open run.
+    /// The expected number of matching rows in each open run.
     pub expected: Vec<f64>,
 }
 
@@ -160,7 +160,7 @@ impl LogicalPlan {
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
-    /// `run` may be a stand-in.
+    /// `run` may be a stand-in for the runs of a page.
     fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }

@@ -33,7 +33,7 @@ pub struct Sought {
     pub keys: Vec<u32>,
 }
 
-/// Blocks have about 1 KB.
+/// The number of blocks, of about 1 KB each, in one request.
 const BLOCKS_AT_ONCE: usize = 4096;
 const SIDE_BY_SIDE: usize = 32;
 
@@ -370,7 +370,7 @@ impl Candidate<'_> {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// Ascending.
+    /// The zones are ascending.
     fn zones(&self, blocks: &[Bytes]) -> std::result::Result<Vec<u32>, String> {
         let mut zones: Vec<u32> = Vec::new();
         for (block, bytes) in self.blocks.iter().zip(blocks) {

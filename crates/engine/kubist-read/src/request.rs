@@ -5,7 +5,7 @@ use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, QuerySpec};
 
-/// Bounds are included.
+/// A part of the grid and of the priorities; all bounds are included.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
     #[serde(default, skip_serializing_if = "is_first")]

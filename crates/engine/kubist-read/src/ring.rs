@@ -13,7 +13,7 @@ use kubist_store::ReplicaLocation;
 /// Approximate number of token ranges per share; more ranges give more even shares.
 const PIECES: f64 = 8.0;
 
-/// Token ranges with bounds included.
+/// The token ranges include their bounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     pub tokens: Vec<(i64, i64)>,
@@ -96,7 +96,7 @@ pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec
     most.into_iter().map(|(host, _)| host.clone()).collect()
 }
 
-/// The ranges are sorted.
+/// The ranges must be sorted.
 pub fn holds(tokens: &[(i64, i64)], token: i64) -> bool {
     let after = tokens.partition_point(|(first, _)| *first <= token);
     after > 0 && token <= tokens[after - 1].1

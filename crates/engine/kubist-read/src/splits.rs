@@ -50,7 +50,7 @@ pub struct Split {
     pub snapshot: SnapshotToken,
     pub query: QuerySpec,
     part: Part,
-    /// Approximate.
+    /// Approximate number of rows.
     pub rows: u64,
     /// Those that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,

@@ -32,9 +32,9 @@ pub struct QueryStream {
 
 enum Source {
     Scan(Work<Scanned>),
-    /// By priority, on another thread.
+    /// Another thread selects the rows by priority.
     Selected(Receiver<Result<Delivery>>),
-    /// On another thread.
+    /// Another thread sorts the rows.
     Sorted(Receiver<Result<Sorted>>),
     Ready(VecDeque<RecordBatch>),
     Done,

@@ -13,7 +13,7 @@ use kubist_format::location::Location;
 /// The cost in rows of reading a page for a few zones, and of each such zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
-/// In rows.
+/// The least cost of a run, in rows.
 const LEAST_ROWS: f64 = 128.0;
 
 /// A run to read, optionally limited to boxes or zones.
@@ -39,7 +39,7 @@ impl Visit {
         self.run.rows as f64 * share.clamp(0.0, 1.0) * region.share_of(&self.run)
     }
 
-    /// Expected, in rows.
+    /// The expected cost, in rows.
     pub fn cost(&self, region: &Region, range: PriorityRange) -> f64 {
         match &self.zones {
             Some(zones) => LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS,

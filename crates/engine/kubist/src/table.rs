@@ -254,8 +254,8 @@ impl Table {
         Writer::open(self.core.clone(), options, Some(behind))
     }
 
-    /// Adds a column after the others, which cannot be a dimension or an identity. Existing rows, and rows
-    /// of writers without the column, get the default.
+    /// Adds a column after the others. It cannot be a dimension or an identity. Existing rows, and rows of
+    /// writers without the column, get the default.
     ///
     /// # Errors
     ///

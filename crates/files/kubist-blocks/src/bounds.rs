@@ -6,7 +6,7 @@
 
 use crate::layout::{Number, Variable};
 
-/// Before unpacking.
+/// Bounds of the stored numbers, before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBounds {
     /// Order keys of the stored type; without numbers, `least` is above `greatest`.

@@ -115,7 +115,7 @@ fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>>
     })
 }
 
-/// Ascending.
+/// The pieces are ascending.
 fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece>> {
     if let Storage::Pages { table, .. } = &variable.storage {
         let mut pieces = pages::pieces(table, rect);

@@ -80,7 +80,7 @@ impl Member {
     }
 
     pub fn device(&self) -> Device {
-        // A typical solid-state disk.
+        // Without a measurement, a typical solid-state disk is assumed.
         self.index.as_ref().map_or(Device { latency: 1e-4, bandwidth: 1e9, workers: 1 }, |index| index.device)
     }
 
@@ -150,7 +150,7 @@ pub struct Built {
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
-    /// Names, with reasons.
+    /// Variables that only the library can read, with reasons.
     pub by_library: Vec<String>,
     pub device: Device,
 }
@@ -362,7 +362,7 @@ pub struct AboutVariable {
     /// Positions along each axis; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
-    /// Of another variable's cells.
+    /// True for bounds of another variable's cells.
     pub is_bounds: bool,
 }
 

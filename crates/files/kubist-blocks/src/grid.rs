@@ -21,12 +21,12 @@ pub struct Question {
     pub filter: Option<String>,
     /// Axis, first position, and the position after the last.
     pub isel: Vec<(String, u64, Option<u64>)>,
-    /// Closed ranges of columns.
+    /// Closed ranges of the values of columns.
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
     pub region: Option<Region>,
     pub columns: Option<Vec<String>>,
-    /// Of positions.
+    /// The fraction of positions to sample.
     pub sample: Option<f64>,
     /// The records of lowest priority are a uniform sample.
     pub limit: Option<u64>,
@@ -120,7 +120,7 @@ impl Grid {
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 
-    /// Without the column of files.
+    /// The columns of the result, without the file.
     pub fn fields(&self) -> Vec<Field> {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }

@@ -15,11 +15,11 @@ use crate::shape::{Tiling, block_shape, positions};
 
 type Outcome<T> = std::result::Result<T, String>;
 
-/// Blocks of an array.
+/// Largest number of blocks of an array.
 pub const MOST_BLOCKS: u64 = 1 << 26;
 /// Larger blocks save nothing, and a scan has them in memory.
 const MOST_BLOCK_BYTES: u64 = 16 << 20;
-/// The limit of HDF5.
+/// HDF5 has the same limit.
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
 const MOST_VARIABLES: usize = 100_000;
 const COORDINATE_BLOCK: u64 = 16;
@@ -168,7 +168,7 @@ pub enum Storage {
         #[serde(skip)]
         table: Vec<Chunk>,
     },
-    /// Of a Parquet column.
+    /// The pages of a Parquet column.
     Pages {
         leaf: usize,
         /// Ascending by row.
@@ -210,7 +210,7 @@ pub struct Layout {
     pub format: FileFormat,
     pub dimensions: Vec<Dimension>,
     pub variables: Vec<Variable>,
-    /// Names, with reasons.
+    /// Contents that cannot be queried, with reasons.
     #[serde(default)]
     pub left_out: Vec<String>,
     /// Cell bounds of variables, from the CF attributes `bounds` and `climatology`.
@@ -223,7 +223,7 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
-    /// Without chunks, the whole array.
+    /// The shape of its chunks; without chunks, the shape of the array.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -380,9 +380,9 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Block {
-    /// Stored bytes at most.
+    /// The largest number of stored bytes.
     Bytes(u64),
-    /// Positions along each axis.
+    /// The number of positions along each axis.
     Shape(Vec<u64>),
 }
 
@@ -421,7 +421,7 @@ pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
 }
 
 impl Variable {
-    /// Double precision for packed values.
+    /// Packed values have double precision.
     pub fn data_type(&self) -> DataType {
         if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
     }

@@ -59,7 +59,7 @@ struct Head {
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// By variable.
+    /// Number of chunks of each variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }

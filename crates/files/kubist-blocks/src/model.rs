@@ -96,7 +96,7 @@ pub struct Advice {
     pub expected: Expected,
 }
 
-/// The fastest first.
+/// Block sizes, the fastest first.
 pub fn advise(elements: u64, width: u64, selectivity: f64, device: &Device) -> Vec<Advice> {
     let mut advice: Vec<Advice> = (12..=22)
         .map(|power| {

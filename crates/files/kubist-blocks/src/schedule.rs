@@ -50,7 +50,7 @@ impl Schedule {
         self.dealt.get(worker).cloned().unwrap_or(0..0)
     }
 
-    /// Empty at the end.
+    /// The next run of tasks; empty at the end.
     pub fn next(&self) -> Range<usize> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let run = match self.policy {

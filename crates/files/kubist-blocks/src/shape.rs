@@ -106,7 +106,7 @@ pub struct Tiling {
     chunk: Vec<u64>,
     block: Vec<u64>,
     chunks: Vec<u64>,
-    /// By axis.
+    /// Number of blocks along each axis of a chunk.
     inner: Vec<u64>,
 }
 
@@ -173,7 +173,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
-    /// May be empty.
+    /// The block may contain no position.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);

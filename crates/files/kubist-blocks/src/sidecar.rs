@@ -27,7 +27,7 @@ const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
 const FIRST_READ: u64 = 64 << 10;
-/// Bytes of a location.
+/// Bytes of a location in the tables.
 const PIECE: usize = 28;
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
 /// Limit for the tables of chunks and blocks.
@@ -48,12 +48,12 @@ pub struct Index {
     /// As requested, with the fraction of blocks with a sorted copy.
     pub block: Block,
     pub sorted: f64,
-    /// `None` if not indexed.
+    /// `None` if the variable is not indexed.
     pub variables: Vec<Option<Indexed>>,
     /// About blocks that could not be read.
     pub damaged: Vec<String>,
     pub bytes: u64,
-    /// It contains the sorted values.
+    /// The file of the index, which contains the sorted values.
     pub path: PathBuf,
 }
 
@@ -70,7 +70,7 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct Part {
     block: Vec<u64>,
-    /// In the directory.
+    /// Number of sorted blocks in the directory.
     sorted: Option<u64>,
 }
 

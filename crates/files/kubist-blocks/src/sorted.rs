@@ -31,10 +31,10 @@ pub struct Sorted {
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// Without missing values and NaN.
+    /// Number of entries, without missing values and NaN.
     pub count: u32,
     place_bytes: u8,
-    /// Lowest key and checksum.
+    /// Lowest key and checksum of each segment.
     segments: Vec<(u64, u32)>,
 }
 
@@ -101,7 +101,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// With checksums.
+    /// Encodes the segments, with their checksums.
     fn bytes<const N: usize>(&self, stored: &[u8]) -> (Vec<u8>, Vec<u32>) {
         let (cells, _) = stored.as_chunks::<N>();
         let mut bytes = Vec::with_capacity(self.places.len() * (N + self.place_bytes));

@@ -15,7 +15,7 @@ use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
-/// Evenly spaced.
+/// Keys of evenly spaced numbers.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -41,7 +41,7 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
     keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
-/// With keys of some values.
+/// A block, its summary, and keys of some of its values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
 /// From a sample and the bounds of blocks.
@@ -110,7 +110,7 @@ fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
 /// Predicts the chosen blocks from a part of all, so that their copies are made while they are decoded.
 pub struct CopyPredictor {
     scale: ValueDistribution,
-    /// Smallest chosen span.
+    /// The smallest span of a chosen block.
     least: f64,
 }
 

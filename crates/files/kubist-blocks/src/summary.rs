@@ -21,7 +21,7 @@ pub struct Summary {
     /// Order keys of the minimum and maximum; without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
-    /// Saturated at 32 bits.
+    /// Number of missing values, saturated at 32 bits.
     pub missing: u32,
     flags: u8,
     any: bool,
@@ -167,7 +167,7 @@ impl Summary {
     }
 }
 
-/// `None`: all.
+/// The written chunks; `None` means all.
 pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
     let Storage::Chunks { table, .. } = &variable.storage else { return None };
     let some = (table.len() as u64) < tiling.chunks();
@@ -197,7 +197,7 @@ pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option
 /// Unwritten chunks contain the fill value, and their blocks share one summary.
 #[derive(Clone, Debug)]
 pub struct Summaries {
-    /// Ascending; `None`: all.
+    /// The written chunks, ascending; `None` means all.
     written: Option<Vec<u64>>,
     blocks_in_chunk: u64,
     own: Vec<Summary>,
@@ -213,7 +213,7 @@ impl Summaries {
         Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
     }
 
-    /// Ascending.
+    /// The blocks with summaries, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = u64> {
         let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
         let each = self.blocks_in_chunk.max(1);
@@ -281,7 +281,6 @@ mod tests {
     }
 
     proptest! {
-        /// Also after serialization.
         #[test]
         fn verdicts_of_summaries_hold(values in proptest::collection::vec(value(), 1..12), which in 0usize..9) {
             let condition = ["x > 1", "x <= -1", "x = 2", "NOT x < 0", "x IS NULL", "isnan(x)", "x IS NOT NULL",

@@ -43,7 +43,7 @@ type Bytes = BufReader<Box<dyn Read + Send>>;
 pub struct Text<'a> {
     pub path: &'a Path,
     pub delimiter: Delimiter,
-    /// If no line contains them.
+    /// Set if no line contains the names.
     pub names: Option<&'a [String]>,
     pub marks: &'a Marks,
 }
@@ -282,7 +282,7 @@ fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> s
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTANDARD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Up to the inflation limit.
+/// Text up to the inflation limit.
 struct Inflated<R> {
     reader: R,
     packed: u64,

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::thrift::{Thrift, Trouble, kind};
 
 const LONGEST_FOOTER: u64 = 256 << 20;
-/// It may contain statistics.
+/// A page header may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
 const DEEPEST_SCHEMA: usize = 64;
 /// Size of the footer's length and `PAR1`.
@@ -65,7 +65,7 @@ fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
 
 fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
-    // By enclosing element.
+    // Remaining children of each enclosing element.
     let mut around: Vec<i64> = Vec::new();
     for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {
@@ -92,7 +92,7 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
 pub struct Pages {
     /// Inflated, of the largest page and the dictionary.
     pub held_bytes: u64,
-    /// Maximum over all pages.
+    /// The largest number of bytes per value in any page.
     pub value_bytes: f64,
 }
 

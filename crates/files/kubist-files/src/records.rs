@@ -30,7 +30,7 @@ pub struct Records<R> {
     limits: Limits,
     buffer: Vec<u8>,
     unread: std::ops::Range<usize>,
-    /// In the buffer.
+    /// The end of the last complete record in the buffer.
     whole: usize,
     state: State,
     lines: u64,
@@ -90,12 +90,12 @@ impl<R: Read> Records<R> {
         self.unread.start += bytes;
     }
 
-    /// Of consumed text.
+    /// True if the consumed text ends with a complete record.
     pub fn at_end_of_record(&self) -> bool {
         self.unread.start == self.whole
     }
 
-    /// Only before anything is consumed.
+    /// The first record; only before anything is consumed.
     pub fn first(&mut self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while !self.part(false)?.is_empty() {

@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub name: String,
-    /// Inflated.
+    /// Number of inflated bytes.
     pub bytes: u64,
     compressed_bytes: u64,
     deflated: bool,
@@ -178,7 +178,7 @@ impl Member {
     }
 }
 
-/// Checked after the last byte.
+/// Checks length and checksum after the last byte.
 struct Checked<R> {
     reader: R,
     left: u64,

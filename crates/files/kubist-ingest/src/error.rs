@@ -15,7 +15,7 @@ pub enum Error {
     Busy(String),
     /// The table does not exist, and neither the user nor the files name the columns of positions.
     NoPositions(String),
-    /// From another crate.
+    /// A source of another crate failed.
     Source {
         message: String,
         is_of_file: bool,

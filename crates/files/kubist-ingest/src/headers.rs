@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 const MOST_BYTES: usize = 1 << 20;
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
 
-/// Null removes a key.
+/// The metadata changes; null removes a key.
 pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata {
     let mut changed = Metadata::new();
     for (name, header) in headers.iter().filter(|(name, _)| !OF_TABLE.contains(&name.as_str())) {
@@ -33,7 +33,7 @@ pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata
     changed
 }
 
-/// Null for a missing entry.
+/// The changed entries; null for a missing entry.
 fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     let (Value::Object(header), Value::Object(first)) = (header, first) else {
         let whole = (header != first).then(|| ("value".to_owned(), header.clone()));

@@ -22,7 +22,7 @@ use crate::table::{self, Open};
 
 /// A claim, because only one ingestion at a time may number frames.
 const FRAMES: &str = "frames";
-/// Between two searches for files.
+/// The time between two searches for files.
 const LOOK: Duration = Duration::from_secs(1);
 /// An unreadable file that has not changed for this time is complete.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -181,7 +181,7 @@ impl<'a> Ingestion<'a> {
         }
     }
 
-    /// In order of time.
+    /// Opens the files that exist now, in order of time.
     pub(crate) fn look(&mut self) -> Result<Sources> {
         let mut sources = Sources::new();
         for opened in self.host.look(self.keep_going, self.request.keep_going)? {
@@ -299,7 +299,7 @@ impl<'a> Ingestion<'a> {
         Ok(())
     }
 
-    /// In one change.
+    /// Stores all headers in one change.
     fn keep_headers(&mut self, sources: &mut Sources, done: &[usize]) -> Result<()> {
         let Some(open) = self.open.as_ref().filter(|_| !done.is_empty()) else { return Ok(()) };
         let before = open.table.snapshot()?.metadata().clone();

@@ -18,7 +18,7 @@ use crate::source::{Facts, Known, Source, State, Step};
 
 /// The longest delay of an interrupt while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// In bytes.
+/// Limit of a file's metadata in bytes.
 const MOST_BYTES: usize = 1 << 16;
 pub const LABEL: &str = "rows";
 

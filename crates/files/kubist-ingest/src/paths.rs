@@ -101,7 +101,7 @@ fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// Consecutive digits are one number.
+/// Compares consecutive digits as one number.
 fn natural(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (parts(one), parts(other));
     loop {

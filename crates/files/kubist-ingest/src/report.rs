@@ -6,7 +6,7 @@ use kubist::Metadata;
 use kubist_types::human;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// In order of appearance.
+/// Entries in order of appearance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordered<V>(pub Vec<(String, V)>);
 
@@ -41,7 +41,7 @@ impl<V> Ordered<V> {
     }
 }
 
-/// With the reason.
+/// Left-out parts of a file, with the reason.
 pub type Parts = Ordered<String>;
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
@@ -62,9 +62,8 @@ pub struct Report {
     pub rows: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
-    /// Outside the domain.
     pub rows_outside: u64,
-    /// Steps that the table had.
+    /// Number of steps that the table already had.
     pub skipped: u64,
     /// Files with one step among them.
     #[serde(skip)]
@@ -187,13 +186,13 @@ fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     files.into_iter().map(line).collect()
 }
 
-/// A dry run's result.
+/// The result of a dry run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Plan {
     pub format: String,
-    /// In the order of ingestion.
+    /// The files in the order of ingestion.
     pub files: Vec<String>,
-    /// Name, type and unit.
+    /// Name, type and unit of each column.
     pub columns: Vec<(String, String, Option<String>)>,
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,

@@ -10,24 +10,24 @@ use crate::error::Result;
 
 pub struct Request {
     pub location: String,
-    /// Without a password, for messages.
+    /// The location without a password, for messages.
     pub table: String,
-    /// For messages.
+    /// The files as messages name them.
     pub files: Vec<String>,
     pub new: NewTable,
     pub columns: Option<Vec<String>>,
     pub types: Vec<(String, DataType)>,
-    /// Of files without a time.
+    /// The time of files that have none.
     pub time: Option<f64>,
-    /// The user named one.
+    /// True if the user named a topology.
     pub has_topology: bool,
     /// Refuse files instead of leaving out parts.
     pub strict: bool,
-    /// Rows without a position.
+    /// Skip rows without a position.
     pub skips_bad_rows: bool,
-    /// Also ingest known steps.
+    /// Also ingest steps that the table has.
     pub again: bool,
-    /// After a file fails.
+    /// Continue after a file fails.
     pub keep_going: bool,
     /// In addition to the end of each step.
     pub commit_rows: Option<u64>,
@@ -40,11 +40,11 @@ type Dimensions = dyn Fn(&Schema) -> Result<Vec<Dimension>> + Send + Sync;
 
 /// An existing table must have the given properties.
 pub struct NewTable {
-    /// Empty: from the files.
+    /// The names; empty if the files determine them.
     pub dimensions: Vec<String>,
     /// With domains, in the types of the columns.
     pub domains: Box<Dimensions>,
-    /// `None`: from the files.
+    /// `None` if the files determine it.
     pub identity: Option<Vec<String>>,
     pub lookup: Vec<String>,
     pub capacity: Option<u32>,
@@ -57,7 +57,7 @@ pub struct NewTable {
     pub units: Vec<(String, String)>,
     /// Columns of longitude and latitude.
     pub sphere: Option<[String; 2]>,
-    /// `None`: from the files.
+    /// `None` if the files determine it.
     pub period: Option<Vec<(String, Value)>>,
     pub metadata: Metadata,
     pub shared: bool,

@@ -19,13 +19,13 @@ pub struct Facts {
     pub format: String,
     /// Fields have their unit in the metadata `unit`.
     pub schema: SchemaRef,
-    /// For a new table.
+    /// Suggestions for a new table.
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
     pub domains: Vec<(String, Domain)>,
     pub capacity: Option<u32>,
-    /// Of columns of positions.
+    /// The periods of the columns of positions.
     pub period: BTreeMap<String, f64>,
     pub metadata: Metadata,
     pub rows: Option<u64>,
@@ -34,11 +34,11 @@ pub struct Facts {
     pub times: Vec<f64>,
     /// The rows are in the order of a dimension, so they are written as runs while the next ones are read.
     pub in_order: bool,
-    /// After those of the table.
+    /// Frames are numbered after those of the table.
     pub numbers_frames: bool,
-    /// See [`Source::joins`].
+    /// True if the file changes the table's metadata; see [`Source::joins`].
     pub joins: bool,
-    /// For the user.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -69,13 +69,13 @@ impl Facts {
 /// The rows of one commit: a file, or one of its time steps.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// Within its file.
+    /// Identifies the step within its file.
     pub label: String,
-    /// In the file's unit.
+    /// The time in the file's unit.
     pub time: Option<f64>,
     /// Distinguishes files of the same time, such as the rank that wrote it.
     pub part: String,
-    /// For queries with `steps`.
+    /// The solver's step, for queries with `steps`.
     pub number: Option<i64>,
 }
 
@@ -195,7 +195,7 @@ pub trait Source: Send {
     /// The file is damaged.
     fn next_rows(&mut self, state: &mut State) -> Result<Option<RecordBatch>>;
 
-    /// If `kubist-files` reads the file.
+    /// The reader, if `kubist-files` reads the file.
     fn input(&self) -> Option<&Input> {
         None
     }

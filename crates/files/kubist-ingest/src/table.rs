@@ -18,12 +18,12 @@ use crate::union;
 
 type Sources = [Box<dyn Source>];
 
-/// With facts that rows need.
+/// An open table, and facts that rows need.
 pub struct Open {
     pub table: Table,
     pub state: State,
     pub dimensions: Vec<String>,
-    /// Only these complete a step.
+    /// If so, only declared writers complete a step.
     pub has_declared_writers: bool,
     /// Types that hold the values of all files.
     pub types: Vec<(String, DataType)>,
@@ -110,7 +110,7 @@ fn union_of(sources: &Sources, request: &Request) -> Result<Schema> {
     Ok(union::schema(sources, request)?.as_ref().clone())
 }
 
-/// Of a new table.
+/// Dimensions, identity and lookup of a new table.
 pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<String>, Vec<String>, Vec<String>) {
     let facts = sources[0].facts();
     let is_here = |name: &&String| schema.field_with_name(name).is_ok();

@@ -83,7 +83,7 @@ struct Histogram {
     axes: Vec<Axis>,
     met: Vec<(f64, f64)>,
     groups: usize,
-    /// `cells[bin * groups + group]`.
+    /// The number of records is in `cells[bin * groups + group]`.
     cells: Vec<f64>,
 }
 

@@ -42,7 +42,7 @@ fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number
 const FEW: f64 = 30.0;
 
 impl<P: Population> Question<P> {
-    /// Without and with regression.
+    /// Counts of the frame, without and with regression.
     fn drawn(&self, sample: &Sample<P>, basis: Basis) -> Option<[Sums; 2]> {
         let drawn = sample.accumulated.frame.clone()?;
         let control = basis.of(&sample.accumulated.expected).and_then(Expected::of_rows);

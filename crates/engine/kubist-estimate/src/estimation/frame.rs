@@ -27,7 +27,7 @@ const LIKELY_EXPECTED: f64 = 0.5;
 const WORTH_EXPECTED: f64 = 0.8;
 
 pub(super) struct Own<P> {
-    /// Fraction of the frame's records.
+    /// The fraction of the frame's records that this source reads.
     part: f64,
     source: Source<P>,
 }
@@ -109,7 +109,7 @@ impl<P: Population> Sample<P> {
         self
     }
 
-    /// Leaves the frame below [`WORTH_SHARE`].
+    /// Leaves the frame if fewer than [`WORTH_SHARE`] of the records matched.
     pub(super) fn where_worth_it(self, found: u64, drawn: usize) -> Sample<P> {
         match self.own.is_some() && (found as f64) < WORTH_SHARE * drawn as f64 {
             true => self.out_of_frame(),

@@ -19,7 +19,7 @@ const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 pub struct Known {
     whole: Thinned,
-    /// As one group.
+    /// All records of the steps are selected, as one group.
     of_all: bool,
     /// Selects the always-kept records, if they form a certainty stratum.
     always: Option<String>,

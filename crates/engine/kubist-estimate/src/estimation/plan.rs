@@ -21,7 +21,7 @@ const PART_OF_TIME: f64 = 0.5;
 /// Fraction of the remaining rows or bytes, because deeper cubes examine more rows for each used one.
 const PART_OF_REST: f64 = 0.75;
 
-/// Progress reports before the goal.
+/// Approximate number of progress reports before the goal.
 const LOOKS: f64 = 5.0;
 
 /// Least number of records for an outlook.
@@ -31,7 +31,7 @@ const MUCH_READING: f64 = 250_000.0;
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl<P: Population> Question<P> {
-    /// `Progress` to continue.
+    /// Returns `Progress` to continue.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {
             return if sample.share() >= 1.0 { Stop::Exact } else { Stop::Sample };

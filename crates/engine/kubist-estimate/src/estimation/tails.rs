@@ -39,7 +39,7 @@ impl Tails {
         Ok(Tails { share, columns })
     }
 
-    /// About 8 records per tail.
+    /// A pilot of this size has about 8 records per tail.
     pub fn pilot_rows(&self) -> f64 {
         8.0 / self.share
     }

@@ -48,7 +48,7 @@ enum Promise {
     Nothing,
     /// All values are beyond the coordinate of the given key.
     Beyond,
-    /// A turned key.
+    /// No value is better than this turned key.
     Key(u64),
 }
 
@@ -302,7 +302,7 @@ struct Best {
     /// The worst is on top.
     runs: BinaryHeap<Promising>,
     least: Option<u64>,
-    /// By grid and worst bound.
+    /// The cached result, with its grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,
 }
 

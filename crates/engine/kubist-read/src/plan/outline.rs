@@ -28,7 +28,7 @@ pub struct PlanOutline {
     pub columns: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// As JSON.
+    /// The region of the query as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
     /// For each bounded dimension: its name, and the bounds of matching rows in the column's unit.

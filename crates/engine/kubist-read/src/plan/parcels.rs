@@ -109,7 +109,7 @@ impl Parcels {
 }
 
 struct Located {
-    /// Ascending.
+    /// The first key of each subregion, ascending.
     firsts: Vec<MortonKey>,
     lasts: Vec<MortonKey>,
     /// By the highest bits of a key: number of subregions that begin before all such keys, plus a final

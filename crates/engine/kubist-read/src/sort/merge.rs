@@ -16,7 +16,7 @@ struct Cursor {
     left: Run,
     keys: Keys,
     row: usize,
-    /// Index in `Merge::held`.
+    /// Index of the current block in `Merge::held`.
     held: usize,
 }
 

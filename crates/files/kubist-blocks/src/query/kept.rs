@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_array::{RecordBatch, UInt32Array};
 use kubist_types::{Error, Result};
 
-/// Collected results beyond the limit.
+/// How many results beyond the limit are collected.
 const SURPLUS: usize = 1 << 16;
 
 pub(super) struct Found {

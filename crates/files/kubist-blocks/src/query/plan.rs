@@ -24,7 +24,7 @@ impl Execution<'_> {
         self.tasks(self.cells(report)?, report)
     }
 
-    /// By the index alone.
+    /// The cells that can contain results, by the index alone.
     pub(super) fn cells(&self, report: &mut Report) -> Result<Vec<Placed>> {
         let mut cells = Vec::new();
         for (at, member) in self.files.members.iter().enumerate() {

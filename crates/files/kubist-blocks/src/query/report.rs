@@ -11,7 +11,7 @@ pub struct Report {
     pub rows: u64,
     pub files: usize,
     pub files_read: usize,
-    /// Without an index.
+    /// Number of files without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,
@@ -21,7 +21,7 @@ pub struct Report {
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
-    /// From sorted copies.
+    /// Bytes from sorted copies.
     pub sorted_bytes: u64,
     pub sorted_requests: u64,
     pub stored_bytes: u64,
