@@ -70,10 +70,10 @@ pub struct Values {
     keys: Keys,
     labels: Vec<ArrayRef>,
     pub priorities: Vec<u64>,
-    /// Of all scanned records, if the condition excluded some.
+    /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
     places: Vec<ArrayRef>,
-    /// Relative weights, unless the sample is uniform.
+    /// Weights of the records, unless the sample is uniform.
     weights: Option<ArrayRef>,
 }
 
@@ -154,7 +154,7 @@ pub struct Accumulated {
     pub groups: Vec<Group>,
     /// Records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
-    /// Of the sampled records, for regression.
+    /// Predictions for the sampled records.
     pub expected: Option<Expected>,
 }
 
@@ -500,7 +500,7 @@ impl Accumulated {
         Ok(ByGroup { rows: Some(rows), ends })
     }
 
-    /// `row` is a row of the group.
+    /// Finds or adds the group. `row` is one of its rows.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);

@@ -53,7 +53,7 @@ impl Bound {
         Bound { own: Some(own), ..self }
     }
 
-    /// By the integers of the first argument.
+    /// Makes the result exact, by the integers of the first argument.
     pub fn of_wholes(self, own: DataType) -> Bound {
         Bound { own: Some(own), takes_wholes: true, ..self }
     }
@@ -70,7 +70,7 @@ pub struct Properties {
     /// The number of records in which its argument, a column, has a value.
     pub is_number_of_values: bool,
     pub follows_from_number_of_records: bool,
-    /// Between minimum and maximum of its first argument.
+    /// It is between the minimum and maximum of its first argument.
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
@@ -202,7 +202,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         1
     }
 
-    /// Fraction of the aggregate's memory limit in use.
+    /// The used fraction of the aggregate's memory limit.
     fn fullness(&self) -> f64 {
         0.0
     }
@@ -218,7 +218,7 @@ pub struct Found {
     /// For a histogram: the ends of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
-    /// In the exact type, if known.
+    /// Value and ends in the exact type, if known.
     pub own: Option<[Option<i256>; 3]>,
     pub records: f64,
 }

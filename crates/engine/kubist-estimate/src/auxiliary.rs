@@ -24,7 +24,7 @@ pub struct Auxiliary {
     places: Arc<dyn Places>,
     firsts: Vec<u32>,
     groups: Vec<u32>,
-    /// By entry and feature, over all aggregates.
+    /// Features of all aggregates by entry.
     features: Vec<f64>,
     width: usize,
     of: Vec<Range<usize>>,
@@ -53,7 +53,7 @@ pub struct Expected {
     pub of: Arc<Auxiliary>,
     /// By group, random group and feature; empty until the group has a prediction.
     cells: Vec<Vec<f64>>,
-    /// By random group: sampled records in parcels.
+    /// By random group: number of sampled records in parcels.
     inside: Vec<f64>,
 }
 

@@ -13,7 +13,7 @@ pub struct Bins {
     pub count: usize,
     /// If given without a range; `count` is then the limit.
     pub width: Option<f64>,
-    /// By default the range of the pilot's values.
+    /// The default is the range of the pilot's values.
     pub range: Option<(f64, f64)>,
     pub form: Form,
 }
@@ -135,7 +135,7 @@ impl Axis {
         self.edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(self.bins() - 1)
     }
 
-    /// Extended to `all` for outer bins.
+    /// Outer bins are extended to `all`.
     pub fn ends(&self, bin: usize, all: (f64, f64)) -> (f64, f64) {
         let (low, high) = (self.edges[bin], self.edges[bin + 1]);
         let low = if bin == 0 { low.min(all.0) } else { low };

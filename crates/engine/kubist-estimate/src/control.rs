@@ -54,7 +54,7 @@ impl Control<'_> {
         a * c * together + a * d * self.with_rows(one) + b * (c * self.with_rows(other) + d * self.loose)
     }
 
-    /// With the number of records in parcels.
+    /// The covariance of a feature with the number of records in parcels.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
         a * self.with_rows(one) + b * self.loose
     }

@@ -56,7 +56,7 @@ struct Run {
 }
 
 impl Edge {
-    /// In runs entirely inside the region.
+    /// `inside` counts the records of runs entirely inside the region.
     pub fn new(inside: u64, runs: impl Iterator<Item = Crossing>) -> Edge {
         let run = |Crossing { rows, expected, hash }: Crossing| {
             let share = expected / rows;
@@ -105,7 +105,7 @@ impl Edge {
         let now = self.error().powi(2) / wanted;
         let serves = self.rate >= least && now <= MOST_PART;
         let without = if serves { figures(now).min(worth.unknown) } else { worth.unknown };
-        // Too few runs give no error to judge by.
+        // With too few runs, there is no error to compare.
         let is_worth = ahead < WORTH * without;
         if !is_worth {
             return None;

@@ -40,12 +40,12 @@ use tails::Tails;
 
 const PILOT_ROWS: f64 = 1024.0;
 const LEAST_PILOT_ROWS: u64 = 200;
-/// Fewer records are always read together.
+/// Fewer records are read in one stage.
 const FEW_ROWS: f64 = 16_384.0;
 /// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
 const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
-/// In boundary runs, to read for an exact count.
+/// Limit of records in boundary runs to read for an exact count.
 const COUNTED_ROWS: u64 = 2_000_000;
 /// Number of examined records for each sampled one.
 const LOOKED_AT: f64 = 1.3;
@@ -96,9 +96,9 @@ struct Source<P> {
 
 struct Sample<P> {
     source: Source<P>,
-    /// The selected records alone, while `source` is the frame.
+    /// The source of the selected records, while `source` is the frame.
     own: Option<frame::Own<P>>,
-    /// Without position columns, while those are read.
+    /// The source without position columns, while `source` has them.
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
     accumulated: Accumulated,

@@ -50,7 +50,7 @@ pub struct Figure {
     /// The fraction of identities that was used.
     pub fraction: f64,
     pub rows: u64,
-    /// Both ends then equal the value.
+    /// If true, both ends equal the value.
     pub exact: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Estimate {
     pub groups: RecordBatch,
     pub fraction: f64,
     pub confidence: f64,
-    /// The units by the text of the aggregate.
+    /// Units by the text of the aggregate.
     pub units: BTreeMap<String, String>,
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
@@ -145,7 +145,7 @@ impl Estimate {
         }
     }
 
-    /// With its unit; `None` without a bin.
+    /// The text has the unit. `None` without a bin.
     pub fn bin_in_words(&self, figure: &Figure) -> Option<String> {
         let units = self.bin_units.get(&figure.aggregate);
         let unit = |direction: usize| units?.get(direction)?.as_deref();

@@ -28,7 +28,7 @@ pub struct Interval {
     pub skewness: f64,
     /// A few identities dominate the error, so the coverage may be below the confidence.
     pub decided_by_few: bool,
-    /// The effective number, if it matters.
+    /// The effective number of identities, if it matters.
     pub identities: f64,
     /// A constant sample shows no variance.
     pub constant: bool,

@@ -27,7 +27,7 @@ impl Joint {
         (n > 0.0).then_some(Joint { n, x, y, covariance: products - x * y })
     }
 
-    /// Derivatives of the covariance by total.
+    /// Derivatives of the covariance with respect to each total.
     pub fn gradient(&self) -> [f64; Joint::WIDTH] {
         let Joint { n, x, y, covariance } = *self;
         [(x * y - covariance) / n, 1.0 / n, -x / n, -y / n]

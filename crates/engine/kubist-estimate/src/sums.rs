@@ -19,7 +19,7 @@ use crate::control::Control;
 const LEAST_CORRECTED: f64 = 100.0;
 /// Regression must reduce the variance of a total to this fraction.
 const WORTH: f64 = 0.9;
-/// Of a random group in the regression.
+/// The limit for a random group in the regression.
 const MOST_LEVERAGE: f64 = 0.2;
 /// A quantity with expectation 0 is plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;
@@ -200,7 +200,7 @@ impl Sums {
         self.certain[0]
     }
 
-    /// Of the read records, without regression.
+    /// Totals of the read records, without regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
@@ -209,7 +209,7 @@ impl Sums {
         if self.design.is_empty() { self.read()[0] } else { self.certain[0] + self.drawn }
     }
 
-    /// A lower bound: random groups weighted by their records.
+    /// A lower bound from random groups, weighted by their records.
     pub fn independent(&self) -> f64 {
         let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
         let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));

@@ -64,7 +64,7 @@ fn type_of(records: &impl Population, column: usize) -> DataType {
 #[derive(Clone, Copy, Debug)]
 pub struct Extreme {
     pub number: f64,
-    /// In units of the type, for integer types.
+    /// For integer types, the value in units of the type.
     pub whole: Option<i256>,
 }
 

@@ -66,7 +66,7 @@ struct Joined {
     members: Vec<u64>,
     /// By cluster.
     first: Vec<Vec<f64>>,
-    /// Of core rows near borders of tiles.
+    /// Clusters of core rows near borders of tiles.
     border: HashMap<Key, u32>,
 }
 
@@ -199,7 +199,7 @@ impl Tile<'_> {
         (0..rows).into_par_iter().map(is_core).collect()
     }
 
-    /// No other tile sees the row.
+    /// True if no other tile sees the row.
     fn is_inside(&self, row: u32) -> bool {
         let at = self.position(row);
         let Reach(ranges) = Reach::around(&self.searched.space, at, at, self.linking.radius);
@@ -210,7 +210,7 @@ impl Tile<'_> {
         })
     }
 
-    /// By own row; [`NOISE`] outside clusters.
+    /// The cluster of each own row; [`NOISE`] for rows in no cluster.
     fn clusters(&self, joined: &mut Joined) -> Result<Vec<i64>> {
         let cores = self.cores();
         let mut local = Sets::new(self.tiled.rows.len() as u32);

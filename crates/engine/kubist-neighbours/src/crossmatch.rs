@@ -118,7 +118,7 @@ impl Results for CrossMatch {
             let points: Vec<u32> =
                 batch.column(0).as_primitive::<UInt64Type>().values().iter().map(|point| *point as u32).collect();
             let first = rows.take(&self.searched, &points)?;
-            // They follow the point and the rank.
+            // The other row's columns follow the point and the rank.
             let others = &batch.columns()[batch.num_columns() - self.other.schema().fields().len() - 1..];
             let columns = first.columns().iter().chain(others).cloned().collect();
             self.open = Some((rows, results));

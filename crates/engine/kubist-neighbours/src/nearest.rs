@@ -18,7 +18,7 @@ use crate::results::Results;
 use crate::rows::{BATCH_ROWS, RowStream, Rows, interleaved};
 use crate::searched::{Searched, joined};
 
-/// Neighbours in memory for a group.
+/// Number of neighbours in memory for a group.
 const GROUP_NEIGHBOURS: usize = 1 << 20;
 /// Sampled rows that give the density at a point.
 const SAMPLED: usize = 8;

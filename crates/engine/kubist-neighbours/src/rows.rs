@@ -11,7 +11,7 @@ use crate::searched::Searched;
 /// Per batch of results.
 pub const BATCH_ROWS: usize = 65_536;
 
-/// Without rows that have no position.
+/// Skips rows that have no position.
 pub struct RowStream {
     searched: Searched,
     stream: Option<QueryStream>,

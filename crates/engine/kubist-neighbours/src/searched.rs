@@ -14,7 +14,7 @@ use crate::columns::{self, Axis, unit};
 
 /// For the prediction of densities.
 const SAMPLE_ROWS: u64 = 50_000;
-/// Expected in a group or tile.
+/// Expected number of rows in a group or tile.
 const TILE_ROWS: usize = 400_000;
 
 /// The rows to search, and their distance.
@@ -42,7 +42,7 @@ pub struct Searched {
     pub(crate) space: Space,
     pub(crate) axes: Vec<Axis>,
     schema: SchemaRef,
-    /// Expected in a group or tile.
+    /// Expected number of rows in a group or tile.
     pub(crate) tile_rows: usize,
     pub(crate) cancel: Cancel,
     stats: Arc<Mutex<Stats>>,
@@ -193,7 +193,7 @@ impl Searched {
         query
     }
 
-    /// At least `least` rows, if there are as many.
+    /// The sample has at least `least` rows, if there are so many.
     pub(crate) fn density(&self, least: u64) -> Result<Density> {
         let limit = SAMPLE_ROWS.max(least);
         let query = Query { limit: Some(limit), ..self.restricted(&Reach(Vec::new()), false) };
@@ -250,7 +250,7 @@ fn flat(asked: &Asked, axes: &[Axis]) -> Result<Space> {
     Ok(Space::Flat { periods })
 }
 
-/// Own columns, then those of rows.
+/// Own columns come before those of rows.
 pub(crate) fn joined(own: Vec<Field>, rows: &Schema) -> Result<SchemaRef> {
     if let Some(twice) = own.iter().find(|field| rows.column_with_name(field.name()).is_some()) {
         return Err(Error::invalid(format!(

@@ -54,7 +54,7 @@ pub struct BoundQuery {
     pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
-    /// Name, and whether it is nullable.
+    /// The column's name, and whether it is nullable.
     pub(crate) inclusion: Option<(String, bool)>,
     /// With inclusion probabilities: index in `read` of the column with the priority threshold.
     pub(crate) kept_below: Option<usize>,

@@ -43,7 +43,7 @@ pub use parcels::Parcels;
 pub use pieces::Pieces;
 pub use windows::Windows;
 
-/// Sampled rows that suffice for a rough row count.
+/// So many sampled rows suffice for a rough row count.
 const ROUGH_ROWS: f64 = 1000.0;
 const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
 /// Assumed fraction of matching rows if a run's ranges do not decide a condition.
@@ -97,7 +97,7 @@ pub struct Listed {
     pub expected: Vec<f64>,
 }
 
-/// For a range of priorities; immutable.
+/// The runs to read for a range of priorities.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,
@@ -191,7 +191,7 @@ impl LogicalPlan {
         self.query.predicate.verdict(&of_column)
     }
 
-    /// 0 if the directory fits in memory.
+    /// Returns 0 if the directory fits in memory.
     pub fn unheld_runs(&self) -> u64 {
         let query = &self.query;
         query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)

@@ -166,7 +166,7 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// From the cache or the store, with the cost.
+/// Guides from the cache or the store, with the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);

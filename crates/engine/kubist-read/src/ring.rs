@@ -18,7 +18,7 @@ const PIECES: f64 = 8.0;
 pub struct Share {
     pub tokens: Vec<(i64, i64)>,
     pub rows: f64,
-    /// Those that store most rows, best first.
+    /// Hosts that store most of the rows, best first.
     pub hosts: Vec<String>,
 }
 

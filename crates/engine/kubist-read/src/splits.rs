@@ -242,7 +242,7 @@ fn halve(
             (left.high[d], right.low[d]) = (coordinate - 1, coordinate);
             partition(points, |point| point[d] < coordinate)
         }
-        // Without different points, divides by priority, which is uniform.
+        // If all points are equal, divides by priority, which is uniform.
         None => {
             let (low, high) = part.priorities;
             let middle = low + ((high - low) as u128 * first as u128 / parts as u128) as u64;

@@ -21,7 +21,7 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
-/// They fit in a core's cache.
+/// So many bytes fit in a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
 /// Pages at the ends of tasks are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
@@ -31,7 +31,7 @@ const GAP: u64 = 1 << 20;
 /// all blocks changed, no checked block changed with probability (1 - f)^512: 1 in 170 for f = 1 %.
 const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
-/// Tasks whose sorted copies are in memory together.
+/// So many tasks have their sorted copies in memory together.
 const WAVE: usize = 16;
 /// Runs in the first task, which predicts the blocks with a sorted copy.
 const FIRST: usize = 16;
@@ -60,7 +60,7 @@ pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// Called with completed and total bytes.
+/// Called with the completed and the total bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Writes the index of a file to `path`. An older index provides the summaries of unchanged blocks.

@@ -37,7 +37,7 @@ pub struct Fetched<'a> {
     variable: &'a Variable,
     pieces: Vec<(u64, Vec<u8>)>,
     chunks: HashMap<u64, Vec<u8>>,
-    /// From the library, by the start of the rectangle.
+    /// Data that the library read, by the start of the rectangle.
     whole: HashMap<Vec<u64>, Vec<u8>>,
     /// Ascending ranges of rows, and the values of their pages.
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
@@ -224,7 +224,7 @@ impl Source {
     }
 }
 
-/// Ascending, along one axis; adjacent ranges are joined.
+/// Ascending ranges along one axis; adjacent ranges are joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);

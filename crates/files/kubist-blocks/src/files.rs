@@ -22,7 +22,7 @@ use crate::summary;
 
 /// The arrays in `.npy` files have no names.
 const UNNAMED: &str = "value";
-/// Files per opening thread, and limit of these threads.
+/// Number of files for each opening thread, and limit of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
 /// Bytes of a variable with fewer axes that stays in memory.
@@ -133,7 +133,7 @@ impl Member {
     }
 }
 
-/// For JSON; the path need not be valid text.
+/// Serializes a path for JSON; it need not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -359,7 +359,7 @@ pub struct AboutVariable {
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// Positions along each axis; `None` without an index.
+    /// Number of positions along each axis; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
     /// True for bounds of another variable's cells.

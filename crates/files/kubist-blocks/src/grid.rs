@@ -71,7 +71,7 @@ enum Name {
 }
 
 impl Grid {
-    /// Of all grids of a file.
+    /// The names of all grids of a file.
     pub fn names(layout: &Layout) -> SchemaRef {
         names(layout).0
     }

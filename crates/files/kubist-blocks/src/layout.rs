@@ -116,7 +116,7 @@ impl Number {
 pub struct Packing {
     pub scale: Option<f64>,
     pub offset: Option<f64>,
-    /// Bits of stored numbers, in the lowest bytes.
+    /// Stored numbers; their bits are in the lowest bytes.
     pub missing: Vec<u64>,
 }
 
@@ -126,7 +126,7 @@ impl Packing {
     }
 }
 
-/// Of a chunk's bytes, in the order of writing.
+/// Filters of a chunk's bytes, in the order of writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filter {
@@ -238,7 +238,7 @@ impl Layout {
             && self.variables.iter().any(|other| other.dimensions.len() > 1 && other.dimensions.contains(&axis))
     }
 
-    /// Neither a coordinate nor cell bounds.
+    /// True if it is neither a coordinate nor cell bounds.
     pub fn is_data(&self, variable: &Variable) -> bool {
         !self.is_coordinate(variable) && !self.bounds.contains(&variable.name)
     }

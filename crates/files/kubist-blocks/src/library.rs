@@ -26,7 +26,7 @@ const START: &str = "import importlib.util, os, runpy; \
 const LONGEST_LINE: u64 = 256 << 20;
 const LONGEST_ANSWER: u64 = 4 << 30;
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Number, offset, stored bytes, skipped filters.
+/// A chunk has number, offset, stored bytes, skipped filters.
 const CHUNK_BYTES: usize = 32;
 
 pub struct Library {

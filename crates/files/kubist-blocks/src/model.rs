@@ -19,7 +19,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// In bytes (section 4.1 of the paper).
+    /// The gap in bytes (section 4.1 of the paper).
     pub fn gap(&self) -> u64 {
         let gap = self.latency * self.bandwidth;
         if gap.is_finite() && gap > 0.0 { (gap as u64).min(MOST_GAP) } else { 0 }

@@ -34,7 +34,7 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// Tasks whose results are in memory together.
+/// So many tasks have their results in memory together.
 const WAVE: usize = 256;
 
 /// Of a cell's values. Cells without stored bytes come last.
@@ -46,7 +46,7 @@ type Placed = (usize, Extent, Cell);
 struct Cell {
     rect: Rect,
     all: bool,
-    /// Block, and keys of the values.
+    /// The block, and the keys of the values.
     sorted: Option<(u64, u64, u64)>,
     /// Of the sample; `None` if not chosen yet, or without a sample.
     places: Option<Vec<u32>>,

@@ -70,7 +70,7 @@ pub struct Balance {
     pub fastest: f64,
 }
 
-/// By task, and the worker's seconds.
+/// Results by task, and the seconds of the worker.
 type Done<T> = (Vec<(usize, T)>, f64);
 
 /// Results are in task order. The first error stops the other tasks.

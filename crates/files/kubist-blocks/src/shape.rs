@@ -78,7 +78,7 @@ impl Rect {
     }
 }
 
-/// In positions of a dense array.
+/// The strides of a dense array, in positions.
 pub fn strides(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -150,7 +150,7 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// With empty blocks of chunks at the edge.
+    /// The number includes empty blocks of chunks at the edge.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }

@@ -50,7 +50,7 @@ pub struct Index {
     pub sorted: f64,
     /// `None` if the variable is not indexed.
     pub variables: Vec<Option<Indexed>>,
-    /// About blocks that could not be read.
+    /// Messages about blocks that could not be read.
     pub damaged: Vec<String>,
     pub bytes: u64,
     /// The file of the index, which contains the sorted values.
@@ -74,7 +74,7 @@ struct Part {
     sorted: Option<u64>,
 }
 
-/// Next to the file, or in another folder.
+/// The index is next to the file, or in another folder.
 pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".kubix");
@@ -329,7 +329,7 @@ pub fn parsed(sections: &[impl AsRef<[u8]>], key: Key) -> Outcome<Index> {
             continue;
         };
         let tiling = layout.tiled(variable, &part.block).map_err(|error| error.to_string())?;
-        // Compared with the section before memory is allocated.
+        // Lengths are compared with the section before memory is allocated.
         let chunks = summary::written(variable, &tiling).map_or(tiling.chunks(), |written| written.len() as u64);
         reading.holds(chunks.saturating_mul(tiling.blocks_in_chunk()), summary::BYTES)?;
         let mut summaries = Summaries::new(variable, &tiling);

@@ -157,7 +157,7 @@ fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
 }
 
 impl SortedBlock {
-    /// Of an entry in the directory.
+    /// The least length of an entry in the directory.
     pub const LEAST_BYTES: usize = 21;
 
     pub fn write(&self, block: u64, out: &mut Vec<u8>) {

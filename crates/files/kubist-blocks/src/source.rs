@@ -34,7 +34,7 @@ pub struct Key {
     pub hash: u64,
 }
 
-/// Shared by all threads of a query.
+/// All threads of a query share these counters.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
@@ -117,7 +117,7 @@ impl Source {
         })
     }
 
-    /// Of Parquet.
+    /// The footer of Parquet.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Source {
     /// `Damaged` if the file ends before, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
         let wanted = bytes as usize;
-        // Uninitialized memory, to avoid filling it twice.
+        // Uninitialized memory is not filled twice.
         let mut out = Vec::with_capacity(wanted);
         while out.len() < wanted {
             let at = offset.saturating_add(out.len() as u64);

@@ -44,7 +44,7 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
 /// A block, its summary, and keys of some of its values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
-/// From a sample and the bounds of blocks.
+/// The distribution comes from a sample and the bounds of blocks.
 pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -53,7 +53,7 @@ pub struct ValueDistribution {
 }
 
 impl ValueDistribution {
-    /// `values`: their number in these blocks.
+    /// `values` is the number of values in these blocks.
     pub fn of(blocks: &[BlockSample], values: u64) -> ValueDistribution {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();

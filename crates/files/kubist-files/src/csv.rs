@@ -49,7 +49,7 @@ pub struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// After runs of blanks are reduced to one.
+    /// The delimiter after runs of blanks are reduced to one.
     fn delimiter(&self) -> u8 {
         match self.delimiter {
             Delimiter::Byte(byte) => byte,
@@ -81,7 +81,7 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// At the beginning of the text, as metadata `comments`.
+/// Comments at the beginning of the text, as metadata `comments`.
 pub fn comments(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
     let text = inflated(path, Arc::default(), limits)?;
     let mut comments = Vec::new();
@@ -120,7 +120,7 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     Ok(Box::new(rows.map(move |texts| typed_batch(texts).map_err(|error| error.within(path.display())))))
 }
 
-/// The most frequent one in the first line.
+/// Returns the most frequent delimiter in the first line.
 pub fn sniff_delimiter(path: &Path, decimal: Decimal, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
@@ -356,7 +356,7 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
     }
 }
 
-/// By unit or name, such as `JD` and `date_obs`.
+/// Recognizes dates by unit or name, such as `JD` and `date_obs`.
 fn is_date(field: &Field) -> bool {
     let is_julian = |word: &str| matches!(word, "jd" | "mjd" | "bjd" | "hjd" | "tjd" | "btjd");
     let name = field.name().to_ascii_lowercase();

@@ -4,7 +4,7 @@ use arrow_array::StringArray;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// In every column, in addition to the usual marks.
+    /// Marks of missing values in every column, in addition to the usual ones.
     pub null: Vec<String>,
     pub decimal: Decimal,
 }

@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 const UNIT: &str = "unit";
 
-/// From this crate or another reader.
+/// The columns of a file, from any reader.
 #[derive(Clone, Copy)]
 pub struct FileColumns<'a> {
     pub path: &'a Path,

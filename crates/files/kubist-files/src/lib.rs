@@ -70,7 +70,7 @@ pub enum Delimiter {
 impl std::str::FromStr for Delimiter {
     type Err = String;
 
-    /// A character, `tab`, or `space` for runs of blanks.
+    /// Parses a character, `tab`, or `space` for runs of blanks.
     fn from_str(text: &str) -> std::result::Result<Delimiter, String> {
         match text {
             "tab" | "\\t" => Ok(Delimiter::Byte(b'\t')),
@@ -261,7 +261,7 @@ pub fn is_foreign(path: &Path) -> bool {
     !head.is_empty() && (head.starts_with(ECSV) || magic(path, &head).is_none())
 }
 
-/// By the name of a file or pattern.
+/// Decides by the name of a file or pattern.
 pub fn is_named_native(path: &Path) -> bool {
     has_own_ending(path) || is_named_text(path)
 }
@@ -295,7 +295,7 @@ fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// By the first bytes, or for text by name.
+/// Decides by the first bytes, or for text by the name.
 fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     if head.starts_with(b"PAR1") {
         Some(Magic::Parquet)

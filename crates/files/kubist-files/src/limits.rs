@@ -6,7 +6,7 @@ use kubist_index::plain;
 
 use crate::error::{Error, Result};
 
-/// Of a batch for the table.
+/// Largest number of rows in a batch for the table.
 pub const BATCH_ROWS: usize = 64 * 1024;
 /// Target size of a batch, in plain encoding. A single record may exceed it.
 pub const PIECE_BYTES: usize = 64 << 20;
@@ -15,7 +15,7 @@ const INFLATION_FLOOR: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of a line, row or values.
+    /// Bytes of a line, a row or its values.
     pub record_bytes: u64,
     pub columns: usize,
     /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.

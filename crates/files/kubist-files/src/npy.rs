@@ -83,7 +83,7 @@ fn shape(text: &str) -> Result<Vec<u64>, String> {
 }
 
 impl Element {
-    /// As NumPy writes it: `'<f4'`, `'|b1'`, `'<M8[ns]'`.
+    /// NumPy writes types as `'<f4'`, `'|b1'`, `'<M8[ns]'`.
     fn parse(text: &str) -> Result<Element, String> {
         if text.starts_with('[') {
             return Err("structured arrays are not read; save each field as an array of its own".to_string());

@@ -62,7 +62,7 @@ pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result
     Ok(fields)
 }
 
-/// Of all arrays with these columns.
+/// The common length of all arrays with these columns.
 fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
     let mut length: Option<(u64, String)> = None;
     let mut constants = 0;
@@ -150,7 +150,7 @@ struct RowStream {
     header: Header,
     width: usize,
     constant: bool,
-    /// Index in the row, and name.
+    /// Index in the row, and name, of each column.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }
@@ -184,7 +184,7 @@ impl RowStream {
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;
-    // Checked before the members are opened.
+    // The number of columns is checked before the members are opened.
     limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {

@@ -36,7 +36,7 @@ pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     check_tree(&children, limits)
 }
 
-/// By element of the schema, in depth-first order.
+/// The number of children of each element, in depth-first order.
 fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
     let mut elements = Vec::new();
     Thrift::new(footer).fields(&mut |thrift, id, found| {
@@ -90,7 +90,7 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pages {
-    /// Inflated, of the largest page and the dictionary.
+    /// Inflated bytes of the largest page and the dictionary.
     pub held_bytes: u64,
     /// The largest number of bytes per value in any page.
     pub value_bytes: f64,

@@ -64,7 +64,7 @@ impl<'a> Thrift<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    /// Number and type of the elements.
+    /// Returns the number and type of the elements.
     pub fn list(&mut self) -> Result<(u64, u8)> {
         let head = self.byte()?;
         let size = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };

@@ -29,7 +29,7 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
 const LONGEST_DIRECTORY: u64 = 64 << 20;
-/// Per deflated byte, with a margin.
+/// The limit per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {
@@ -96,7 +96,7 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// They replace 32-bit numbers of all ones.
+/// These numbers replace 32-bit numbers of all ones.
 struct Wide<'a>(&'a [u8]);
 
 impl<'a> Wide<'a> {

@@ -28,7 +28,7 @@ impl Error {
         Error::Invalid(message.to_string())
     }
 
-    /// The ingestion can then continue with the next file.
+    /// If true, the ingestion can continue with the next file.
     pub fn is_of_file(&self) -> bool {
         match self {
             Error::Table(error) => {

@@ -65,7 +65,7 @@ pub struct Report {
     pub rows_outside: u64,
     /// Number of steps that the table already had.
     pub skipped: u64,
-    /// Files with one step among them.
+    /// Number of files with one step among them.
     #[serde(skip)]
     pub(crate) skipped_files: u64,
     /// Unreadable files, with the error; none of their rows was written.
@@ -74,9 +74,9 @@ pub struct Report {
     pub left_out: Ordered<Parts>,
     /// Existing rows are null there.
     pub columns_added: Vec<String>,
-    /// By file: rows without a position.
+    /// By file: number of rows without a position.
     pub rows_skipped: Ordered<u64>,
-    /// A table without topology got that of the call.
+    /// True if the table had no topology and got that of the call.
     pub topology_added: bool,
     pub seconds: f64,
 }
@@ -163,7 +163,7 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     )
 }
 
-/// Files with equal parts share a line.
+/// Files with equal left-out parts share a line.
 fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     let mut files: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for (path, parts) in &left_out.0 {

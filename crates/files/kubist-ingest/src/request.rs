@@ -21,7 +21,7 @@ pub struct Request {
     pub time: Option<f64>,
     /// True if the user named a topology.
     pub has_topology: bool,
-    /// Refuse files instead of leaving out parts.
+    /// Refuse a file instead of leaving out parts.
     pub strict: bool,
     /// Skip rows without a position.
     pub skips_bad_rows: bool,
@@ -29,7 +29,7 @@ pub struct Request {
     pub again: bool,
     /// Continue after a file fails.
     pub keep_going: bool,
-    /// In addition to the end of each step.
+    /// Commit after this many rows, and at the end of each step.
     pub commit_rows: Option<u64>,
     /// For more files and steps: for ever, or until nothing came for this time.
     pub follow: Option<Option<Duration>>,
@@ -42,7 +42,7 @@ type Dimensions = dyn Fn(&Schema) -> Result<Vec<Dimension>> + Send + Sync;
 pub struct NewTable {
     /// The names; empty if the files determine them.
     pub dimensions: Vec<String>,
-    /// With domains, in the types of the columns.
+    /// The dimensions with domains, in the types of the columns.
     pub domains: Box<Dimensions>,
     /// `None` if the files determine it.
     pub identity: Option<Vec<String>>,

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::source::{Source, Step};
 use crate::table::{Open, unit};
 
-/// From the user or the step.
+/// Adds the time from the user or the step.
 pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step) -> Result<RecordBatch> {
     if batch.column_by_name("time").is_some() || open.state.schema.field_with_name("time").is_err() {
         return Ok(batch);

@@ -12,7 +12,7 @@ use kubist_files::Input;
 use crate::error::{Error, Result};
 use crate::report::Parts;
 
-/// Of an opened file, folder or series of files.
+/// The facts of an opened file, folder or series of files.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub path: PathBuf,
@@ -79,7 +79,7 @@ pub struct Step {
     pub number: Option<i64>,
 }
 
-/// Shared by the steps of one ingestion.
+/// The state that all steps of one ingestion share.
 #[derive(Clone, Debug)]
 pub struct State {
     pub next_frame: i64,
@@ -112,7 +112,7 @@ impl Known {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(label.to_owned(), rows);
     }
 
-    /// Rows committed under a label, by any writer.
+    /// Number of rows committed under a label, by any writer.
     pub fn rows(&self, label: &str) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).get(label).copied();
@@ -129,7 +129,7 @@ impl Known {
     }
 }
 
-/// By the number of its first row.
+/// The label contains the number of the first row.
 pub(crate) fn part(label: &str, first: u64) -> String {
     format!("{label} from {first}")
 }
@@ -205,7 +205,7 @@ pub trait Source: Send {
     }
 }
 
-/// The reason, if the file cannot be read.
+/// An opened file, or the reason why it cannot be read.
 pub enum Opened {
     Source(Box<dyn Source>),
     Failed(PathBuf, Error),

@@ -23,7 +23,7 @@ pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
 const MOST_TERMS: usize = 32;
 const STEP: f64 = 1e-2;
-/// Relative to the value; rounding dominates smaller steps.
+/// The step is relative to the value; rounding dominates smaller steps.
 const LEAST_STEP: f64 = 1e-7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +43,7 @@ struct Term {
 struct Told {
     value: f64,
     slopes: Vec<f64>,
-    /// With respect to the number of records, if known.
+    /// The derivative by the number of records, if this is known.
     of_number: f64,
 }
 
@@ -134,7 +134,7 @@ fn kind(call: &Call) -> Result<Kind, String> {
     }
 }
 
-/// The ranges of the name and the arguments.
+/// Returns the ranges of the name and the arguments.
 fn next_call(
     text: &str,
     at: usize,
@@ -303,7 +303,7 @@ impl Totals {
         }
     }
 
-    /// By the delta method; `None` without a value.
+    /// Uses the delta method; `None` without a value.
     fn by_slopes(&self, of: &Expression, sums: &Sums, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let error_of_number = conditions.rows.map_or(0.0, |number| number.error);

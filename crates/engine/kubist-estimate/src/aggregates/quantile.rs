@@ -49,7 +49,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
     })
 }
 
-/// 95 for `p95`; `None` for the median.
+/// Returns 95 for `p95`, and `None` for the median.
 fn percent(name: &str) -> Option<f64> {
     let percent = name.strip_prefix('p')?.parse::<f64>().ok()?;
     (0.0..=100.0).contains(&percent).then_some(percent)

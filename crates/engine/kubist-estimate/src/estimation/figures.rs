@@ -160,7 +160,7 @@ impl<P: Population> Question<P> {
         Some(self.whole.place(column))
     }
 
-    /// If time permits and all records were written.
+    /// Adds bounds from zone maps, if time permits and all records were written.
     fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
         let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
@@ -488,7 +488,7 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// If nothing bounds the values outside a constant sample.
+/// A constant sample has no bounds if nothing bounds the other values.
 fn unbind_constants(figures: &mut [Figure], aggregate: &str) {
     let alike = |figure: &&mut Figure| figure.aggregate == aggregate && !figure.exact && figure.low == figure.high;
     for figure in figures.iter_mut().filter(alike) {

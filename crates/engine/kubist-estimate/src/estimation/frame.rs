@@ -33,7 +33,7 @@ pub(super) struct Own<P> {
 }
 
 impl<P: Population> Question<P> {
-    /// If that can narrow the intervals.
+    /// Draws from the frame if that can narrow the intervals.
     pub(super) fn in_frame(&self, sample: Sample<P>) -> Result<Sample<P>> {
         let records = &sample.source.records;
         let filter = records.filter();

@@ -67,12 +67,12 @@ impl<P: Population> Question<P> {
         self.known.as_ref()?.always.clone()
     }
 
-    /// Statistics of stored records then hold for all.
+    /// If true, statistics of the stored records hold for all.
     pub(super) fn holds_all(&self) -> bool {
         self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
     }
 
-    /// Exact sums and means of columns.
+    /// Replaces sums and means of columns by exact ones.
     pub(super) fn with_totals(&self, mut figures: Vec<Figure>) -> Vec<Figure> {
         let Some(known) = self.known.as_ref().filter(|known| known.of_all) else { return figures };
         for figure in figures.iter_mut().filter(|figure| !figure.exact) {

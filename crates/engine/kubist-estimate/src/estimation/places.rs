@@ -15,7 +15,7 @@ use crate::auxiliary::{Auxiliary, Like};
 const MOST_LIKE: usize = 1 << 22;
 
 impl<P: Population> Question<P> {
-    /// If the aggregates can use auxiliary variables.
+    /// Adds position columns if the aggregates can use auxiliary variables.
     pub(super) fn with_places(&self, sample: Sample<P>) -> Sample<P> {
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         let is_of_sums = self.task.aggregates.iter().any(|asked| asked.bound.properties.takes_certain);
@@ -68,7 +68,7 @@ impl<P: Population> Question<P> {
         let figures = self.figures(sample, facts);
         let mut most = LOOKED_AT * self.rows_ahead(sample, facts, &figures) as f64;
         if let Some(deadline) = self.deadline {
-            // At the slow pace of the pilot.
+            // The pilot determines the pace, which is slow.
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
             most = most.min(left / sample.pace.0.max(1e-6) * sample.pace.1 * self.expected);
         }

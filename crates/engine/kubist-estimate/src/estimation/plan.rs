@@ -27,7 +27,7 @@ const LOOKS: f64 = 5.0;
 /// Least number of records for an outlook.
 const MUCH_READING: f64 = 250_000.0;
 
-/// Records before accumulators that keep every value are thinned.
+/// Accumulators that keep every value are thinned after this many records.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl<P: Population> Question<P> {
@@ -50,7 +50,7 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// Its upper priority; `None` at the end.
+    /// Returns the upper priority of the next stage; `None` at the end.
     pub(super) fn plan(&self, sample: &mut Sample<P>, facts: &Facts) -> Option<f64> {
         if sample.at >= self.end {
             return None;
@@ -159,7 +159,7 @@ impl<P: Population> Question<P> {
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
-    /// Ratio of half-width to goal; without exact figures.
+    /// Ratios of half-width to goal, for figures that are not exact.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
         // The largest bin is the scale of a histogram, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();

@@ -36,7 +36,7 @@ impl Region {
         (0..tree.dimensions()).all(|d| location.low[d] <= asked.high[d] && location.high[d] >= asked.low[d])
     }
 
-    /// Fraction of the run's bounding box.
+    /// The fraction of the run's bounding box in the region.
     pub fn share_of(&self, run: &Run<Location>) -> f64 {
         let Some((tree, asked)) = self.around(run) else { return 0.0 };
         let location = &run.payload;
@@ -48,7 +48,7 @@ impl Region {
         (0..tree.dimensions()).map(|d| side(d).max(0.0)).product()
     }
 
-    /// By dimension of the newest grid: fraction of coordinates.
+    /// By dimension of the newest grid: the fraction of coordinates.
     pub fn shares(&self) -> Vec<f64> {
         let newest = self.grids.newest();
         let Some((tree, asked)) = self.grids.tree(newest).zip(self.boxes.in_tree(newest)) else { return Vec::new() };

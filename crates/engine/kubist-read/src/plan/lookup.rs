@@ -60,7 +60,7 @@ impl Planner {
         Ok(Some(visits))
     }
 
-    /// If the query has indexed values.
+    /// Limits visits to the zones from indexes, if the query has indexed values.
     pub(super) fn narrowed_by_lookups(&mut self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
         let query = self.logical.query.clone();
         if query.sought.is_empty() {

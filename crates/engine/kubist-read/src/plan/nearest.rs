@@ -136,7 +136,7 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// Of values at or beyond the coordinate.
+/// The best key at or beyond the coordinate.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match end {
@@ -184,7 +184,7 @@ impl Planner {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
-    /// False if some runs have no bounds.
+    /// Returns false if some runs have no bounds.
     fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>, stats: &mut Stats) -> Result<bool> {
         let logical = &self.logical;
         let Some(mut short) = self.abridged(deadline, stats)? else {
@@ -321,7 +321,7 @@ impl Best {
         })
     }
 
-    /// Computed once for each grid and worst bound.
+    /// The result is cached for each grid and worst bound.
     fn beyond(&mut self, grid: u32, find: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let of = (grid, self.worst()?);
         match self.beyond {

@@ -17,7 +17,7 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
-/// They are completely inside the box.
+/// Parts of space that are completely inside the box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
     /// By subregion: the runs of its cube. Their rows of lowest priority are a sample of the subregion.

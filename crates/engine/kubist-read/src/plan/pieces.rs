@@ -251,7 +251,7 @@ impl Short<'_> {
         self.planner.each_of(&runs, self.deadline, work)
     }
 
-    /// For runs that are on no page.
+    /// Calls `work` with the runs that are on no page.
     pub fn each_recent(&self, work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
         let query = &self.planner.logical.query;
         let all = &query.snapshot.view.runs;

@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub candidates: Vec<Candidate>,
     /// For inclusion probabilities: by sorted candidate, the first candidate that its cell leaves out.
     pub cutoffs: Vec<Option<Candidate>>,
-    /// Rows of all parts, chosen or not.
+    /// Number of rows in all parts, chosen or not.
     pub rows: usize,
     pub stats: Stats,
 }
@@ -74,7 +74,7 @@ impl Found {
     }
 }
 
-/// In the order of the candidates.
+/// Collects columns in the order of the candidates.
 pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
     let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
     used.sort_unstable();

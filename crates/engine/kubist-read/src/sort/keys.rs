@@ -103,7 +103,7 @@ impl Keys {
     }
 }
 
-/// By row, over all hashable result columns.
+/// A hash of all hashable result columns for each row.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();

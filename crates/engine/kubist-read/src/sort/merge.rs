@@ -29,7 +29,7 @@ impl Cursor {
 pub(super) struct Merge {
     /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,
-    /// The blocks of the next rows.
+    /// The blocks that contain the next rows.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
     left: u64,
@@ -79,7 +79,7 @@ impl Merge {
         Ok(Some(Block { columns, keys }))
     }
 
-    /// False at the end of the run.
+    /// Returns false at the end of the run.
     fn load(&mut self, spilled: &Spilled, cursor: &mut Cursor) -> Result<bool> {
         let Some(place) = cursor.left.pop_front() else { return Ok(false) };
         let Block { columns, keys } = spilled.read(place)?;

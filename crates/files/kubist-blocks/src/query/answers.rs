@@ -108,7 +108,7 @@ impl Execution<'_> {
         Ok(selected.values().set_indices_u32().map(|at| places[at as usize]).collect())
     }
 
-    /// An index would have excluded the block.
+    /// Counts a block that an index would have excluded.
     fn spare(&self, grid: &Grid, columns: &[ArrayRef]) {
         let zones: Vec<(usize, Zone)> = grid
             .read
@@ -217,7 +217,7 @@ impl Execution<'_> {
     }
 }
 
-/// Equal in every file and for every variable.
+/// Priorities are equal in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

@@ -37,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// Of equal priorities the first stays.
+    /// Of equal priorities, the first result stays.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
 const TASK_BYTES: u64 = 4 << 20;
-/// In bytes; gaps are in memory too.
+/// Largest byte range of a task; gaps are in memory too.
 const SPAN: u64 = 64 << 20;
 /// Limit of blocks to examine one by one, because a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
@@ -44,7 +44,7 @@ impl Execution<'_> {
         Ok(cells)
     }
 
-    /// Restricted to positions of the sample.
+    /// The tasks are restricted to positions of the sample.
     pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
         let cells = self.sampled(cells)?;
         let mut tasks = Vec::new();

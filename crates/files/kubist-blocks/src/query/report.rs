@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::model::Expected;
 use crate::schedule::{Balance, Policy};
 
-/// With the model's expectation for independent values.
+/// The measured cost, and the model's expectation for independent values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub rows: u64,

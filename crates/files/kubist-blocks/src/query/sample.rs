@@ -96,7 +96,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Execution<'_> {
-    /// Unchanged if all cells have many positions.
+    /// If all cells have many positions, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -126,13 +126,13 @@ impl Execution<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// For `limit` results, as if all positions matched.
+    /// The threshold for `limit` results if all positions matched.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
     }
 
-    /// After too few results; `None`: the whole query.
+    /// The threshold after too few results; `None` for the whole query.
     pub(super) fn next_look(&self, limit: u64, found: u64, cells: &[Placed]) -> Option<Threshold> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {
