@@ -29,7 +29,7 @@ pub struct Schema(pub SchemaRef);
 
 #[pymethods]
 impl Schema {
-    /// From any object with `__arrow_c_schema__`, such as a `pyarrow.Schema`.
+    /// Accepts any object with `__arrow_c_schema__`, such as a `pyarrow.Schema`.
     #[new]
     pub fn new(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
         let py = source.py();
@@ -101,7 +101,7 @@ impl Batch {
         Ok((values, nulls, texts))
     }
 
-    /// As numbers, booleans and text.
+    /// Values as numbers, booleans and text.
     fn values<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
         plain::values(py, self.0.column(index))
     }
@@ -111,7 +111,7 @@ impl Batch {
         self.0.columns().iter().map(|column| plain::kind(column.data_type())).collect()
     }
 
-    /// As displayed text.
+    /// Values as displayed text.
     fn texts(&self, py: Python<'_>, index: usize, most: usize) -> PyResult<Vec<Option<String>>> {
         plain::texts(py, self.0.column(index), most)
     }

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::invalid;
 
-/// Without nulls, of a type that NumPy has.
+/// A column without nulls, of a type that NumPy has.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Column {
     array: ArrayRef,
@@ -51,11 +51,11 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(1)
 }
 
-/// In NumPy's types, with nulls.
+/// A column in NumPy's types, and its nulls.
 pub struct NumpyValues {
     pub values: Option<Column>,
     pub nulls: Option<Column>,
-    /// Instead of values, if NumPy has no such type.
+    /// Used if NumPy has no such type.
     pub texts: Vec<Option<String>>,
 }
 

@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::error::of_dictionary;
 use crate::process_bound::ProcessBound;
 
-/// Entries that a range reads together.
+/// Number of entries that a range reads together.
 const AT_ONCE: usize = 1024;
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +70,7 @@ impl Dictionary {
         self.write(py, Writer::compact)
     }
 
-    /// In [low, high), ascending.
+    /// Entries in [low, high), in ascending order.
     fn range(&self, py: Python<'_>, low: Option<Vec<u8>>, high: Option<Vec<u8>>) -> PyResult<DictionaryRange> {
         let snapshot = lock(&self.snapshot).clone();
         let low = low.as_deref().map_or(Unbounded, Included);

@@ -28,7 +28,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     raise(py, class, &error.to_string())
 }
 
-/// For a step that was not written.
+/// The exception for a step that was not written.
 pub fn failed(py: Python<'_>, failure: &kubist_insitu::Failure) -> PyErr {
     let class = match failure.kind {
         ErrorKind::InvalidInput => "InvalidInput",
@@ -67,12 +67,12 @@ pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)
 }
 
-/// For an incomplete response.
+/// The exception for an incomplete response.
 pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StorageError", &format!("the response is incomplete: {message}"))
 }
 
-/// For a panic of the engine.
+/// The exception for a panic of the engine.
 pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let message = panic
         .downcast_ref::<String>()

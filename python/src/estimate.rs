@@ -27,7 +27,7 @@ struct Goal {
     group_by: Vec<String>,
     error: Option<f64>,
     absolute: Option<kubist::Absolute>,
-    /// Seconds.
+    /// Time limit in seconds.
     within: Option<f64>,
     max_rows: Option<u64>,
     max_bytes: Option<u64>,

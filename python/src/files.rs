@@ -44,7 +44,7 @@ impl File {
         input.map(File).map_err(|error| unread(py, &error))
     }
 
-    /// With reasons.
+    /// Left-out columns, with reasons.
     fn left_out(&self) -> Vec<(String, String)> {
         self.0.left_out.clone()
     }
@@ -54,7 +54,7 @@ impl File {
         Schema(fit::settled(&self.0))
     }
 
-    /// As these columns and types; missing columns are null.
+    /// Returns these columns and types; missing columns are null.
     fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
         fit::check(&self.0, &schema, &[]).map_err(|error| unread(py, &error))?;
@@ -66,7 +66,7 @@ impl File {
     }
 }
 
-/// By the names of the command's options.
+/// The keys are the command's options.
 fn limits_of(asked: &HashMap<String, u64>) -> Limits {
     let usual = Limits::default();
     let of = |name: &str, usual: u64| asked.get(name).copied().unwrap_or(usual);

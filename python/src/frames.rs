@@ -65,7 +65,7 @@ fn cells<'a, T: Element>(py: Python<'a>, buffer: &'a PyBuffer<T>) -> PyResult<&'
     Ok(unsafe { &*(slice.as_ptr() as *const [Cell<T>]) })
 }
 
-/// Of any integer type, without nulls.
+/// Accepts any integer type without nulls.
 fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32Array> {
     let numbers = cast(batch.column(column), &DataType::Int32).map_err(|error| invalid(py, &error.to_string()))?;
     match numbers.null_count() {
@@ -74,7 +74,7 @@ fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32
     }
 }
 
-/// Of any type; null becomes NaN.
+/// Accepts any type; null becomes NaN.
 fn floats(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<ScalarBuffer<f32>> {
     let floats = cast(batch.column(column), &DataType::Float32).map_err(|error| invalid(py, &error.to_string()))?;
     let floats = floats.as_primitive::<Float32Type>();

@@ -16,7 +16,6 @@ use crate::error::invalid;
 
 const MOST_TEXT: usize = i32::MAX as usize;
 
-/// It has `__arrow_c_array__`.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct NumpyColumn(pub ArrayRef);
 

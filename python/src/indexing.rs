@@ -134,7 +134,7 @@ impl Files {
         as_json(py, &report)
     }
 
-    /// To simulate a device.
+    /// The blocks of a query, to simulate a device.
     fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();

@@ -173,7 +173,7 @@ fn raised(py: Python<'_>, error: Error) -> PyErr {
         Error::Busy(message) => exception(py, kubist::Error::Busy(message)),
         Error::Invalid(message) | Error::NoPositions(message) => invalid(py, &message),
         Error::Source { message, cause, .. } => match cause.downcast::<PyErr>() {
-            // Such as an interrupt.
+            // The cause is, for example, an interrupt.
             Ok(cause) if !cause.is_instance_of::<PyException>(py) => *cause,
             Ok(cause) if one_line(py, &cause) == message => *cause,
             Ok(cause) => {
@@ -263,7 +263,7 @@ fn call<T: Send>(work: impl FnOnce(Python<'_>) -> PyResult<T> + Send) -> Result<
     receiver.recv().map_err(|_| kubist::Error::Cancelled)?
 }
 
-/// `kubist.ingesting.opening.Files`.
+/// A Python object `kubist.ingesting.opening.Files`.
 struct PythonHost {
     host: Py<PyAny>,
     has_time: bool,
@@ -313,7 +313,7 @@ struct PythonSource {
     rows: Option<Incoming>,
 }
 
-/// As JSON.
+/// Facts of a source, as JSON.
 #[derive(Deserialize)]
 struct Told {
     path: PathBuf,

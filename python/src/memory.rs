@@ -19,7 +19,7 @@ struct InMemory {
     fraction: f64,
 }
 
-/// With the original cost (JSON) and fraction.
+/// Streams the batches with the original cost (JSON) and fraction.
 #[pyfunction]
 pub fn replay(batches: &Batches, stats: String, fraction: f64) -> Stream {
     let Batches { schema, batches } = batches;

@@ -71,7 +71,7 @@ impl BatchSource for Search {
         Ok(self.fraction)
     }
 
-    /// Also while another thread reads.
+    /// Works also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.cancel.set();
         let results = self.results.get().map_err(|error| exception(py, error))?;
@@ -162,7 +162,7 @@ pub fn clusters(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// As JSON.
+/// Returns JSON.
 #[pyfunction]
 pub fn pair_counts(
     py: Python<'_>,

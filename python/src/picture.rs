@@ -26,19 +26,18 @@ struct Drawing {
     /// Of the two axes and the colours; an open limit follows the data.
     ends: [(Option<End>, Option<End>); 3],
     log: bool,
-    /// Horizontal and vertical.
     log_axes: [bool; 2],
     invert_axes: [bool; 2],
     colormap: String,
     title: Option<String>,
-    /// For the caption.
+    /// A description of the region, for the caption.
     region: String,
     rows: Option<u64>,
     fraction: f64,
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
-    /// Longitude and latitude, if the table has them.
+    /// Columns of longitude and latitude, if the table has them.
     sphere: Option<[String; 2]>,
     theme: String,
 }
@@ -61,7 +60,7 @@ impl End {
     }
 }
 
-/// Can be written in several formats.
+/// A drawing for files of several formats.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Scene {
     scene: kubist_plot::Scene,

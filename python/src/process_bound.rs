@@ -25,7 +25,7 @@ impl<T> ProcessBound<T> {
         &self.location
     }
 
-    /// An error in another process.
+    /// Fails in another process.
     pub fn get(&self) -> Result<&T> {
         if process::id() == self.process {
             Ok(&self.handle)

@@ -56,7 +56,7 @@ fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'
     }
 }
 
-/// Alone, or as a rank of a node.
+/// Writes steps alone, or as a rank of a node.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct StepWriter {
     writer: Shared<kubist_insitu::StepWriter>,
@@ -75,7 +75,7 @@ impl StepWriter {
     }
 }
 
-/// As in `kubist.mpi`.
+/// The options have the form of `kubist.mpi`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepOptions {
@@ -151,7 +151,7 @@ impl StepWriter {
         self.call(py, self.timeout, |writer, _| writer.begin(step))
     }
 
-    /// Rows have all columns. Returns their number.
+    /// The rows must have all columns. Returns their number.
     fn put(&self, py: Python<'_>, data: &Incoming) -> PyResult<u64> {
         let mut rows = 0;
         while let Some(batch) = py.detach(|| data.next()) {

@@ -11,20 +11,20 @@ use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
 use crate::error::invalid;
 use crate::whole::Whole;
 
-/// Can be read on any thread.
+/// A source that any thread can read.
 pub trait BatchSource: Send + Sync + 'static {
     fn schema(&self) -> SchemaRef;
 
     /// `None` at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>>;
 
-    /// So far.
+    /// Number of rows so far.
     fn rows(&self, py: Python<'_>) -> PyResult<u64>;
 
-    /// So far, as JSON.
+    /// Cost so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String>;
 
-    /// Of the matching rows, in the result.
+    /// The fraction of the matching rows that the result has.
     fn fraction(&self, py: Python<'_>) -> PyResult<f64>;
 
     /// Stops the query and frees its resources.
@@ -91,7 +91,7 @@ impl Stream {
         self.0.fraction(py)
     }
 
-    /// Also while another thread reads.
+    /// Works also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }

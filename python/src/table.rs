@@ -175,13 +175,13 @@ impl Table {
         run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).add_column(&column))
     }
 
-    /// In the form of the table's columns.
+    /// Returns the form of the table's columns.
     fn accuracy(&self, py: Python<'_>, column: &str, bound: End) -> PyResult<String> {
         let bound = bound.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.accuracy(column, &bound).map(|bound| bound.to_string()))
     }
 
-    /// In the form of the description.
+    /// Returns the form of the description.
     fn period(&self, py: Python<'_>, column: &str, period: End) -> PyResult<String> {
         let period = period.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.period(column, &period))
@@ -357,13 +357,13 @@ impl Table {
         as_json(run(py, &Cancel::default(), || self.0.get()?.clean(retention))?)
     }
 
-    /// For new runs.
+    /// Applies to new runs.
     fn set_compression(&self, py: Python<'_>, compression: &str) -> PyResult<()> {
         let compression = compression_of(py, Some(compression))?.unwrap_or_default();
         run(py, &Cancel::default(), || self.0.get()?.set_compression(compression))
     }
 
-    /// For new runs.
+    /// Applies to new runs.
     fn set_strata(&self, py: Python<'_>, strata: &str) -> PyResult<()> {
         let strata = strata_of(py, Some(strata))?.unwrap_or_default();
         run(py, &Cancel::default(), || self.0.get()?.set_strata(strata))
@@ -510,7 +510,7 @@ impl Snapshot {
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
-    /// Rows under a token, by any writer.
+    /// Number of rows that any writer committed under a token.
     fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
         run(py, &Cancel::default(), || Ok(self.0.get()?.committed(token)))
     }

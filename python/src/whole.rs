@@ -23,7 +23,7 @@ pub struct Whole {
     schema: SchemaRef,
     /// By column; a single array if the width is fixed.
     columns: Vec<Vec<ArrayRef>>,
-    /// Rows by batch.
+    /// Number of rows of each batch.
     lengths: Vec<usize>,
 }
 
@@ -114,7 +114,7 @@ impl Whole {
         Ok((None, None, all))
     }
 
-    /// Without a copy.
+    /// Makes no copy.
     fn batches(&self, py: Python<'_>, indices: Vec<usize>) -> PyResult<Batches> {
         let failed = |error: ArrowError| invalid(py, &error.to_string());
         let schema: SchemaRef = self.schema.project(&indices).map_err(failed)?.into();

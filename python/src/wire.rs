@@ -19,7 +19,7 @@ use crate::error::cut_off;
 use crate::stream::{BatchSource, Stream};
 
 const PIECE_BYTES: usize = 64 * 1024;
-/// Bytes per read, which the source allocates.
+/// Number of bytes per read, which the source allocates.
 const MOST_BYTES: usize = 256 * 1024;
 /// Limit for one batch, and for all dictionaries of a result.
 const BATCH_BYTES: u64 = 1 << 30;
@@ -160,7 +160,7 @@ impl BatchSource for IpcSource {
         Ok(self.rows.load(Ordering::Relaxed))
     }
 
-    /// As reported by the source.
+    /// The cost that the source reports.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         self.source.bind(py).call_method0("stats")?.extract()
     }

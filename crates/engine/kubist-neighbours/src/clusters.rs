@@ -62,9 +62,9 @@ fn key(position: &[f64]) -> Key {
 #[derive(Default)]
 struct Joined {
     sets: Sets,
-    /// By cluster.
+    /// The number of rows of each cluster.
     members: Vec<u64>,
-    /// By cluster.
+    /// The first position of each cluster.
     first: Vec<Vec<f64>>,
     /// Clusters of core rows near borders of tiles.
     border: HashMap<Key, u32>,

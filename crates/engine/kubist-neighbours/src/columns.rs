@@ -10,7 +10,7 @@ use kubist_expr::{Meant, column_index, in_unit_of};
 use kubist_metric::{Reach, Space};
 use kubist_region::{End, Periodic, Region};
 
-/// Empty without a unit.
+/// The unit of a column; empty without a unit.
 pub fn unit(field: &Field) -> &str {
     field.metadata().get("unit").map_or("", |unit| unit.trim())
 }
@@ -78,7 +78,7 @@ pub fn positions(space: &Space, axes: &[Axis], batch: &RecordBatch) -> Result<(V
     Ok((positions, valid))
 }
 
-/// `None` is everywhere.
+/// The region within reach; `None` is everywhere.
 pub fn region(space: &Space, axes: &[Axis], reach: &Reach) -> Option<Region> {
     let (mut ranges, mut period) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
     for (number, (axis, range)) in axes.iter().zip(&reach.0).enumerate() {

@@ -11,7 +11,7 @@ use crate::tiled::Tiles;
 /// Pairs of rows by distance. A bin contains `low <= distance < high`, the last bin also `high`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
-    /// In the unit of positions.
+    /// The edges of the bins, in the unit of positions.
     pub edges: Vec<f64>,
     /// Number of rows.
     pub rows: u64,

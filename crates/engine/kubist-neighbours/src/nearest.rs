@@ -38,7 +38,7 @@ pub struct Nearest {
     ready: VecDeque<RecordBatch>,
 }
 
-/// Distance, batch and row.
+/// Distance, batch and row of a neighbour.
 type Found = (f64, usize, usize);
 
 impl Nearest {

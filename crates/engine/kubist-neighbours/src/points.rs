@@ -11,7 +11,6 @@ use crate::searched::Searched;
 /// Positions, numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// Wrapped.
     pub(crate) positions: Vec<f64>,
     pub(crate) count: usize,
 }

@@ -8,7 +8,6 @@ use kubist_metric::{Reach, Tree};
 use crate::columns;
 use crate::searched::Searched;
 
-/// Per batch of results.
 pub const BATCH_ROWS: usize = 65_536;
 
 /// Skips rows that have no position.
@@ -91,7 +90,7 @@ impl Rows {
     }
 }
 
-/// By batch and index.
+/// Each row has a batch and an index.
 pub fn interleaved(searched: &Searched, batches: &[&RecordBatch], places: &[(usize, usize)]) -> Result<RecordBatch> {
     if places.is_empty() {
         return Ok(RecordBatch::new_empty(searched.schema()));

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::columns::{self, Axis, unit};
 
-/// For the prediction of densities.
+/// Size of the sample that predicts densities.
 const SAMPLE_ROWS: u64 = 50_000;
 /// Expected number of rows in a group or tile.
 const TILE_ROWS: usize = 400_000;
@@ -118,7 +118,6 @@ impl Searched {
         self.space == Space::Sphere
     }
 
-    /// In the unit of positions.
     pub(crate) fn distance_field(&self) -> Field {
         let unit = if self.is_sphere() { "deg" } else { unit(&self.axes[0].field) };
         let field = Field::new("distance", DataType::Float64, false);

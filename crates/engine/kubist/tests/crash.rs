@@ -43,7 +43,7 @@ fn rows(commit: i64, count: i64) -> RecordBatch {
 #[derive(Default)]
 struct Model {
     acknowledged: BTreeMap<i64, i64>,
-    /// Commit, rows, writer.
+    /// The unacknowledged commit: number, rows, writer.
     in_flight: Option<(i64, i64, String)>,
     next: i64,
     columns: BTreeSet<String>,

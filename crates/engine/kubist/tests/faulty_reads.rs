@@ -85,7 +85,7 @@ fn damage(at: &Path) {
 enum Fault {
     None,
     Every(u64),
-    /// After some successful reads.
+    /// Reads of this byte, after some successful ones.
     Byte {
         segment: String,
         byte: u64,

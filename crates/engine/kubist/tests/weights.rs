@@ -78,7 +78,6 @@ fn table(world: &World, options: &TableOptions) -> Table {
     table
 }
 
-/// By id.
 fn found(snapshot: &Snapshot, query: Query) -> BTreeMap<i64, f64> {
     let columns = Some(vec!["id".to_string(), "inclusion".to_string()]);
     let mut all = BTreeMap::new();

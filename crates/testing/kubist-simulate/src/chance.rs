@@ -36,7 +36,7 @@ impl Chance {
 pub(crate) enum Survival {
     Nothing,
     Everything,
-    /// Each piece independently, with probability 1 in this number.
+    /// Each piece survives with probability 1 in this number.
     OnceIn(usize),
 }
 

@@ -65,7 +65,7 @@ pub struct SimDisk {
 }
 
 impl SimDisk {
-    /// An empty disk.
+    /// A machine with an empty disk.
     pub fn new(seed: u64) -> SimDisk {
         let machine = Arc::new(Machine::new(seed));
         SimDisk { machine }
@@ -112,7 +112,7 @@ impl SimDisk {
         self.machine.state().calm();
     }
 
-    /// In bytes; `None` is unlimited.
+    /// The capacity in bytes; `None` is unlimited.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.state().capacity = bytes;
     }

@@ -31,9 +31,9 @@ pub enum Call {
     Unlink,
     /// Get a file's length.
     Length,
-    /// Read.
+    /// Read from a file.
     Read,
-    /// Write.
+    /// Write to a file.
     Write,
     /// Set a file's length.
     Truncate,
@@ -208,7 +208,7 @@ impl State {
         matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
     }
 
-    /// As processes see them.
+    /// The number that processes see.
     pub fn names_of(&self, node: Node) -> u64 {
         let of = |inode: &Inode| match inode {
             Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,

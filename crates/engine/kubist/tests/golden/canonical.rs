@@ -61,7 +61,7 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     found.into_iter().map(|(name, bytes)| (String::from_utf8(name).expect("a name"), bytes)).collect()
 }
 
-/// In the section at `begin`.
+/// The section starts at `begin`.
 fn unlink(bytes: &mut [u8], begin: usize, length: usize) {
     assert_eq!(bytes[begin..begin + 2], [28, 0], "the section that links an entry is the first");
     bytes[begin + 6..begin + 6 + length].fill(0);

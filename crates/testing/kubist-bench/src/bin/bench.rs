@@ -92,7 +92,7 @@ fn queries(at: &str, boxes: usize) {
         line("  1 % of them", sampled);
         line("  limit 1000", limited);
     }
-    // About 1,500 rows in a 1 % sample.
+    // A 1 % sample has about 1,500 rows.
     let (centre, half) = ([0.5; 3], half_width(&table, &[0.5; 3], 150_000));
     let query = Query { bounds: cube_box(&centre, half), sample: Some(0.01), ..Query::default() };
     line("1 % of a box of 150000", (0..9).map(|_| run(&table, &query)).collect());

@@ -29,7 +29,7 @@ const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
 const COMMIT: usize = 2_000;
-/// For maintenance during commits and queries.
+/// Fraction of a core for maintenance.
 const CORE_SHARE: f64 = 0.5;
 
 fn schema() -> SchemaRef {
@@ -139,7 +139,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
 }
 
-/// Per returned row, the median over boxes.
+/// The median over boxes of examined rows per returned row.
 fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     let ratio = |bounds: &Vec<Bound>| {
         let (stats, _) = kubist_bench::run(table, &Query { bounds: bounds.clone(), ..Query::default() });

@@ -133,7 +133,7 @@ fn layout(at: &str, size: &Size) -> f64 {
     alone
 }
 
-/// Alone and while the background optimizer runs.
+/// Boxes per second, alone and while the background optimizer runs.
 fn reading_beside(path: &str) {
     let table = Table::open(path).expect("a table");
     let snapshot = table.snapshot().expect("readable");
@@ -164,7 +164,7 @@ fn reading_beside(path: &str) {
     println!("boxes beside it          {beside:8.1} a second, {:.2} of those alone", beside / alone);
 }
 
-/// At full rate, by policy.
+/// Commits at full rate during a background optimizer, by policy.
 fn writing_beside(at: &str, size: &Size, alone: f64) {
     println!("\ncommits beside the background optimizer, by replication policy");
     for policy in ["none", "outlook(-1)", "outlook(0)", "full"] {
@@ -195,7 +195,7 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// At a fraction of the full rate.
+/// Whether the writer's optimizer keeps up at a fraction of the full rate.
 fn keeping_up(at: &str, size: &Size, alone: f64) {
     println!("\na writer with optimize=True: debt as a share of the rows, sampled twenty times");
     for share in [0.5, 1.0] {
@@ -219,7 +219,7 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// With many runs in memory.
+/// How soon a handle with many runs in memory sees changes of others.
 fn following(at: &str) {
     let path = format!("{at}/long");
     let few = TableOptions { capacity: Some(16), replication: Replication::None, ..options() };

@@ -28,7 +28,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(NAMES.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// In boxes per run.
+/// Start and velocity, in boxes per run.
 struct Particles {
     positions: Vec<[f32; 3]>,
     velocities: Vec<[f32; 3]>,
@@ -121,7 +121,7 @@ fn ask(table: &Table, pid: usize) -> (Stats, f64) {
     run(table, &Query { filter: Some(format!("pid = {pid}")), ..Query::default() })
 }
 
-/// From the page cache.
+/// Drops the files from the page cache.
 fn forget(at: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(at)? {
         let path = entry?.path();

@@ -25,13 +25,13 @@ use statrs::distribution::{ContinuousCDF, Normal};
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
-/// With the density around a value.
+/// The correlation of a value with the density around it.
 const CORRELATION: f64 = 0.7;
 const CLUSTERS: usize = 200;
-/// In the table of trajectories.
+/// Records per identity in the table of trajectories.
 const STEPS: i64 = 50;
 
-/// In tables with small runs.
+/// Records per run in tables with small runs.
 const FINE: u32 = 64;
 
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [

@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 
-/// As in the page's requests.
+/// Cells and points per cell are as in the page's requests.
 const CELLS: usize = 12;
 const CELL_ROWS: f64 = 8192.0;
 const CELL: f64 = 1.0 / 16.0;
@@ -211,7 +211,7 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
     }
 }
 
-/// Of clients and server together, in MB (10^6 bytes).
+/// Memory of clients and server together, in MB (10^6 bytes).
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
