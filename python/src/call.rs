@@ -16,7 +16,7 @@ use crate::error::{exception, internal};
 
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
-/// With the exception that a signal handler raised during the call.
+/// A result, and the exception that a signal handler raised during the call.
 pub struct Outcome<T> {
     pub result: PyResult<T>,
     pub interrupt: Option<PyErr>,

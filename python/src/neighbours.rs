@@ -178,7 +178,7 @@ pub fn pair_counts(
     Ok(serde_json::to_string(&counts).expect("numbers are valid JSON"))
 }
 
-/// With another table, or with data that becomes a temporary table.
+/// Matches with another table, or with data that becomes a temporary table.
 #[pyfunction]
 #[pyo3(signature = (snapshot, asked, other, data, asked_of_other, radius, *, best))]
 #[expect(clippy::too_many_arguments, reason = "both tables")]

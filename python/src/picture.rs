@@ -23,7 +23,7 @@ pub struct Picture {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Drawing {
-    /// Of the two axes and the colours; an open limit follows the data.
+    /// Limits of the two axes and the colours; an open limit follows the data.
     ends: [(Option<End>, Option<End>); 3],
     log: bool,
     log_axes: [bool; 2],

@@ -46,8 +46,8 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
 }
 
 impl EngineSource {
-    /// Without the interpreter lock. The state is consistent after every statement, so a poisoned lock is
-    /// ignored.
+    /// Works without the interpreter lock. The state is consistent after every statement, so a poisoned
+    /// lock is ignored.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
         py.detach(|| Ok(work(&mut self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))))
             .map_err(|error| exception(py, error))

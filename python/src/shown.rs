@@ -30,7 +30,7 @@ pub fn terms(text: &str) -> Option<Vec<String>> {
     Some(terms.into_iter().map(str::to_owned).collect())
 }
 
-/// In seconds.
+/// Parses a duration to seconds.
 #[pyfunction]
 pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {
     kubist_expr::seconds(text).map_err(|error| invalid(py, &error.to_string()))

@@ -62,12 +62,13 @@ impl Bound {
 /// All are off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
-    /// Few records, skewed values and constant samples cause warnings, and tails can be read separately.
+    /// Its interval assumes a normal distribution, so few records, skewed values and constant samples cause
+    /// warnings, and tails can be read separately.
     pub bell_curve: bool,
     /// A known number makes the aggregate exact or narrower.
     pub uses_number_of_records: bool,
     pub is_number_of_records: bool,
-    /// The number of records in which its argument, a column, has a value.
+    /// It is the number of records in which its argument, a column, has a value.
     pub is_number_of_values: bool,
     pub follows_from_number_of_records: bool,
     /// It is between the minimum and maximum of its first argument.

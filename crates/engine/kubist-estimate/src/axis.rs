@@ -44,7 +44,7 @@ impl Form {
 }
 
 impl Bins {
-    /// A number of bins, or with a unit their width, in the unit of argument `of`.
+    /// Parses a number of bins, or with a unit their width, in the unit of argument `of`.
     pub fn of(call: &Call, argument: usize, of: usize, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if let Some(width) = call.with_unit(argument, of, Meant::Distance)? {
             return Bins::wide(width, range, form);

@@ -5,7 +5,7 @@ use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
 const EXACT_TRIALS: f64 = 1000.0;
-/// Beyond it, Student's t equals the normal distribution to five digits.
+/// Above it, Student's t equals the normal distribution to five digits.
 const NORMAL_DEGREES: f64 = 1e5;
 
 /// Two-sided: `P(|T| <= t) = 1 - alpha`.

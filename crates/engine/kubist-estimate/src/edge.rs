@@ -117,7 +117,7 @@ impl Edge {
         Some(Drawn { rate, runs: (0..self.runs.len()).filter(|run| open(&self.runs[*run])).collect() })
     }
 
-    /// In examined records.
+    /// The cost in examined records.
     fn cost(&self, rate: f64, part_looked_at: f64) -> f64 {
         let of_run = |run: &Run| (part_looked_at * run.rows + RUN_ROWS) * run.probability(rate);
         self.runs.iter().map(of_run).sum()
@@ -138,7 +138,7 @@ impl Edge {
         Number { rows: self.inside + expected * self.ratio(), error: self.error() }
     }
 
-    /// Widened by the ratio of the tails of Student's t to the normal distribution.
+    /// The standard error, widened by the ratio of the tails of Student's t to the normal distribution.
     fn error(&self) -> f64 {
         if self.rate.is_infinite() || self.runs.is_empty() {
             return 0.0;

@@ -43,8 +43,8 @@ pub struct Figure {
     /// The ends of the interval; infinite if unbounded.
     pub low: f64,
     pub high: f64,
-    /// With all digits: for extremes and quantiles of integers, decimals, dates and times, and for exact
-    /// counts and sums.
+    /// The figure with all digits: for extremes and quantiles of integers, decimals, dates and times, and
+    /// for exact counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
     /// The fraction of identities that was used.
@@ -86,7 +86,7 @@ pub struct Estimate {
     /// groups.
     pub missed_group: Option<u64>,
     pub warnings: Vec<String>,
-    /// In the first of several estimates, if the goal needs many records.
+    /// Set in the first of several estimates, if the goal needs many records.
     pub outlook: Option<Outlook>,
 }
 

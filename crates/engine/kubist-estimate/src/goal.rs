@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[serde(untagged)]
 pub enum Absolute {
     Number(f64),
-    /// Such as `0.1 mas`; converted to the unit of the value.
+    /// A text such as `0.1 mas`, converted to the unit of the value.
     Quantity(String),
 }
 

@@ -14,7 +14,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
 pub struct GroupBy {
-    /// Of the labels. An expression without a name is named by its text.
+    /// Describes the labels. An expression without a name is named by its text.
     pub field: Arc<Field>,
     of: Of,
 }

@@ -17,7 +17,7 @@ use crate::sums::{Spread, Sums};
 /// Cochran's rule for reliable intervals: n > 25 G^2, with G the skewness of the records (Sampling
 /// Techniques, 1977, 2.15).
 const MOST_SKEWNESS: f64 = 0.2;
-/// With fewer, the standard error itself can be wrong by a quarter.
+/// With fewer degrees, the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,8 +110,8 @@ impl Interval {
         }
     }
 
-    /// On a transformed scale. `to` is the inverse of `from`, and `slope` the derivative of `from` at the
-    /// value.
+    /// The interval on a transformed scale. `to` is the inverse of `from`, and `slope` the derivative of
+    /// `from` at the value.
     pub fn scaled(
         value: f64,
         spread: Spread,

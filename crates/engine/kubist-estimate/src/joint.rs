@@ -3,7 +3,7 @@
 use crate::aggregate::Shift;
 use crate::totals::Complete;
 
-/// n, xy, y and x, each value reduced by its shift.
+/// The features n, xy, y and x, each value reduced by its shift.
 pub fn features(values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
     let (a, b) = (shifts[0], shifts[1]);
     let products = values.of_both(|x, y| a.of(x) * b.of(y));
@@ -20,7 +20,7 @@ pub struct Joint {
 impl Joint {
     pub const WIDTH: usize = 4;
 
-    /// From totals that begin with the totals of [`features`]; `None` without records.
+    /// Uses totals that begin with the totals of [`features`]; `None` without records.
     pub fn of(totals: &[f64]) -> Option<Joint> {
         let n = totals[0];
         let (products, y, x) = (totals[1] / n, totals[2] / n, totals[3] / n);

@@ -23,7 +23,7 @@ pub struct Own {
     pub high: Option<i256>,
 }
 
-/// In JSON: a 64-bit integer as a number, others as text.
+/// In JSON, a 64-bit integer is a number, and other values are text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Told {

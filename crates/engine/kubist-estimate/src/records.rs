@@ -30,10 +30,10 @@ use crate::like;
 
 /// Reading the manifest entry of a run costs as much as this many sampled records (2 µs and 20 ns).
 const UNHELD_RUN: u64 = 100;
-/// Examined fraction of a boundary run's records, before any run was counted.
+/// The examined fraction of a boundary run's records, before any run was counted.
 const PART_READ: f64 = 0.35;
 
-/// In examined records, of a manifest entry and of a parcel's prediction.
+/// Costs of a manifest entry and of a parcel's prediction, in examined records.
 const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
 /// Parcels may cost the records that would be examined without them, divided by this.

@@ -15,7 +15,8 @@
 
 use crate::control::Control;
 
-/// Of nonempty random groups and of sampled records, from which regression estimates its coefficients.
+/// The least number of nonempty random groups and of sampled records, from which regression estimates its
+/// coefficients.
 const LEAST_CORRECTED: f64 = 100.0;
 /// Regression must reduce the variance of a total to this fraction.
 const WORTH: f64 = 0.9;
@@ -39,7 +40,7 @@ pub struct Sums {
     /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
     certain: Vec<f64>,
-    /// As `cells`, of the multiples for the variance; empty for equal inclusion probabilities.
+    /// As `cells`, with the multiples for the variance; empty for equal inclusion probabilities.
     design: Vec<f64>,
     /// Sampled records with unequal inclusion probabilities.
     drawn: f64,
@@ -62,8 +63,8 @@ struct Corrected {
 }
 
 impl Corrected {
-    /// From uncertain population totals. The combination is reduced by `by` times the first total of
-    /// `other`.
+    /// The variance from uncertain population totals. The combination is reduced by `by` times the first
+    /// total of `other`.
     fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
         let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
         let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
@@ -87,8 +88,8 @@ pub struct Spread {
     pub degrees_by_kurtosis: f64,
     /// The skewness of a record divided by the square root of their number.
     pub skewness: f64,
-    /// From an estimated number of records. It is independent, because that number comes from other
-    /// records.
+    /// The error from an estimated number of records. It is independent, because that number comes from
+    /// other records.
     pub of_number: f64,
 }
 
@@ -145,7 +146,7 @@ impl Sums {
         }
     }
 
-    /// In blocks, so that additions of a feature do not wait for each other.
+    /// Adds blocks, so that additions of a feature do not wait for each other.
     fn add_certain(&mut self, features: &[&[f64]], mut rows: impl Iterator<Item = usize>) {
         let mut block = Vec::with_capacity(BLOCK);
         loop {

@@ -24,7 +24,7 @@ pub trait Smooth: Clone + Debug + Send + Sync + 'static {
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval;
 }
 
-/// By argument and record. A record has features only if all its arguments have values.
+/// Values by argument and record. A record has features only if all its arguments have values.
 pub struct Complete<'a> {
     values: &'a [&'a [f64]],
     present: Vec<f64>,

@@ -10,7 +10,8 @@ use kubist_types::human::{alike, grouped, number};
 
 use crate::own::Own;
 
-/// Such as `3.02e-7 ± 0.26e-7 m`; both ends if the interval is asymmetric; the value alone if it is exact.
+/// Text such as `3.02e-7 ± 0.26e-7 m`; both ends if the interval is asymmetric; the value alone if it is
+/// exact.
 pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
     let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
     let Some(value) = value else {
@@ -57,7 +58,7 @@ pub fn bound_in_words(value: f64, data_type: &DataType) -> String {
     time.unwrap_or_else(|| number(value))
 }
 
-/// Such as `0.5:1 m`, or `below 0.5 m` for an outer bin with an unknown end.
+/// Text such as `0.5:1 m`, or `below 0.5 m` for an outer bin with an unknown end.
 pub fn bin_in_words((low, high): (f64, f64), unit: Option<&str>) -> String {
     let ends = match (low.is_finite(), high.is_finite()) {
         (false, true) => format!("below {}", number(high)),

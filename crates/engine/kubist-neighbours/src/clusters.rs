@@ -48,7 +48,7 @@ pub struct Linking {
 pub struct Clusters {
     searched: Searched,
     schema: SchemaRef,
-    /// By cluster of the scratch file.
+    /// The label of each cluster of the scratch file.
     labels: Vec<i64>,
     reader: Option<StreamReader<std::fs::File>>,
 }
@@ -127,7 +127,7 @@ impl Joined {
         self.sets.add()
     }
 
-    /// By descending number of rows, then by the first position.
+    /// Labels follow the descending number of rows, then the first position.
     fn labels(mut self, least: u64) -> Vec<i64> {
         let count = self.members.len() as u32;
         for cluster in 0..count {

@@ -26,7 +26,7 @@ pub struct Rows {
 }
 
 impl RowStream {
-    /// Without columns, only positions.
+    /// Reads only positions if `with_columns` is false.
     ///
     /// # Errors
     ///

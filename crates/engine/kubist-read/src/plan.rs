@@ -101,7 +101,7 @@ pub struct Listed {
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,
-    /// In depth-first order of cubes.
+    /// The visits are in depth-first order of cubes.
     pub visits: Vec<Visit>,
 }
 
@@ -169,7 +169,7 @@ impl LogicalPlan {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// From the ranges of the run and the `known` zones of columns.
+    /// Uses the ranges of the run and the `known` zones of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));

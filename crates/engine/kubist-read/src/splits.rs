@@ -52,7 +52,7 @@ pub struct Split {
     part: Part,
     /// Approximate number of rows.
     pub rows: u64,
-    /// Those that store most of its data, best first; empty for a local directory.
+    /// Hosts that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// With locations in a cluster and expected rows; empty without a cluster.
+/// The runs of a query with locations in a cluster and expected rows; empty without a cluster.
 fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = planner.logical.query.clone();
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {

@@ -91,7 +91,7 @@ enum Fault {
         byte: u64,
         after: u64,
     },
-    /// As if the only node failed.
+    /// All reads from the n-th on, as if the only node failed.
     Away(u64),
     /// A third of the segments, as if one of three nodes failed.
     ThirdAway(u64),

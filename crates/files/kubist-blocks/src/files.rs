@@ -88,7 +88,7 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// From the index, or as an index would have them.
+    /// The blocks in the index, or those that an index would have.
     ///
     /// # Errors
     ///

@@ -98,7 +98,7 @@ impl Number {
         }
     }
 
-    /// For the attribute `_Unsigned`.
+    /// The type for the attribute `_Unsigned`.
     pub fn unsigned(self) -> Number {
         match self {
             Number::I8 => Number::U8,
@@ -255,7 +255,7 @@ impl Layout {
             _ if self.is_coordinate(variable) => vec![COORDINATE_BLOCK],
             Block::Bytes(bytes) => block_shape(&chunk, variable.number.bytes(), *bytes, cubes),
             Block::Shape(block) if block.len() == rank => block.clone(),
-            // With another rank, the number of positions matters.
+            // A shape of another rank gives the number of positions.
             Block::Shape(block) => {
                 let bytes = block.iter().fold(variable.number.bytes(), |bytes, length| bytes.saturating_mul(*length));
                 block_shape(&chunk, variable.number.bytes(), bytes, cubes)
@@ -414,7 +414,7 @@ impl std::str::FromStr for Block {
     }
 }
 
-/// By the CF conventions; `None` if it is no calendar time.
+/// The calendar by the CF conventions; `None` if it is no calendar time.
 pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
     let is_time = unit.is_some_and(|unit| unit.to_ascii_lowercase().contains(" since "));
     is_time.then(|| said.map_or_else(|| "standard".to_string(), |said| said.trim().to_ascii_lowercase()))

@@ -53,7 +53,8 @@ pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// Of unhit blocks, in gaps of at most `apart` blocks. Lengths of gaps have a geometric distribution.
+/// The fraction of unhit blocks in gaps of at most `apart` blocks. Lengths of gaps have a geometric
+/// distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
         return 0.0;

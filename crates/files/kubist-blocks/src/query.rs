@@ -37,7 +37,7 @@ use crate::source::Reads;
 /// So many tasks have their results in memory together.
 const WAVE: usize = 256;
 
-/// Of a cell's values. Cells without stored bytes come last.
+/// The byte range of a cell. Cells without stored bytes come last.
 type Extent = (u64, u64);
 
 type Placed = (usize, Extent, Cell);
@@ -48,7 +48,7 @@ struct Cell {
     all: bool,
     /// The block, and the keys of the values.
     sorted: Option<(u64, u64, u64)>,
-    /// Of the sample; `None` if not chosen yet, or without a sample.
+    /// The sampled positions; `None` if not chosen yet, or without a sample.
     places: Option<Vec<u32>>,
 }
 

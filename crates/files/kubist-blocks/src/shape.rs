@@ -190,7 +190,7 @@ impl Tiling {
         Rect { count: count.collect(), start }
     }
 
-    /// By axis, the first chunk that overlaps `rect`, which is not empty, and the number of chunks.
+    /// By axis: the first chunk that overlaps `rect`, which is not empty, and the number of such chunks.
     fn spans(&self, rect: &Rect) -> Rect {
         let span = |axis: usize| {
             let first = rect.start[axis] / self.chunk[axis];

@@ -45,7 +45,7 @@ pub struct Index {
     pub key: Key,
     pub layout: Layout,
     pub device: Device,
-    /// As requested, with the fraction of blocks with a sorted copy.
+    /// The requested block size and fraction of blocks with a sorted copy.
     pub block: Block,
     pub sorted: f64,
     /// `None` if the variable is not indexed.

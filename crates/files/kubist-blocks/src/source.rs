@@ -21,7 +21,7 @@ use crate::{netcdf3, npy, parquet};
 /// Bytes at the beginning of a file and at each further position, and the number of positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
-/// At offset 0 or at a power of two from 512 on.
+/// The signature is at offset 0 or at a power of two from 512 on.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
@@ -30,7 +30,7 @@ pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Of the first bytes and of positions spread over the file.
+    /// Hash of the first bytes and of positions spread over the file.
     pub hash: u64,
 }
 
@@ -180,7 +180,7 @@ impl Source {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // Without effect, the cache is measured, which later reads will use too.
+                // If this has no effect, the cache is measured, which later reads will use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -225,7 +225,7 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// By size and modification time.
+/// Compares size and modification time.
 ///
 /// # Errors
 ///

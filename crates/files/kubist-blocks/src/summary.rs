@@ -243,8 +243,8 @@ impl Summaries {
         &self.own
     }
 
-    /// Of all blocks that overlap a rectangle; `None` if it is empty. Each unwritten chunk costs one step;
-    /// if few were written, only those are visited.
+    /// The summary of all blocks that overlap a rectangle; `None` if it is empty. Each unwritten chunk
+    /// costs one step; if few were written, only those are visited.
     pub fn over(&self, tiling: &Tiling, rect: &Rect) -> Option<Summary> {
         let of_chunk = |chunk: u64| match self.place(chunk * self.blocks_in_chunk) {
             None => Some(self.fill),

@@ -130,7 +130,7 @@ impl Columns {
         unknown.map(|codec| format!("compressed with {codec}, which is not supported"))
     }
 
-    /// In ascending order.
+    /// The pages are ascending.
     ///
     /// # Errors
     ///

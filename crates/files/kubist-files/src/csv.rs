@@ -169,7 +169,7 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Of the columns in `indices`. Errors do not name the file.
+/// Text of the columns in `indices`. Errors do not name the file.
 struct Texts {
     records: Records<Bytes>,
     decoder: Decoder,
@@ -386,7 +386,7 @@ fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: u
     }
 }
 
-/// Without blanks around fields and marks of missing values. `NaN` is a mark among integers.
+/// Removes blanks around fields and marks of missing values. `NaN` is a mark among integers.
 fn trimmed(text: &StringArray, among_integers: bool) -> StringArray {
     let is_mark = |value: &str| {
         value.is_empty() || value.eq_ignore_ascii_case("null") || (among_integers && value.eq_ignore_ascii_case("nan"))

@@ -63,12 +63,12 @@ pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
 
-/// As [`settle`].
+/// The columns of a file, as [`settle`] returns them.
 pub fn settled(input: &Input) -> SchemaRef {
     settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
 
-/// In types that a table can store: a column without any value becomes text.
+/// Columns that a table can store: a column without any value becomes text.
 pub fn settle(fields: &[Field]) -> SchemaRef {
     let settled = |field: &Field| {
         let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
@@ -139,8 +139,8 @@ fn names(fields: &Fields) -> String {
     fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// With the file's units, so that the writer converts the values. Columns without a unit in the file, and
-/// the columns in `stated`, have the table's unit.
+/// The table's columns with the file's units, so that the writer converts the values. Columns without a
+/// unit in the file, and the columns in `stated`, have the table's unit.
 pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
     let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
     let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {

@@ -96,9 +96,9 @@ impl std::fmt::Display for Delimiter {
 pub struct Options {
     /// `None` reads all.
     pub columns: Option<Vec<String>>,
-    /// Of a CSV file; `None` detects it from the first line.
+    /// The delimiter of a CSV file; `None` detects it from the first line.
     pub delimiter: Option<Delimiter>,
-    /// Of a CSV file; `None` takes them from the first line.
+    /// The names in a CSV file; `None` takes them from the first line.
     pub names: Option<Vec<String>>,
     pub marks: Marks,
     /// Read as CSV, whatever the file's name.

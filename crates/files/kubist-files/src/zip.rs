@@ -148,7 +148,7 @@ fn directory(file: &mut File) -> Result<(u64, u64)> {
 }
 
 impl Member {
-    /// From byte `skip` on. `source` must be a separate handle.
+    /// Begins at byte `skip`. `source` must be a separate handle.
     pub fn read<R: Read + Seek + Send + 'static>(&self, mut source: R, skip: u64) -> Result<Box<dyn Read + Send>> {
         let mut header = [0; LOCAL_BYTES];
         source.seek(SeekFrom::Start(self.header_offset))?;

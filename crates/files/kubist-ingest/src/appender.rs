@@ -49,7 +49,7 @@ impl Appender {
     }
 
     pub fn discard(&mut self) {
-        // Its error matters less than the one that led here.
+        // An error here matters less than the one before.
         let _ = self.wait();
         if let Some(writer) = &mut self.writer {
             writer.discard();

@@ -6,7 +6,7 @@ use std::path::Path;
 use kubist::Metadata;
 use serde_json::{Map, Value};
 
-/// Of all metadata, because each reader of a table reads them.
+/// Limit of all metadata, because each reader of a table reads them.
 const MOST_BYTES: usize = 1 << 20;
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
 

@@ -31,7 +31,7 @@ pub struct Request {
     pub keep_going: bool,
     /// Commit after this many rows, and at the end of each step.
     pub commit_rows: Option<u64>,
-    /// For more files and steps: for ever, or until nothing came for this time.
+    /// Wait for more files and steps: for ever, or until nothing came for this time.
     pub follow: Option<Option<Duration>>,
     pub writer: WriterOptions,
 }

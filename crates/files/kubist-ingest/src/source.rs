@@ -29,7 +29,7 @@ pub struct Facts {
     pub period: BTreeMap<String, f64>,
     pub metadata: Metadata,
     pub rows: Option<u64>,
-    /// Of the file; 0 if its reader does not count.
+    /// Bytes of the file; 0 if its reader does not count.
     pub bytes: u64,
     pub times: Vec<f64>,
     /// The rows are in the order of a dimension, so they are written as runs while the next ones are read.

@@ -191,7 +191,7 @@ fn new_table(request: &Request, sources: &Sources, schema: &Schema) -> Result<(T
     Ok((options, notes(sources, schema)))
 }
 
-/// From the user, or from the files, which must agree.
+/// The periods come from the user, or from the files, which must agree.
 fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<(String, kubist::Value)>> {
     if let Some(period) = &request.new.period {
         return Ok(period.clone());

@@ -55,7 +55,7 @@ impl Aggregate for CountDistinct {
     }
 }
 
-/// For values of several identities, or of records that were not drawn by chance.
+/// Marks values of several identities, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
 const MOST_VALUES: usize = 1 << 23;

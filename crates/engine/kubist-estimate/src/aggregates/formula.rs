@@ -50,7 +50,7 @@ struct Told {
 #[derive(Clone, Debug)]
 enum Way {
     Slopes,
-    /// Of the smooth inner part, whose interval is mapped through the outer steps.
+    /// Derivatives of the smooth inner part, whose interval is mapped through the outer steps.
     Through(Expression, Steps),
     Unknown,
 }
@@ -179,7 +179,7 @@ fn closing(text: &str, begin: usize) -> Option<usize> {
 }
 
 impl Formula {
-    /// One for records, then sum and number of values for each argument.
+    /// There is one feature for records, then sum and number of values for each argument.
     fn width(&self) -> usize {
         1 + 2 * self.arguments
     }

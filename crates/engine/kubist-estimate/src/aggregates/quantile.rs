@@ -94,7 +94,7 @@ impl Aggregate for Quantile {
     }
 }
 
-/// Stored values over all groups, and the minimum in each group.
+/// Limit of stored values over all groups, and the least limit of one group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
 /// Above the limit, values beyond this many standard errors of the quantile are discarded.

@@ -25,7 +25,7 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// On the logarithmic scale, for clustered samples; above it, the interval is unreliable.
+/// The limit for clustered samples, on the logarithmic scale; above it, the interval is unreliable.
 const MOST_SKEWNESS: f64 = 0.1;
 
 #[derive(Clone, Debug)]

@@ -99,7 +99,7 @@ impl BoundQuery {
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
     }
 
-    /// From the coordinates of a run; `None` if some values may be null or NaN.
+    /// Bounds from the coordinates of a run; `None` if some values may be null or NaN.
     pub(super) fn zone_in_grid(&self, run: &Run<Location>, column: usize) -> Option<Zone> {
         let (frame, d) = self.dimension(run, column)?;
         let data_type = self.snapshot.view.schema.stored.field(column).data_type();

@@ -80,7 +80,7 @@ impl Keys {
         self.ends.len()
     }
 
-    /// In bytes of memory.
+    /// The memory in bytes.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }

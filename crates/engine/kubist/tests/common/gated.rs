@@ -13,7 +13,7 @@ use super::forward::forward;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hold {
     Looking,
-    /// After the logs were read, before the caller gets them.
+    /// The logs were read, but the caller does not have them.
     Read,
 }
 

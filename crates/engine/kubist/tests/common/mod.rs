@@ -73,7 +73,7 @@ pub fn rows(writer: i64, commit: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// With a token, so that a retry counts once.
+/// Uses a token, so that a retry counts once.
 pub fn commit(to: &mut Writer, writer: i64, commit: i64) -> Result<Committed> {
     to.append(&rows(writer, commit))?;
     to.commit_as(&CommitOptions { token: Some(format!("commit {commit}")), step: None })

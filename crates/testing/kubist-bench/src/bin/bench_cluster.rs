@@ -22,7 +22,7 @@ use scylla::client::session_builder::SessionBuilder;
 
 const COMMIT_ROWS: usize = 500_000;
 const AT_ONCE: usize = 256;
-/// Of the ring, for parallel reads of all CQL rows.
+/// Ranges of the ring, for parallel reads of all CQL rows.
 const RANGES: i128 = 64;
 
 type Failure = Box<dyn std::error::Error>;
