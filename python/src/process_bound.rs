@@ -1,8 +1,7 @@
 //! Handles that only their own process can use.
 //!
 //! A fork copies memory but no threads, and shares file locks. A copied handle would wait for threads that
-//! do not exist, and dropping it would release the parent's locks. So only the process that created a
-//! handle may use or drop it.
+//! do not exist, and dropping it would release the parent's locks.
 
 use std::mem::ManuallyDrop;
 use std::process;

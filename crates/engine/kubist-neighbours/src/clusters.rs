@@ -1,13 +1,13 @@
 //! Clusters of rows: DBSCAN, and friends of friends.
 //!
 //! A row is a core row if at least `least` rows, itself included, are within the radius. Core rows within
-//! the radius of each other are in one cluster. Another row within the radius of a core row is a border
-//! row, and joins the cluster of its nearest core row. All other rows are noise. With `least` 1 every row
-//! is a core row: friends of friends.
+//! the radius of each other are in one cluster. Another row within the radius of a core row joins the
+//! cluster of its nearest core row. All other rows are noise. With `least` 1 every row is a core row:
+//! friends of friends.
 //!
 //! Each tile is clustered with a margin that decides which rows are core rows. Several tiles see a core row
-//! near their border, and its position joins their clusters. Rows and their clusters go to a scratch file
-//! until all clusters are joined.
+//! near their border, and its position joins their clusters. A scratch file holds rows and clusters until
+//! all clusters are joined.
 
 use std::collections::HashMap;
 use std::io::{Seek, SeekFrom};

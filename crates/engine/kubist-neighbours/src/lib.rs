@@ -2,8 +2,8 @@
 //! tables, and groups of rows.
 //!
 //! Every search reads through [`kubist::Snapshot::query`]. Results are exact, and the memory depends on
-//! [`Asked::tile_rows`], not on the size of the table. A sample predicts the density of rows, and the work
-//! is divided by space, so each region of the table is read about once.
+//! [`Asked::tile_rows`], not on the size of the table. The work is divided by space with a density from a
+//! sample, so each region of the table is read about once.
 //!
 //! [`Searched`] is a table whose columns are positions. [`Points`] are positions in memory. [`Nearest`],
 //! [`Within`], [`Pairs`], [`Clusters`] and [`CrossMatch`] are [`Results`]: they deliver batches.

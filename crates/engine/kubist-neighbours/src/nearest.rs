@@ -1,8 +1,8 @@
 //! The nearest rows of each point.
 //!
 //! A sample predicts a radius within which a point probably has `k` rows. Each group of points reads the
-//! rows in its reach once. Points with fewer rows within their radius are searched again, with a radius
-//! that certainly has `k` rows: the distance of the k-th row found, or of the k-th row of the sample.
+//! rows in its reach once. Points with fewer rows are searched again within a radius that certainly has `k`
+//! rows: the distance of the k-th row found, or of the k-th row of the sample.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

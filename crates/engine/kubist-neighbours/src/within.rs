@@ -1,5 +1,5 @@
 //! All rows within a radius of each point. Each group of points reads the rows in its reach once, in
-//! chunks, and delivers the results of a chunk before the next one, so results take no memory.
+//! chunks, and delivers results after each chunk, so results take no memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Binding: resolves names, literals and conditions of a query against the schema of a snapshot. A bound
+//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. A bound
 //! query is valid and immutable. It defines which rows match and where they can be; `plan` decides which
 //! runs are read.
 

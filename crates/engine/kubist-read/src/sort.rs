@@ -1,9 +1,9 @@
 //! Sorts results of any size, within a memory limit.
 //!
-//! Rows are scanned with keys that compare as bytes (`keys`). Rows that fit in memory are sorted there.
-//! More rows become sorted runs in a scratch file (`scratch`). These are merged (`merge`), as many at a
-//! time as memory holds one block of each. With `first`, only rows that can still be among the first are
-//! kept, and runs and zones without such rows are not read (`bar`). All steps can be cancelled.
+//! Rows are scanned with keys that compare as bytes (`keys`). Rows beyond the memory limit become sorted
+//! runs in a scratch file (`scratch`). These are merged (`merge`), as many at a time as memory holds one
+//! block of each. With `first`, only rows that can still be among the first are kept, and runs and zones
+//! without such rows are not read (`bar`).
 
 mod bar;
 mod keys;

@@ -1,8 +1,8 @@
 //! Trajectories: all rows of the particles that passed through a region.
 //!
 //! A first query finds the values of a column, such as a particle id, in the region. A second query on the
-//! same snapshot returns all rows with these values. They are passed as sorted arrays, so millions are
-//! possible, and use a secondary index if the column has one.
+//! same snapshot returns all rows with these values, through a secondary index if the column has one.
+//! Sorted arrays of values allow millions of them.
 
 use std::collections::HashSet;
 

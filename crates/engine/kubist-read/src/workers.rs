@@ -3,7 +3,7 @@
 //! one starts.
 //!
 //! A forked process has none of these threads, and may inherit a held lock. Locks are therefore only tried,
-//! and entries of another process are left alone.
+//! and entries of another process stay untouched.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

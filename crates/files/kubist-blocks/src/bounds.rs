@@ -1,8 +1,8 @@
 //! Minimum and maximum of stored numbers, at memory speed.
 //!
 //! Numbers are compared as signed integers of the same width and order, so one branch-free loop, which the
-//! compiler vectorizes, serves all types and both byte orders. A float block whose extremes are numbers
-//! contains no NaN, so only blocks with NaN or missing values need the slower loop.
+//! compiler vectorizes, serves all types and both byte orders. Only float blocks with NaN or missing values
+//! need the slower loop: if the extremes are numbers, the block has no NaN.
 
 use crate::layout::{Number, Variable};
 

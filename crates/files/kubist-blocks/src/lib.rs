@@ -4,8 +4,8 @@
 //! condition (kubist-expr) reads only the blocks that can contain results ([`query`]). Neighbouring blocks
 //! are read together if that is faster ([`model`]), an adaptive schedule distributes the work over threads
 //! ([`schedule`]), and a few blocks are read from a sorted copy ([`sorted`]). This crate reads and decodes
-//! the bytes ([`fetch`], [`decode`]). Their location comes from the file's header ([`netcdf3`],
-//! [`parquet`]) or, for HDF5, from its own library in a separate process ([`library`]).
+//! the bytes ([`fetch`], [`decode`]). The file's header gives their location ([`netcdf3`], [`parquet`]);
+//! for HDF5, its own library does so in a separate process ([`library`]).
 //!
 //! Neither files nor indexes are trusted; see [`layout::Layout::check`] and [`sidecar::open`].
 

@@ -1,6 +1,5 @@
-//! The HDF5 library in a separate process, with its own memory limit, so that a file that crashes the
-//! library ends only that process. Python's h5py locates the arrays, and decodes chunks that only it can
-//! decode.
+//! The HDF5 library in a separate process with a memory limit, so that a file that crashes the library ends
+//! only that process. Python's h5py locates the arrays, and decodes chunks that only it can decode.
 //!
 //! A request is one line of JSON. The response is one line of JSON with the number of bytes that follow.
 

@@ -1,9 +1,8 @@
 //! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
-//! Most queries hit a block with a wide range of values, although it contains few of their results, so they
-//! read only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
-//! [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its positions, so
-//! one request reads both.
+//! Most queries hit a block with a wide range of values but few results, so they read only the matching
+//! part of a sorted copy (section 4.3 of the paper). The copy has segments of [`SEGMENT`] entries, with a
+//! table of their first keys. A segment has its values, then its positions, so one request reads both.
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -2,9 +2,9 @@
 //! option has the column names.
 //!
 //! Fields are read as text and then converted to the requested type, so that an error names the row (from
-//! 1, after the names) and column. Types are inferred by the same rule: the narrowest type that reads every
-//! value of the head. A missing value is an empty field, `null` in a column that is not text, and `NaN`
-//! among integers. Lines that begin with `#` before the names are comments.
+//! 1, after the names) and column. An inferred type is the narrowest that reads every value of the head. A
+//! missing value is an empty field, `null` in a column that is not text, and `NaN` among integers. Lines
+//! that begin with `#` before the names are comments.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

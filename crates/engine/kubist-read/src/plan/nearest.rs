@@ -1,8 +1,8 @@
 //! Search for the runs that can hold minimum and maximum values, from metadata alone.
 //!
 //! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
-//! Coordinates increase with values, so the minimum is in a run with the least coordinate. Keys of a
-//! maximum are inverted (`turned`), so that the smaller key is always the better one.
+//! Coordinates increase with values, so a run with the least coordinate has the minimum. Keys of a maximum
+//! are inverted (`turned`), so that the smaller key is always better.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};

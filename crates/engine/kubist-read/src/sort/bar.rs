@@ -1,9 +1,6 @@
-//! The bar of a query for the first rows of an order: runs and zones whose values are all behind it are not
-//! read.
-//!
-//! If n rows are wanted, the bar is the n-th best value so far in the first column of the order. Every
-//! matching row is seen once, so a worse value is not among the first n. Equal values may be, by the other
-//! columns of the order.
+//! Skips runs and zones for the first n rows of an order. The bar is the n-th best value so far in the
+//! first column of the order. Every matching row is seen once, so a worse value is not among the first n.
+//! Equal values may be, by the other columns of the order.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
