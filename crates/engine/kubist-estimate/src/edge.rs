@@ -9,7 +9,7 @@
 
 use kubist_population::{MOST_PART, Number, Worth};
 
-/// Runs for a first error estimate, and before the decision to stop.
+/// Runs for the decision whether to continue, and for a first error estimate.
 const FIRST_RUNS: f64 = 16.0;
 const LEAST_RUNS: f64 = 32.0;
 /// Lower bound for the variance of a record being inside, because records may cluster.

@@ -38,7 +38,7 @@ const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
 /// Parcels may cost the records that would be examined without them, divided by this.
 const PART_FOR_PARCELS: u64 = 4;
-/// More parcels do not improve the prediction.
+/// With fewer parcels the prediction is poor, and more do not improve it.
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 

@@ -24,7 +24,7 @@ const WORTH: f64 = 0.9;
 const MOST_LEVERAGE: f64 = 0.2;
 /// A quantity with expectation 0 is plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;
-/// Fourth powers between these are normal floats.
+/// Numbers between these have normal floats as fourth powers.
 const LEAST_PLAIN: f64 = 1e-70;
 const MOST_PLAIN: f64 = 1e70;
 /// Least difference between 1 and the squared correlation of two predictors; otherwise they are collinear.

@@ -48,7 +48,7 @@ const ROUGH_ROWS: f64 = 1000.0;
 const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
 /// Assumed fraction of matching rows if a run's ranges do not decide a condition.
 const HALF: f64 = 0.5;
-/// This many runs are read from a directory on disk in a few milliseconds.
+/// Reading this many runs of a directory that is not in memory takes a few milliseconds.
 const FEW_RUNS: u64 = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,7 @@ const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
 /// So many tasks have their sorted copies in memory together.
 const WAVE: usize = 16;
-/// Runs in the first task, which predicts the blocks with a sorted copy.
+/// One in so many tasks runs first, to predict the blocks with a sorted copy.
 const FIRST: usize = 16;
 /// Bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;

@@ -94,7 +94,7 @@ impl Library {
         Ok(layout)
     }
 
-    /// In the file's byte order.
+    /// The numbers are in the file's byte order.
     ///
     /// # Errors
     ///

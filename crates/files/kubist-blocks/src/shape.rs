@@ -275,8 +275,8 @@ pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     at
 }
 
-/// At most `bytes`. With `cubes`, the longest axis is halved until the block fits; otherwise the block has
-/// complete trailing axes, which are contiguous in the file.
+/// A block has at most `bytes`. With `cubes`, the longest axis is halved until the block fits; otherwise
+/// the block has complete trailing axes, which are contiguous in the file.
 pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
     let most = (bytes / element_bytes).max(1);
     let mut block: Vec<u64> = chunk.iter().map(|length| (*length).max(1)).collect();

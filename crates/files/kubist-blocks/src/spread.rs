@@ -110,7 +110,7 @@ fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
 /// Predicts the chosen blocks from a part of all, so that their copies are made while they are decoded.
 pub struct CopyPredictor {
     scale: ValueDistribution,
-    /// The smallest span of a chosen block.
+    /// The smallest span of a block that may be chosen.
     least: f64,
 }
 

@@ -33,7 +33,8 @@ pub struct Report {
     pub workers: usize,
     pub balance: Balance,
     pub seconds: f64,
-    /// An index would have excluded them. `None` for samples, which do not examine whole blocks.
+    /// Scanned blocks that an index would have excluded. `None` for samples, which do not examine whole
+    /// blocks.
     pub blocks_spared: Option<u64>,
     pub damaged: Vec<String>,
 }
