@@ -42,7 +42,7 @@ pub struct Task {
 
 pub struct Brought {
     pub schema: SchemaRef,
-    /// Other records only count as drawn from the frame.
+    /// Records that do not match only count as drawn from the frame.
     pub condition: Option<Expression>,
     pub places: Vec<usize>,
     pub weight: Option<usize>,

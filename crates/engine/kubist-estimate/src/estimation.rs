@@ -114,7 +114,7 @@ struct Sample<P> {
 #[derive(Clone, Default)]
 struct Facts {
     rows: Option<Number>,
-    /// In the frame, if the sample is drawn from it.
+    /// Number of records in the frame, if the sample is drawn from it.
     framed: Option<Number>,
     /// Error of the number of records, as a fraction of the wanted error of figures.
     of_number: f64,

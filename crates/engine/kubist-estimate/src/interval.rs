@@ -14,8 +14,8 @@ use crate::control::Control;
 use crate::distribution::student;
 use crate::sums::{Spread, Sums};
 
-/// Cochran's rule for reliable intervals: n > 25 G^2, with G the skewness of the records (Sampling
-/// Techniques, 1977, 2.15).
+/// An interval is reliable up to this skewness of the estimator: Cochran's rule n > 25 G^2, with G the
+/// skewness of the records (Sampling Techniques, 1977, 2.15).
 const MOST_SKEWNESS: f64 = 0.2;
 /// With fewer degrees, the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;

@@ -28,7 +28,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::edge::{Crossing, Edge};
 use crate::like;
 
-/// Reading the manifest entry of a run costs as much as this many sampled records (2 µs and 20 ns).
+/// Reading the manifest entry of a run that is not in memory takes as long as this many sampled records (2
+/// µs and 20 ns).
 const UNHELD_RUN: u64 = 100;
 /// The examined fraction of a boundary run's records, before any run was counted.
 const PART_READ: f64 = 0.35;

@@ -20,7 +20,7 @@ use crate::control::Control;
 const LEAST_CORRECTED: f64 = 100.0;
 /// Regression must reduce the variance of a total to this fraction.
 const WORTH: f64 = 0.9;
-/// The limit for a random group in the regression.
+/// Largest leverage of a random group in the regression.
 const MOST_LEVERAGE: f64 = 0.2;
 /// A quantity with expectation 0 is plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;

@@ -93,7 +93,7 @@ enum Fault {
     },
     /// All reads from the n-th on, as if the only node failed.
     Away(u64),
-    /// A third of the segments, as if one of three nodes failed.
+    /// From the n-th on, reads of a third of the segments, as if one of three nodes failed.
     ThirdAway(u64),
 }
 

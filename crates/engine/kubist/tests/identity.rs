@@ -215,7 +215,7 @@ impl Store for Plain {
 #[derive(Clone)]
 struct State {
     values: Vec<f64>,
-    /// Counts the directories that came to the location.
+    /// Changes when another directory comes to the location.
     arrival: u64,
 }
 

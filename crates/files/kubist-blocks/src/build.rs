@@ -21,9 +21,9 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
-/// So many bytes fit in a core's cache.
+/// A task reads this many bytes, which fit in a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
-/// Pages at the ends of tasks are decoded twice.
+/// Tasks of Parquet are larger, because pages at their ends are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
 /// A build needs all pieces, so those up to this distance are one request.
 const GAP: u64 = 1 << 20;
@@ -31,9 +31,9 @@ const GAP: u64 = 1 << 20;
 /// all blocks changed, no checked block changed with probability (1 - f)^512: 1 in 170 for f = 1 %.
 const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
-/// So many tasks have their sorted copies in memory together.
+/// Number of tasks whose sorted copies are in memory together.
 const WAVE: usize = 16;
-/// One in so many tasks runs first, to predict the blocks with a sorted copy.
+/// One in this many tasks runs first, to predict the blocks with a sorted copy.
 const FIRST: usize = 16;
 /// Bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;

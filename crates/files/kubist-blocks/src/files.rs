@@ -20,12 +20,12 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The arrays in `.npy` files have no names.
+/// The name of the arrays in several `.npy` files, which have no names.
 const UNNAMED: &str = "value";
 /// Number of files for each opening thread, and limit of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
-/// Bytes of a variable with fewer axes that stays in memory.
+/// Variables with fewer axes stay in memory up to this size in bytes.
 const HELD: u64 = 8 << 20;
 
 pub struct Member {

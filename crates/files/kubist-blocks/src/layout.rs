@@ -116,7 +116,7 @@ impl Number {
 pub struct Packing {
     pub scale: Option<f64>,
     pub offset: Option<f64>,
-    /// Stored numbers; their bits are in the lowest bytes.
+    /// Stored numbers that mark missing values; their bits are in the lowest bytes.
     pub missing: Vec<u64>,
 }
 
@@ -213,7 +213,7 @@ pub struct Layout {
     /// Contents that cannot be queried, with reasons.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Cell bounds of variables, from the CF attributes `bounds` and `climatology`.
+    /// Variables that are cell bounds of others, from the CF attributes `bounds` and `climatology`.
     #[serde(default)]
     pub bounds: Vec<String>,
 }

@@ -34,7 +34,7 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// So many tasks have their results in memory together.
+/// Number of tasks whose results are in memory together.
 const WAVE: usize = 256;
 
 /// The byte range of a cell. Cells without stored bytes come last.

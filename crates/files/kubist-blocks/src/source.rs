@@ -18,7 +18,7 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Bytes at the beginning of a file and at each further position, and the number of positions.
+/// Hashed bytes at the beginning of a file and at each further position, and the number of positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
 /// The signature is at offset 0 or at a power of two from 512 on.

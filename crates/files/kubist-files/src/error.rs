@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// The file is damaged, has another format, or lacks a requested column.
     Invalid,
-    /// Raise the exceeded one of [`crate::Limits`] if the source is trusted.
+    /// The file exceeds one of [`crate::Limits`], which may be raised for a trusted source.
     Limit,
     Missing,
     /// The operating system refused; the source has the reason.

@@ -10,7 +10,7 @@ use crate::source::open;
 
 /// Files up to this size are read completely.
 const SMALL: u64 = 1 << 26;
-/// Pieces of larger files, from the start to the end.
+/// Larger files are read in this many pieces, the first at the start and the last at the end.
 const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;

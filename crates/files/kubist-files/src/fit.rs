@@ -20,8 +20,8 @@ const UNIT: &str = "unit";
 pub struct FileColumns<'a> {
     pub path: &'a Path,
     pub fields: &'a Fields,
-    /// An integer and a float of two files become a float: text has no types of its own, and other readers
-    /// let the table check each value.
+    /// True if an integer and a float of two files become a float: text has no types of its own, and other
+    /// readers let the table check each value.
     pub promotes: bool,
 }
 

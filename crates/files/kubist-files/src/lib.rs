@@ -48,7 +48,7 @@ pub use source::open;
 /// Batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
-/// In the order of the file; columns in any order.
+/// Batches in the order of the file, with columns in any order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,7 +29,7 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
 const LONGEST_DIRECTORY: u64 = 64 << 20;
-/// The limit per deflated byte, with a margin.
+/// Limit of inflated bytes per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {

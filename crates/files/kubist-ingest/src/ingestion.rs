@@ -66,7 +66,7 @@ pub(crate) struct Ingestion<'a> {
     /// Tokens of committed or known steps, because files are examined repeatedly.
     met: HashSet<String>,
     met_before: HashSet<String>,
-    /// Narrower floats than in the files, in order of appearance.
+    /// Columns that are narrower floats than in the files, in order of appearance.
     rounded: Vec<String>,
     /// File and label of each solver step, to report repeated steps.
     numbers: HashMap<(i64, String), String>,

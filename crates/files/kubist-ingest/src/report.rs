@@ -72,7 +72,7 @@ pub struct Report {
     pub failed: Ordered<String>,
     pub notes: Vec<String>,
     pub left_out: Ordered<Parts>,
-    /// Existing rows are null there.
+    /// New columns of the table; existing rows are null there.
     pub columns_added: Vec<String>,
     /// By file: number of rows without a position.
     pub rows_skipped: Ordered<u64>,

@@ -15,11 +15,11 @@ use crate::state::Inode;
 /// A weakness of network file systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// A machine caches names and their absence.
+    /// A machine caches names and their absence for a while.
     OldNames,
-    /// A machine caches lengths of files.
+    /// A machine caches lengths of files for a while.
     OldLengths,
-    /// A machine caches listings of directories.
+    /// A machine caches listings of directories for a while.
     OldListings,
     /// Other machines see writes only after the file is closed, and not through handles that were opened
     /// before.

@@ -35,7 +35,7 @@ pub struct PlanOutline {
     pub bounds: Vec<(String, f64, f64)>,
     /// For each dimension: its name, and the queried fraction of its coordinates.
     pub region: Vec<(String, f64)>,
-    /// The range of priorities as fractions. It excludes the second.
+    /// The range of priorities as fractions; the second is excluded.
     pub priorities: (f64, f64),
     /// The first window of priorities; equal to `priorities` if everything is read together.
     pub window: (f64, f64),

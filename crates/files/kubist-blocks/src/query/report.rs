@@ -17,7 +17,7 @@ pub struct Report {
     pub blocks: u64,
     pub blocks_read: u64,
     pub blocks_all: u64,
-    /// Blocks with a sorted copy of which only a part was read.
+    /// Blocks that were read only partly, from their sorted copy.
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
@@ -28,7 +28,7 @@ pub struct Report {
     pub by_library: u64,
     pub selectivity: f64,
     pub expected: Option<Expected>,
-    /// Pieces up to this distance were read together, in bytes.
+    /// Pieces up to this distance in bytes were read together.
     pub gap: u64,
     pub workers: usize,
     pub balance: Balance,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const CAPACITY: u32 = 16;
 const COMMIT_ROWS: usize = 400_000;
-/// So few rows that the memory of runs dominates.
+/// Rows of a rewrite, so few that the memory of runs dominates.
 const ROWS_AT_ONCE: u64 = 100_000;
 
 fn argument(name: &str) -> Option<String> {
