@@ -22,7 +22,7 @@ pub struct Outcome<T> {
     pub interrupt: Option<PyErr>,
 }
 
-/// An exception of a signal handler stops the call and is returned.
+/// Runs `call`. An exception of a signal handler stops it and is returned.
 pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let ended = run_to_end(py, cancel, call, || {});
     match ended.interrupt {

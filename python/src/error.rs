@@ -67,12 +67,12 @@ pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)
 }
 
-/// The exception for an incomplete response.
+/// A `StorageError` for an incomplete response.
 pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StorageError", &format!("the response is incomplete: {message}"))
 }
 
-/// The exception for a panic of the engine.
+/// An `InternalError` for a panic of the engine.
 pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let message = panic
         .downcast_ref::<String>()

@@ -45,7 +45,7 @@ impl Run {
 
 #[pymethods]
 impl Files {
-    /// Calls `progress(done, total)` with bytes and returns the report.
+    /// Indexes a file and returns the report as JSON. Calls `progress(done, total)` with bytes.
     #[staticmethod]
     #[pyo3(signature = (path, *, into, variables, block, sorted, refresh, python, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -134,7 +134,7 @@ impl Files {
         as_json(py, &report)
     }
 
-    /// The blocks of a query, to simulate a device.
+    /// The blocks that a query reads, as JSON, to simulate a device.
     fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -165,7 +165,7 @@ impl Files {
         as_json(py, &self.0.about())
     }
 
-    /// Block sizes for a selectivity, the fastest first. `device` has the form of `about`.
+    /// Block sizes for a selectivity, the fastest first, as JSON. `device` is JSON in the form of `about`.
     #[staticmethod]
     fn advise(py: Python<'_>, elements: u64, width: u64, selectivity: f64, device: &str) -> PyResult<String> {
         let device: Device = from_json(py, device)?;

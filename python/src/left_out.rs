@@ -9,7 +9,7 @@ const PARTS: [(&[&str], &str); 3] = [
     (&["command"], "the command"),
 ];
 
-/// Python calls this for a missing name of the module.
+/// Called by Python for a missing name of the module.
 ///
 /// # Errors
 ///

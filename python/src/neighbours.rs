@@ -162,7 +162,7 @@ pub fn clusters(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// Returns JSON.
+/// Pairs of rows in bins of distance, as JSON.
 #[pyfunction]
 pub fn pair_counts(
     py: Python<'_>,

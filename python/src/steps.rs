@@ -169,7 +169,8 @@ impl StepWriter {
         Ok((rows, durable))
     }
 
-    /// This writer's part of the joint decision on a step: values to add, and values for a maximum.
+    /// This writer's part of the joint decision on a step: values to add up, and values to take the maximum
+    /// of.
     fn share(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<f64>)> {
         let Share { words, largest } = self.call(py, self.timeout, |writer, _| writer.share())?;
         Ok((words, largest))

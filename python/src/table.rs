@@ -175,13 +175,13 @@ impl Table {
         run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).add_column(&column))
     }
 
-    /// Returns the form of the table's columns.
+    /// In the form of the table's columns.
     fn accuracy(&self, py: Python<'_>, column: &str, bound: End) -> PyResult<String> {
         let bound = bound.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.accuracy(column, &bound).map(|bound| bound.to_string()))
     }
 
-    /// Returns the form of the description.
+    /// In the form of the description.
     fn period(&self, py: Python<'_>, column: &str, period: End) -> PyResult<String> {
         let period = period.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.period(column, &period))

@@ -28,6 +28,8 @@ pub struct Whole {
 }
 
 impl Whole {
+    /// Joins the batches.
+    ///
     /// # Errors
     ///
     /// A column does not fit in an array.

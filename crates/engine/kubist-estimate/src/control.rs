@@ -47,7 +47,8 @@ impl Control<'_> {
         self.inside.iter().map(|inside| inside - each).collect()
     }
 
-    /// Each feature has two coefficients: one for the prediction, one for the number of records.
+    /// The covariance of the known totals of two features, each with two coefficients: one for the
+    /// prediction, one for the number of records.
     pub fn variance(&self, (one, [a, b]): (usize, [f64; 2]), (other, [c, d]): (usize, [f64; 2])) -> f64 {
         let features = self.centers.len();
         let together = if one.max(other) < features { self.loose_pairs[one * features + other] } else { 0.0 };

@@ -86,7 +86,7 @@ fn crossing(begin: f64, holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// The proportion of values that a sample of `n` may have missed: `(1 - share)^n = alpha` ("rule of
+/// The largest proportion of values that a sample of `n` may have missed: `(1 - share)^n = alpha` ("rule of
 /// three").
 pub fn unseen_share(n: f64, alpha: f64) -> f64 {
     1.0 - alpha.powf(1.0 / n.max(1.0))

@@ -25,8 +25,8 @@ enum Of {
 }
 
 impl GroupBy {
-    /// A column name, or an expression over the columns of `visible`, with an optional name after `AS`.
-    /// Also returns the stored columns that it reads.
+    /// Resolves a column name, or parses an expression over the columns of `visible`, with an optional name
+    /// after `AS`. Also returns the stored columns that it reads.
     pub fn bind(text: &str, of: &impl Population, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
         let (text, name) = match of.find(text) {
             Ok(_) => (text, None),

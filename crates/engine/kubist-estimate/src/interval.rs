@@ -65,7 +65,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Both sides of the ratio use regression, or neither.
+    /// The denominator of a ratio with `sums`: both use regression, or neither.
     pub fn drawn_with(&self, sums: &Sums) -> &'a Sums {
         if sums.is_corrected() { self.corrected } else { self.drawn }
     }

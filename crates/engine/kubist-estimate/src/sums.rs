@@ -120,7 +120,8 @@ impl Sums {
         }
     }
 
-    /// One slice per feature. Rows without `priorities` go to the certainty stratum.
+    /// Adds the rows' features, one slice per feature. Rows without `priorities` go to the certainty
+    /// stratum.
     pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
         let Some(priorities) = priorities else { return self.add_certain(features, rows) };
         if self.cells.is_empty() {
@@ -210,7 +211,8 @@ impl Sums {
         if self.design.is_empty() { self.read()[0] } else { self.certain[0] + self.drawn }
     }
 
-    /// A lower bound from random groups, weighted by their records.
+    /// A lower bound of the effective number of independent records, from random groups weighted by their
+    /// records.
     pub fn independent(&self) -> f64 {
         let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
         let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));

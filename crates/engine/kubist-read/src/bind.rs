@@ -231,7 +231,7 @@ impl BoundQuery {
     }
 }
 
-/// Appends the column if it is missing.
+/// The index of a column in `read`; a missing column is appended.
 pub(super) fn place(column: usize, read: &mut Vec<usize>) -> usize {
     read.iter().position(|read| *read == column).unwrap_or_else(|| {
         read.push(column);

@@ -212,6 +212,8 @@ impl Planner {
         Ok(LogicalPlan::new(snapshot, request)?.into())
     }
 
+    /// The runs that may hold rows of the query with priorities in `range`.
+    ///
     /// # Errors
     ///
     /// `Cancelled`; `Damaged`, `SnapshotExpired` or a storage error if pages of the directory or postings

@@ -14,7 +14,7 @@ use flate2::{FlushDecompress, Status};
 
 use crate::layout::{Filter, Number, Packing, Variable};
 
-/// The result has exactly `raw` bytes.
+/// Undoes a chunk's filters. The result has exactly `raw` bytes.
 ///
 /// # Errors
 ///

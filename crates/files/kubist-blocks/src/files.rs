@@ -287,7 +287,7 @@ impl Files {
     }
 }
 
-/// Exceeds the number of cores, because most threads wait for a disk or a network.
+/// For many files, this exceeds the number of cores, because most threads wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }

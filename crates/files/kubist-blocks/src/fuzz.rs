@@ -3,7 +3,7 @@
 use crate::sidecar;
 use crate::source::Key;
 
-/// An index of a file of `bytes`, after its checksums.
+/// Parses the sections of an index of a file of `bytes`, after their checksums.
 pub fn sections(description: &[u8], tables: &[u8], blocks: &[u8], bytes: u64) {
     let sections = [description.to_vec(), tables.to_vec(), blocks.to_vec()];
     if let Ok(index) = sidecar::parsed(&sections, Key { bytes, modified: 0, hash: 0 }) {

@@ -71,7 +71,7 @@ enum Name {
 }
 
 impl Grid {
-    /// The names of all grids of a file.
+    /// The columns that conditions can name, in all grids of a file.
     pub fn names(layout: &Layout) -> SchemaRef {
         names(layout).0
     }

@@ -98,7 +98,7 @@ impl Number {
         }
     }
 
-    /// The type for the attribute `_Unsigned`.
+    /// The unsigned type of the same width, for the attribute `_Unsigned`.
     pub fn unsigned(self) -> Number {
         match self {
             Number::I8 => Number::U8,

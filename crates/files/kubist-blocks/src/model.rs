@@ -19,7 +19,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The gap in bytes (section 4.1 of the paper).
+    /// The gap in bytes below which two pieces are one request (section 4.1 of the paper).
     pub fn gap(&self) -> u64 {
         let gap = self.latency * self.bandwidth;
         if gap.is_finite() && gap > 0.0 { (gap as u64).min(MOST_GAP) } else { 0 }
@@ -76,7 +76,7 @@ impl Piece {
     }
 }
 
-/// Pieces are ascending. Requests have at most `most` bytes.
+/// Merges ascending pieces up to `gap` bytes apart into requests of at most `most` bytes.
 pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     let mut requests: Vec<Piece> = Vec::new();
     for piece in pieces {

@@ -69,7 +69,8 @@ impl ValueDistribution {
         }
     }
 
-    /// Log-odds; `None` for a block whose values are equal, missing or unknown.
+    /// The fraction of queries that hit a block, in log-odds; `None` for a block whose values are equal,
+    /// missing or unknown.
     pub fn span(&self, summary: &Summary) -> Option<f64> {
         let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
         let differ = summary.least < summary.greatest && !summary.is_unreadable();
@@ -92,7 +93,7 @@ impl ValueDistribution {
     }
 }
 
-/// Those with the greatest gain, ascending. Blocks of equal values gain nothing.
+/// The `count` blocks with the greatest gain, ascending. Blocks of equal values gain nothing.
 pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
         spans(&ValueDistribution::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();

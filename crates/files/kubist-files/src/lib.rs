@@ -249,8 +249,8 @@ impl Input {
     }
 }
 
-/// The file exists, but this crate has no reader for it. For a file that cannot be opened, reading gives
-/// the reason.
+/// True if the file exists but this crate has no reader for it. For a file that cannot be opened, reading
+/// gives the reason.
 pub fn is_foreign(path: &Path) -> bool {
     if has_own_ending(path) {
         // With another beginning, it is a damaged file.

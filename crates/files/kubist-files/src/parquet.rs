@@ -74,7 +74,7 @@ fn open(path: &Path, limits: &Limits) -> Result<(File, ArrowReaderMetadata)> {
     Ok((file, metadata.map_err(|error| Error::parquet(path, error))?))
 }
 
-/// Checks all pages of the columns.
+/// Checks all pages of the columns, and returns how many rows can be read together.
 fn rows_at_once(file: &File, metadata: &ArrowReaderMetadata, roots: &[usize], limits: &Limits) -> Result<usize> {
     let total = file.metadata().map_err(Error::system)?.len();
     let mut file = BufReader::with_capacity(1 << 16, file.try_clone().map_err(Error::system)?);

@@ -66,7 +66,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Empty at the end. With `whole`, only complete records, if this part has one.
+    /// The unconsumed text of the next part; empty at the end. With `whole`, only complete records, if this
+    /// part has one.
     pub fn part(&mut self, whole: bool) -> Result<&[u8]> {
         if self.unread.is_empty() {
             let length = loop {

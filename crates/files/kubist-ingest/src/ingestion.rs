@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 type Sources = Vec<Box<dyn Source>>;
 
+/// Ingests files into a table.
+///
 /// # Errors
 ///
 /// The first error; with `keep_going`, [`Report::failed`] has the files that failed.

@@ -22,7 +22,7 @@ fn name_of(data_type: &DataType) -> String {
     data_type.to_string().to_lowercase()
 }
 
-/// For a narrower column of the table. Rows count from `first`.
+/// Checks integers before they go into a narrower column of the table. Rows count from `first`.
 ///
 /// # Errors
 ///

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders with `is_whole` are one source. The contents of other folders, and the matches of a pattern such
-/// as `step_*.parquet`, come in natural order: step_9 before step_10.
+/// Expands folders and patterns to files. Folders with `is_whole` are one source. The contents of other
+/// folders, and the matches of a pattern such as `step_*.parquet`, come in natural order: step_9 before
+/// step_10.
 ///
 /// # Errors
 ///

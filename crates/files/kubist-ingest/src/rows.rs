@@ -56,7 +56,7 @@ fn missing(column: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
     }
 }
 
-/// The field has the unit of the file, unless the user gave one.
+/// The column of the table with the unit of the file, unless the user gave one.
 pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Request) -> Field {
     if request.states_unit(field.name()) {
         return field.clone();

@@ -146,7 +146,7 @@ pub trait Source: Send {
     /// The file cannot be read.
     fn key(&self) -> Result<String>;
 
-    /// Left-out parts, as far as known.
+    /// Names and reasons of left-out parts, as far as known.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ fn columns(source: &dyn Source) -> fit::FileColumns<'_> {
     }
 }
 
-/// In the types and units of the user.
+/// The columns of a new table for all files, in the types and units of the user.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns 0 if `end` is 0.
+    /// A random number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         match end as u64 {
             0 => 0,

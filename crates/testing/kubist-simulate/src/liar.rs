@@ -32,7 +32,7 @@ pub struct Liar {
 }
 
 impl Liar {
-    /// Wraps `disk`.
+    /// Wraps `disk` and breaks one of its guarantees.
     pub fn new(disk: Arc<dyn Disk>, lie: Lie) -> Liar {
         Liar { disk, lie }
     }

@@ -97,7 +97,7 @@ impl SimDisk {
         self.machine.state().calls()
     }
 
-    /// Lets one `call` of any process fail, after `successes` successful ones.
+    /// Makes one `call` of any process fail, after `successes` successful ones.
     pub fn fail(&self, call: Call, successes: u64) {
         self.machine.state().fail(call, successes);
     }
@@ -122,7 +122,7 @@ impl SimDisk {
         self.machine.state().used()
     }
 
-    /// A call takes a millisecond.
+    /// The machine's clock: a call takes a millisecond.
     pub fn clock(&self) -> Duration {
         self.machine.state().clock()
     }

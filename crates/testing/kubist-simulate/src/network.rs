@@ -66,7 +66,7 @@ struct Files {
 }
 
 impl Network {
-    /// A server on a simulated machine.
+    /// A server on a simulated machine, with these rules.
     pub fn new(server: &SimDisk, rules: &[Rule]) -> Arc<Network> {
         Arc::new(Network { server: server.clone(), rules: rules.to_vec(), files: Mutex::default() })
     }

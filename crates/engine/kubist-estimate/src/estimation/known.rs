@@ -72,7 +72,7 @@ impl<P: Population> Question<P> {
         self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
     }
 
-    /// Replaces sums and means of columns by exact ones.
+    /// Replaces sums and means of columns by the exact totals of the writers.
     pub(super) fn with_totals(&self, mut figures: Vec<Figure>) -> Vec<Figure> {
         let Some(known) = self.known.as_ref().filter(|known| known.of_all) else { return figures };
         for figure in figures.iter_mut().filter(|figure| !figure.exact) {

@@ -67,7 +67,7 @@ impl Output {
         }
     }
 
-    /// `place` is an index among the columns that the query reads.
+    /// True for an expression over the column at `place` among those that the query reads.
     pub(super) fn computes_from(&self, place: usize) -> bool {
         match &self.of {
             Of::Stored(..) => false,

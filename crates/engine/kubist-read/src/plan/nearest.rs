@@ -85,7 +85,7 @@ impl BoundQuery {
         })
     }
 
-    /// In the grid of the run; both are turned keys.
+    /// The best key beyond the coordinate of `than`, in the grid of the run; both are turned keys.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();

@@ -26,7 +26,8 @@ pub struct Parcels {
 }
 
 impl LogicalPlan {
-    /// Stored columns. `None` if the directory is not in memory, or subregions do not apply to the query.
+    /// The stored columns that determine the subregion of a row. `None` if the directory is not in memory,
+    /// or subregions do not apply to the query.
     pub fn located_by(&self) -> Option<&[usize]> {
         let query = &self.query;
         let view = &query.snapshot.view;
@@ -72,7 +73,7 @@ impl LogicalPlan {
 }
 
 impl Parcels {
-    /// Order keys of a stored column, by subregion; `None` without bounds in the manifest.
+    /// Bounds of a stored column in each subregion, as order keys; `None` without bounds in the manifest.
     pub fn ends(&self, column: usize, data_type: &DataType) -> Vec<Option<(u64, u64)>> {
         let frame = &self.frame;
         if let Some(d) = frame.dimensions.iter().position(|dimension| *dimension == column) {

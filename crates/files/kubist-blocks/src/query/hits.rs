@@ -18,6 +18,8 @@ pub struct Hit {
 }
 
 impl Files {
+    /// Lists the blocks that a query would read, and reads none.
+    ///
     /// # Errors
     ///
     /// As for [`Files::query`].

@@ -92,7 +92,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Sorted copies suffice if no other variable must be read at each position.
+    /// The keys of selected rows in the driver, if sorted copies suffice because no other variable must be
+    /// read at each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,

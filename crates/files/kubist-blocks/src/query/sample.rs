@@ -50,6 +50,8 @@ impl Chain {
     }
 }
 
+/// The places in a rectangle with priorities below the threshold.
+///
 /// # Errors
 ///
 /// `Invalid` if there are more than 2^32 positions.

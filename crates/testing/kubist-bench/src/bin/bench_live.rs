@@ -133,7 +133,7 @@ fn layout(at: &str, size: &Size) -> f64 {
     alone
 }
 
-/// Boxes per second, alone and while the background optimizer runs.
+/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs.
 fn reading_beside(path: &str) {
     let table = Table::open(path).expect("a table");
     let snapshot = table.snapshot().expect("readable");

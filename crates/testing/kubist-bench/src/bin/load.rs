@@ -211,7 +211,7 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
     }
 }
 
-/// Memory of clients and server together, in MB (10^6 bytes).
+/// Peak memory of clients and server together, in MB (10^6 bytes).
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
