@@ -149,8 +149,8 @@ impl Planner {
         Ok(abridged.map(|abridged| Short { planner: self, abridged, deadline }))
     }
 
-    /// Calls `work` with the runs that meet the query's region and `range` until it returns false, and
-    /// returns whether all were visited.
+    /// Calls `work` with the runs that meet the query's region until it returns false, and returns whether
+    /// all were visited.
     fn each_of<'a>(
         &self,
         runs: impl IntoIterator<Item = &'a Arc<Run<Location>>>,
@@ -186,8 +186,8 @@ impl Planner {
         self.narrowed_by_lookups(wanted, stats).map(Some)
     }
 
-    /// Calls `work` with each primary run that meets the query's region until it returns false, and returns
-    /// whether all were visited. Returns `Cancelled` after the deadline.
+    /// Calls `work` with the primary runs that may have rows of the query in `range`, until it returns
+    /// false. Returns whether all were visited, and `Cancelled` after the deadline.
     pub(super) fn each_primary(
         &self,
         range: PriorityRange,
