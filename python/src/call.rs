@@ -1,8 +1,7 @@
 //! Engine calls without the interpreter lock that signals can interrupt.
 //!
-//! Python runs signal handlers only on its main thread, when that thread checks for signals. The engine
-//! therefore works on another thread. The caller's thread waits without the interpreter lock and checks
-//! every [`PATIENCE`].
+//! Python runs signal handlers only when its main thread checks for signals. So the engine works on another
+//! thread, while the caller's thread waits without the interpreter lock and checks every [`PATIENCE`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

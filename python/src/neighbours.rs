@@ -71,7 +71,7 @@ impl BatchSource for Search {
         Ok(self.fraction)
     }
 
-    /// Works also while another thread reads.
+    /// Stops the search, also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.cancel.set();
         let results = self.results.get().map_err(|error| exception(py, error))?;

@@ -91,7 +91,7 @@ impl Stream {
         self.0.fraction(py)
     }
 
-    /// Works also while another thread reads.
+    /// Stops the query, also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }

@@ -116,7 +116,7 @@ impl Whole {
         Ok((None, None, all))
     }
 
-    /// Makes no copy.
+    /// Columns in batches, without a copy.
     fn batches(&self, py: Python<'_>, indices: Vec<usize>) -> PyResult<Batches> {
         let failed = |error: ArrowError| invalid(py, &error.to_string());
         let schema: SchemaRef = self.schema.project(&indices).map_err(failed)?.into();

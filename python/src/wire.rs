@@ -1,7 +1,7 @@
 //! Arrow IPC streams from a Python object that reads bytes, such as an HTTP response.
 //!
-//! A `Wire` is a `Stream` over a source with two methods. `read1(most)` waits for bytes and returns those
-//! available, or none at the end. `close()` may be called while another thread reads. Exceptions of the
+//! A `Wire` is a `Stream` over a source with two methods: `read1(most)` waits for bytes and returns those
+//! available, or none at the end, and `close()` may be called while another thread reads. Exceptions of the
 //! source are passed on.
 //!
 //! The server is untrusted: `kubist-ipc` compares the sizes in messages with the received bytes and with a

@@ -1,11 +1,11 @@
 //! Estimates the number of records in a region from a sample of the runs that cross its boundary.
 //!
-//! The manifest counts the runs inside the region exactly. The expected number of a boundary run's records
-//! inside is proportional to the covered fraction of its bounding box. A sample of these runs is counted,
-//! and the ratio of counted to expected records is applied to all (ratio estimator: Cochran, Sampling
-//! Techniques, 1977, chapter 6). Runs are drawn independently with a probability proportional to their
-//! uncertainty (Poisson sampling: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992,
-//! 3.5). For evenly distributed records, about thirty runs give the count of a box of millions to 0.1 %.
+//! The manifest counts the runs inside the region exactly. The expected fraction of a boundary run's
+//! records inside is the covered fraction of its bounding box. A sample of these runs is counted, and the
+//! ratio of counted to expected records applies to all (ratio estimator: Cochran, Sampling Techniques,
+//! 1977, chapter 6). Runs are drawn independently with a probability proportional to their uncertainty
+//! (Poisson sampling: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 3.5). For evenly
+//! distributed records, about thirty runs give the count of a box of millions to 0.1 %.
 
 use kubist_population::{MOST_PART, Number, Worth};
 

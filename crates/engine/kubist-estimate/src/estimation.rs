@@ -40,7 +40,7 @@ use tails::Tails;
 
 const PILOT_ROWS: f64 = 1024.0;
 const LEAST_PILOT_ROWS: u64 = 200;
-/// Fewer records are read in one stage.
+/// If fewer records match, all are read in one stage.
 const FEW_ROWS: f64 = 16_384.0;
 /// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
 const PILOT_PRIORITIES: f64 = 64.0;
@@ -477,8 +477,8 @@ impl<P: Population> Question<P> {
         if sample.stages == 1 { self.judged(sample, facts) } else { Ok((sample, facts)) }
     }
 
-    /// Uses the manifest and a few runs. The number is exact if it is requested or no goal is set,
-    /// otherwise as accurate as the figures need.
+    /// Finds the number of records from the manifest and a few runs. It is exact if it is requested or no
+    /// goal is set, otherwise as accurate as the figures need.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {

@@ -32,7 +32,7 @@ const LEAST_APART: f64 = 1e-3;
 
 const BLOCK: usize = 256;
 
-/// The first feature counts records.
+/// Totals of features by random group; the first feature counts records.
 #[derive(Clone, Debug)]
 pub struct Sums {
     width: usize,

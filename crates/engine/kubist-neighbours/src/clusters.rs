@@ -1,9 +1,8 @@
 //! Clusters of rows: DBSCAN, and friends of friends.
 //!
-//! A row is a core row if at least `least` rows, itself included, are within the radius. Core rows within
-//! the radius of each other are in one cluster. Another row within the radius of a core row joins the
-//! cluster of its nearest core row. All other rows are noise. With `least` 1 every row is a core row:
-//! friends of friends.
+//! A core row has at least `least` rows, itself included, within the radius. Core rows within the radius of
+//! each other are in one cluster, other rows within the radius of a core row are in the cluster of the
+//! nearest one, and all others are noise. With `least` 1 every row is a core row: friends of friends.
 //!
 //! Each tile is clustered with a margin that decides which rows are core rows. Several tiles see a core row
 //! near their border, and its position joins their clusters. A scratch file holds rows and clusters until

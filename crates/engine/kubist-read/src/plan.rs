@@ -2,7 +2,7 @@
 //! range of priorities, a [`Planner`] makes a [`ReadPlan`] from metadata alone.
 //!
 //! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) use one read plan per
-//! window. It is cut from the plan of all priorities if that exists; otherwise the tree is walked only as
+//! window. It is a part of the plan of all priorities if that exists; otherwise the tree is walked only as
 //! deep as the window needs.
 
 mod lookup;

@@ -1,8 +1,8 @@
 //! Lookup of keys in postings of secondary indexes.
 //!
-//! Directories of postings (or the indexes of large directories) are cached. Blocks, and parts of large
-//! directories, are read when needed. Damaged or unreadable postings cost time, never correctness: zone
-//! maps replace them, and `verify` reports the damage.
+//! Directories of postings (or the indexes of large directories) are cached; blocks and parts of large
+//! directories are read when needed. Zone maps replace damaged or unreadable postings, so these cost only
+//! time, and `verify` reports the damage.
 
 use std::collections::HashMap;
 use std::ops::Range;

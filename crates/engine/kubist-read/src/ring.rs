@@ -1,8 +1,7 @@
 //! Division of a cluster's token ring into shares that are each read from one host.
 //!
-//! The first bytes of a run locate it: at a token of the cluster's hash, on the hosts that store this
-//! token. A share is a set of token ranges, and all shares together are the whole ring. So each run is in
-//! exactly one share, even if hosts change.
+//! A run is at the token of its first bytes, on the hosts that store this token. A share is a set of token
+//! ranges, and the shares divide the whole ring, so each run is in exactly one share even if hosts change.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,12 +1,11 @@
 //! Selects the rows of lowest priority without knowing the density: overall (`limit`), or in each cell of a
 //! grid (`per_cell`, see `cells`).
 //!
-//! Windows of increasing priority are scanned, each row once, until enough rows are found. If priorities
-//! tie, a hash of all columns of the row in canonical form decides, so the choice is independent of
-//! storage.
+//! Windows of increasing priority are scanned until enough rows are found. If priorities tie, a hash of all
+//! columns of the row decides, so the choice is independent of storage.
 //!
-//! Rows that can no longer be chosen are dropped. Memory is therefore a few times the result, and choosing
-//! k of n rows takes time proportional to n log k.
+//! Rows that can no longer be chosen are dropped, so memory is a few times the result, and choosing k of n
+//! rows takes time proportional to n log k.
 
 mod candidates;
 mod cells;

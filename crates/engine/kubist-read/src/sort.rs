@@ -1,9 +1,8 @@
 //! Sorts results of any size, within a memory limit.
 //!
 //! Rows are scanned with keys that compare as bytes (`keys`). Rows beyond the memory limit become sorted
-//! runs in a scratch file (`scratch`). These are merged (`merge`), as many at a time as memory holds one
-//! block of each. With `first`, only rows that can still be among the first are kept, and runs and zones
-//! without such rows are not read (`bar`).
+//! runs in a scratch file (`scratch`), which are merged with one block of each in memory (`merge`). With
+//! `first`, runs and zones without rows that can be among the first are not read (`bar`).
 
 mod bar;
 mod keys;
@@ -58,7 +57,7 @@ pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
     let _ = sender.send(end);
 }
 
-/// Indexes into `places`, for columns in `blocks`. Equal rows stay in the given order.
+/// The sorted rows as indexes into `places`, for columns in `blocks`. Equal rows stay in the given order.
 pub(crate) fn ordered(
     order: &Order,
     blocks: &[Vec<ArrayRef>],

@@ -1,10 +1,9 @@
 //! Splits: a query divided into disjoint parts for several processes or machines.
 //!
-//! Each part is a box of the grid, and together they cover all of space. So each row is in exactly one
-//! part, independent of reader and storage layout. A sample of the result is halved repeatedly, across the
-//! dimension with the largest extent, which makes compact parts of similar row counts. Rows at a single
-//! point are divided by priority. In a cluster, parts can be ranges of the token ring: whole runs, read
-//! where they are stored.
+//! The parts are boxes of the grid that cover all of space, so each row is in exactly one part, independent
+//! of reader and storage layout. A sample of the result is halved repeatedly across its largest extent,
+//! which makes compact parts of similar row counts. Rows at a single point are divided by priority. In a
+//! cluster, parts can be ranges of the token ring: whole runs, read where they are stored.
 
 use std::sync::Arc;
 
@@ -85,7 +84,6 @@ impl Split {
 }
 
 /// Divides a query into `parts` disjoint parts of similar row counts, which together return each row once.
-/// Queries with `limit` or `per_cell` choose among all rows, so they cannot be divided.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Trajectories: all rows of the particles that passed through a region.
 //!
 //! A first query finds the values of a column, such as a particle id, in the region. A second query on the
-//! same snapshot returns all rows with these values, through a secondary index if the column has one.
-//! Sorted arrays of values allow millions of them.
+//! same snapshot returns all rows with these values, through a secondary index if there is one. Sorted
+//! arrays allow millions of values.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
-//! A pool of threads. A query of a few hundred rows takes less time than starting its threads, so an idle
-//! thread waits for new work before it ends. Work never waits for other work: without an idle thread a new
-//! one starts.
+//! A pool of threads. Starting threads takes longer than a query of a few hundred rows, so an idle thread
+//! waits for new work before it ends. Work never waits for other work: without an idle thread, a new one
+//! starts.
 //!
 //! A forked process has none of these threads, and may inherit a held lock. Locks are therefore only tried,
 //! and entries of another process stay untouched.

@@ -123,8 +123,8 @@ impl Snapshot {
     }
 
     /// Protects the files of all snapshots since `since` (milliseconds since 1970) from cleaning for
-    /// `time`, also after this process has ended. Returns a name for [`Snapshot::release`]. To leave no
-    /// gap, hold before taking the snapshot.
+    /// `time`, also after this process has ended. Returns a name for [`Snapshot::release`]. Hold before
+    /// taking the snapshot, to leave no gap.
     ///
     /// # Errors
     ///

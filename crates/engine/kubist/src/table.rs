@@ -138,9 +138,9 @@ impl Table {
     /// 262,144 runs.
     ///
     /// A run takes about 300 bytes, plus 8 to 30 bytes for each column that is not a dimension. Queries
-    /// read only the needed pages of a larger manifest, and checkpoints write it page by page. The
-    /// optimizer and `info` read all pages, a few at a time. A writer holds up to 256 pages of at most
-    /// 1,024 runs. `verify` and `salvage` may hold the whole manifest despite the limit.
+    /// read only the needed pages of a larger manifest, checkpoints write it page by page, and the
+    /// optimizer and `info` read a few pages at a time. A writer holds up to 256 pages of at most 1,024
+    /// runs; `verify` and `salvage` may hold the whole manifest.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.core.limit_runs_in_memory(runs);
     }
@@ -190,8 +190,8 @@ impl Table {
     }
 
     /// Declares the writers of every step. Queries by step and snapshots at a step include a step only
-    /// after each declared writer has committed or abandoned it. The same declaration may be repeated, but
-    /// only [`Table::declare_writers_after`] can change it.
+    /// after each declared writer has committed or abandoned it. Only [`Table::declare_writers_after`] can
+    /// change a declaration; the same one may be repeated.
     ///
     /// # Errors
     ///
@@ -364,9 +364,8 @@ impl Table {
         self.core.set_strata(strata)
     }
 
-    /// Permits several machines to write to the table, permanently. All of them must have mounted the file
-    /// system of its directory. Running writers fail at their next commit and must be opened again. A
-    /// shared table stays as it is.
+    /// Permits several machines that mount the table's file system to write to it, permanently. Running
+    /// writers fail at their next commit and must be opened again. A shared table stays as it is.
     ///
     /// # Errors
     ///
@@ -404,9 +403,9 @@ impl Table {
         optimize::optimize(&self.core, options, progress)
     }
 
-    /// Changes the dimensions or domains of the grid, and moves all rows to the new grid. Calls `progress`
-    /// like [`Table::optimize`]. Meanwhile queries return the same rows, and writers use the new grid from
-    /// their next commit. [`Table::optimize`] continues an interrupted move.
+    /// Changes the dimensions or domains of the grid, and moves all rows to the new grid. Meanwhile queries
+    /// return the same rows, and writers use the new grid from their next commit. Calls `progress` like
+    /// [`Table::optimize`], which continues an interrupted move.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Races, replayed from seeds. Processes on one simulated machine, or on two that share a directory, take
-//! turns at every system call. They commit, rewrite, regrid, retract steps, write checkpoints, clean files
-//! and check, and some are killed.
+//! turns at every system call. They commit, retract, rewrite, regrid, write checkpoints, clean and check,
+//! and some are killed.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Only the clock does not follow from the seed: it names
 //! segments and ends a wait.

@@ -1,8 +1,8 @@
 //! Writers, readers and an optimizer run as real processes on one table, and are killed or stopped at a
 //! chosen system call.
 //!
-//! A child is this program in a role that its environment names. A child that stops itself at a disk call
-//! prints that and waits for SIGCONT or SIGKILL.
+//! A child is this program in a role from its environment. A child that stops itself at a disk call prints
+//! that and waits for SIGCONT or SIGKILL.
 //!
 //! `ROUNDS=n` plays n rounds, `SEED=n` selects them.
 

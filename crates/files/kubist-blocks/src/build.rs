@@ -1,6 +1,6 @@
-//! Builds an index in one pass over a file. Only the end of the pass shows which blocks get a sorted copy.
-//! If blocks must be decoded, copies of likely blocks are made during the pass; otherwise the chosen blocks
-//! are read again.
+//! Builds an index in one pass over a file. The blocks with a sorted copy are chosen at the end. If blocks
+//! must be decoded, copies of likely blocks are made during the pass; otherwise the chosen blocks are read
+//! again.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The HDF5 library in a separate process with a memory limit, so that a file that crashes the library ends
 //! only that process. Python's h5py locates the arrays, and decodes chunks that only it can decode.
 //!
-//! A request is one line of JSON. The response is one line of JSON with the number of bytes that follow.
+//! A request is one line of JSON, and a response one line of JSON with the number of bytes that follow.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;

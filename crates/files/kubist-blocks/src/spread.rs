@@ -1,9 +1,9 @@
 //! Selects the blocks that gain most from a sorted copy.
 //!
-//! A copy saves the values that a query would read in a block without using them. All copies have about the
-//! same size, so the gain per byte is the fraction of queries whose values a block spans. Queries are
-//! assumed to start anywhere among the values, as often in a tail as in the middle, so a span is measured
-//! in log-odds of ranks. A sample of all values gives the ranks, and beyond it the bounds of blocks.
+//! A copy avoids reading the values of a block that a query does not use. All copies have about the same
+//! size, so the gain per byte is the fraction of queries whose values a block spans. Queries are assumed to
+//! be as frequent in a tail as in the middle, so a span is measured in log-odds of ranks. A sample of all
+//! values gives the ranks, and beyond it the bounds of blocks.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;

@@ -1,8 +1,8 @@
 //! Matches a file's columns to the table's, and converts them.
 //!
-//! A new table has the columns of all its files, each in a type for the values of every file. A file
-//! without a column has null there, and is refused if the table needs a value. Integers of any type go into
-//! an integer column if they fit; no other type is narrowed, and nothing is rounded.
+//! A new table has the columns of all its files, in types for the values of every file. A missing column is
+//! null, or an error if the table needs a value. Integers of any type go into an integer column if they
+//! fit; no other type is narrowed, and nothing is rounded.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Readers of record files, as Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also compressed
 //! with gzip or Zstandard) and NPZ.
 //!
-//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows. A reader holds one batch of rows in
-//! memory, however long the file is.
+//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows, with one batch in memory however long
+//! the file is.
 //!
-//! Files are not trusted. Lengths in a file are compared with its size and the [`Limits`] before memory is
-//! allocated. Values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
-//! an error. A damaged or too large file gives a one-line error that names it.
+//! Files are not trusted. Lengths are compared with the file's size and the [`Limits`] before memory is
+//! allocated, values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
+//! an error. An error is one line that names the file.
 
 mod blanks;
 pub mod columns;

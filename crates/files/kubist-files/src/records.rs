@@ -1,9 +1,9 @@
 //! Finds the boundaries of records in text, and unclosed quotes.
 //!
-//! The decoder holds a record in memory until it ends, and accepts the end of the text as the end of a
-//! quote. This check precedes it with the same rules: RFC 4180 as csv-core reads it. A quote counts at the
-//! start of a field, a doubled quote is a quote, and lines end with CR, LF or both. Records that are too
-//! long or have too many fields, and unclosed quotes, are errors before they are collected.
+//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote. So
+//! this check comes first, with the same rules (RFC 4180 as csv-core reads it): a quote counts at the start
+//! of a field, a doubled quote is a quote, and lines end with CR, LF or both. Unclosed quotes, and records
+//! that are too long or have too many fields, are errors.
 
 use std::io::Read;
 

@@ -452,9 +452,9 @@ impl<'a> Ingestion<'a> {
 
     /// The step number of a commit, so that queries find its rows under `steps`.
     ///
-    /// A writer commits each step once, in ascending order. So there is no number for a step that comes
-    /// again or too late, for a step with rows in several files, and in a table with declared writers,
-    /// which alone complete a step.
+    /// A writer commits each step once, in ascending order. So a step that comes again or too late, or has
+    /// rows in several files, has no number. Neither has any step of a table with declared writers, which
+    /// alone complete a step.
     fn number_of(&mut self, source: &dyn Source, step: &Step) -> Result<Option<i64>> {
         let is_marked = step.part.is_empty() && !source.facts().in_order && !self.opened()?.has_declared_writers;
         let Some(number) = step.number.filter(|_| is_marked) else { return Ok(None) };

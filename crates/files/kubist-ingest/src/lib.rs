@@ -1,9 +1,9 @@
 //! Ingestion: files of any format become commits of a table.
 //!
-//! [`ingest`] is the only driver. It opens the files, creates or checks the table, and commits each step
-//! that the table lacks. A [`Host`] opens files and shows progress. A file is a [`Source`], which gives
-//! facts, steps and batches of rows. [`Native`] is the source for Parquet, Arrow, CSV and NPZ; the Python
-//! package has another one, for formats that Python libraries read.
+//! The driver [`ingest`] opens the files, creates or checks the table, and commits each step that the table
+//! lacks. A [`Host`] opens files and shows progress. A file is a [`Source`] of facts, steps and batches of
+//! rows: [`Native`] for Parquet, Arrow, CSV and NPZ, and another one in the Python package for formats that
+//! Python libraries read.
 //!
 //! Guarantees:
 //!

@@ -1,10 +1,10 @@
 //! A frame: a set of records of known number that contains the selected ones.
 //!
-//! The index often gives the number of records in a box. The proportion that meets a condition or is in a
-//! group, times the known number, has a smaller variance than the expansion of the count: for half of the
+//! The index often gives the number of records in a box. This number times the proportion that meets a
+//! condition or is in a group has a smaller variance than the expansion of the count: for half of the
 //! records, half as many suffice (ratio estimator: Cochran, Sampling Techniques, 1977, chapter 6). With a
-//! condition, the sample must also contain the records that do not match, which pays only if they are at
-//! most about twice as many. The pilot is drawn from the frame to find out.
+//! condition, the sample also contains the records that do not match, which pays only if they are at most
+//! about twice as many. The pilot is drawn from the frame to find out.
 
 use std::sync::Arc;
 

@@ -24,8 +24,9 @@ impl Planner {
         !query.sought.is_empty() && query.part.is_none() && query.region.is_everything()
     }
 
-    /// Uses zone maps for runs without an index. `None` if the query has no indexed values, or also has a
-    /// box. Primary runs hold each row once (I1), so no walk over cubes is needed.
+    /// The visits of a query by indexed values; zone maps select runs without an index. `None` if the query
+    /// has no such values, or also has a box. Primary runs hold each row once (I1), so no walk over cubes
+    /// is needed.
     pub(super) fn looked_up(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Option<Vec<Visit>>> {
         if !self.is_looked_up() {
             return Ok(None);

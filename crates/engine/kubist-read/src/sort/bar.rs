@@ -1,6 +1,6 @@
-//! Skips runs and zones for the first n rows of an order. The bar is the n-th best value so far in the
-//! first column of the order. Every matching row is seen once, so a worse value is not among the first n.
-//! Equal values may be, by the other columns of the order.
+//! Skips runs and zones that cannot have the first n rows of an order. The bar is the n-th best value so
+//! far in the order's first column. Rows with worse values are not among the first n; rows with equal
+//! values may be, by the other columns.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};

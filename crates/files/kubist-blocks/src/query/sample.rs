@@ -2,9 +2,8 @@
 //! is the linear number of a position within its rectangle.
 //!
 //! A position is in a sample if its priority is below a threshold, so a sample contains every sample of a
-//! lower threshold. If it has enough results, it contains those of lowest priority among all. Blocks
-//! without a sampled position are not read; in the others only the rectangle around their positions is
-//! read.
+//! lower threshold, and with enough results those of lowest priority among all. Only the rectangle around
+//! the sampled positions of a block is read.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
