@@ -11,8 +11,7 @@ use kubist_types::{Cancel, Error, Result};
 use serde::Serialize;
 
 const LAMBDA: usize = 2;
-/// The fraction assigned in advance. Of 0, 1/4, 1/2, 3/4 and 9/10, this and 3/4 are the fastest in
-/// `bench.means`.
+/// The fraction assigned in advance; 1/2 and 3/4 are the fastest in `bench.means`.
 pub const THETA: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

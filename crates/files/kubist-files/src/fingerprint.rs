@@ -15,7 +15,7 @@ const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;
 
-/// Digest of names, sizes and contents, for large files of some pieces.
+/// Digest of names, sizes and contents; large files contribute only some pieces.
 ///
 /// # Errors
 ///

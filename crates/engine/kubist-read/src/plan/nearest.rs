@@ -77,7 +77,8 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// A turned key, or `None` inside if the run has no numbers. `None` if only its zone map can decide.
+    /// The best key of a run, turned: `Some(None)` if it has no numbers, `None` if only its zone map can
+    /// decide.
     pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
         self.promise(run, reach, None).map(|promise| match promise {
             Promise::Key(key) => Some(key),
