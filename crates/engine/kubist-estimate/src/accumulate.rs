@@ -80,6 +80,7 @@ pub struct Values {
 enum Keys {
     One,
     Each(Vec<u64>),
+    /// Each record's code, and the key of each code.
     Coded(Vec<u32>, Vec<u64>),
 }
 
@@ -318,6 +319,7 @@ impl PilotFindings {
             // With a constant value as shift, all differences are exactly 0.
             let by = if low == high { low } else { short(mean(aggregate, argument)) };
             let largest = low.abs().max(high.abs());
+            // Values that are read later may be larger.
             Shift::new(by, if is_all { largest } else { largest.max(1.0) })
         };
         let positive = |aggregate: usize, argument: usize| {

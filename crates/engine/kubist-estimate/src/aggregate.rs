@@ -130,6 +130,7 @@ impl Shift {
         value * self.scale
     }
 
+    /// The factor from scaled numbers back to values.
     pub fn back(&self) -> f64 {
         1.0 / self.scale
     }

@@ -381,6 +381,7 @@ mod tests {
         assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
     }
 
+    /// A constant sample gives no bounds unless something else bounds the other records.
     #[test]
     fn alike_values_bound_nothing() {
         let alike = [3.0; 50];

@@ -111,6 +111,7 @@ impl Bins {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,
+    /// Further bins of the requested width were cut off.
     of_more: bool,
 }
 

@@ -19,6 +19,7 @@ const LEAST_VARIANCE: f64 = 0.05;
 const LEAST_PART: f64 = 0.1;
 /// Beyond this fraction all runs are drawn, and the number is exact.
 const MOST_RUNS: f64 = 0.5;
+/// Extra runs to draw, because the required number is an estimate.
 const MARGIN: f64 = 1.2;
 /// Errors from few runs are often too large, so a stage grows at most by this factor.
 const MOST_GROWTH: f64 = 2.5;
@@ -51,6 +52,7 @@ struct Run {
     expected: f64,
     /// Approximate standard deviation of the expected number.
     size: f64,
+    /// Uniform in [0, 1); the run is drawn if its probability is higher.
     chance: f64,
     counted: Option<f64>,
 }
@@ -268,6 +270,7 @@ mod tests {
         assert!(read[0] == 0.0 && read[3] > 0.0, "{read:?}");
     }
 
+    /// Runs that match the expectation exactly prove little about uncounted runs.
     #[test]
     fn agreement_is_no_proof() {
         let mut random = SmallRng::seed_from_u64(4);

@@ -51,6 +51,7 @@ const COUNTED_ROWS: u64 = 2_000_000;
 const LOOKED_AT: f64 = 1.3;
 /// The count may take the remaining time divided by this.
 const TIME_FOR_NUMBER: u32 = 4;
+/// The assumed saving if there is no goal.
 const SAVED: f64 = 0.5;
 
 const MOST_AGGREGATES: usize = 64;
@@ -81,6 +82,7 @@ struct Question<P> {
     /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
+    /// All rows are read, because an aggregate needs them.
     everything: bool,
     watched: bool,
     begin: Instant,

@@ -482,6 +482,7 @@ mod tests {
         assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
     }
 
+    /// If no record of the predicted parcels was drawn, the prediction is not used.
     #[test]
     fn what_was_not_drawn_has_no_say() {
         let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));

@@ -102,6 +102,7 @@ impl Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),
             None if order::is_exact(data_type) => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
+            // A rounded float could wrongly beat all stored values.
             None => None,
         };
         let array = array.filter(|array| array.data_type() == data_type);

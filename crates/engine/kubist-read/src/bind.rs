@@ -51,6 +51,7 @@ pub struct BoundQuery {
     pub(crate) outputs: Vec<Output>,
     /// Stored columns to read, first those that the result needs.
     pub(crate) read: Vec<usize>,
+    /// The number of columns in `read` that the result needs.
     pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,

@@ -55,6 +55,7 @@ struct Candidate<'a> {
     place: &'a OfColumn,
     keys: &'a [u32],
     guide: Arc<Guide>,
+    /// The parts of the directory that concern the keys.
     directory: Arc<Directory>,
     blocks: Vec<usize>,
 }

@@ -9,6 +9,7 @@ use kubist::{Cancel, Dimension, Domain, Query, Table, TableOptions, VerifyOption
 use kubist_format::header::encode_header;
 use kubist_format::names::TABLE;
 
+/// Bytes that are no UTF-8 in a text column.
 #[test]
 fn a_value_that_is_none_costs_its_row() {
     let schema = |name: DataType| {

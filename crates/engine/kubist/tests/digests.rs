@@ -232,6 +232,7 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     assert_eq!(segments(&at), lists);
 }
 
+/// Digests of unchanged levels still name postings that were deleted.
 #[test]
 fn lookups_that_were_replaced_are_not_asked() {
     let folder = tempfile::tempdir().unwrap();

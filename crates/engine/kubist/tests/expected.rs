@@ -153,6 +153,7 @@ fn what_is_expected_takes_fewer_records() {
     }
 }
 
+/// Many commits leave overlapping runs, which the optimizer reduces step by step.
 #[test]
 fn intervals_hold_however_a_table_came_to_be() {
     let world = World::new(2, 120_000);
@@ -193,6 +194,7 @@ fn intervals_hold_however_a_table_came_to_be() {
     }
 }
 
+/// Text, booleans, NaN and null positions have no expected counts; figures stay right.
 #[test]
 fn odd_values_spoil_nothing() {
     let mut world = World::new(3, 60_000);

@@ -246,6 +246,7 @@ fn at_once_means_now_and_what_lives_is_damage_if_it_is_wrong() {
     assert!(table.clean(Duration::ZERO).unwrap().bytes_released > 0);
     assert!(same_or_expired(&before).1 > 0);
     assert_eq!(ids(&last, &Query::default()).unwrap(), (0..280_000).collect::<Vec<_>>());
+    // After a rewrite, the same bytes would be wrong.
     fence(table.core()).unwrap();
     for file in files(&path.join("segments")) {
         let mut bytes = std::fs::read(&file).unwrap();

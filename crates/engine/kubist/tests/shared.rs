@@ -100,6 +100,7 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
     }
 }
 
+/// The machine has cached that the segments' folder does not exist.
 #[test]
 fn the_first_rows_of_another_machine_are_never_missing() {
     for seed in 0..30 {
@@ -121,6 +122,7 @@ fn the_first_rows_of_another_machine_are_never_missing() {
     }
 }
 
+/// A machine that expects too short delays cleans. Others then get `SnapshotExpired`, never `Damaged`.
 #[test]
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {
@@ -314,6 +316,7 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
     assert!(!reserve(one.core(), &noted, made(&noted) + HOUR).unwrap());
 }
 
+/// A rewriter stops in its segment, or before syncing it, until another machine has cleaned it.
 #[test]
 fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
     for stands_still_at in 1..3 {

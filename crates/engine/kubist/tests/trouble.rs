@@ -123,6 +123,7 @@ fn play(seed: u64) -> Option<Doing> {
     met
 }
 
+/// Garbage on a full disk, noted long ago or not at all.
 #[test]
 fn a_full_disk_is_cleaned_before_anything_is_written() {
     for seed in 0..40 {
@@ -164,6 +165,7 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
     }
 }
 
+/// Partial output of an optimizer or a checkpoint is freed.
 #[test]
 fn what_met_a_full_disk_leaves_nothing_behind() {
     for seed in 0..40 {

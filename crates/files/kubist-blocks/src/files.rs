@@ -184,6 +184,7 @@ pub fn index(
     }
     let source = Source::open(path, library, cancel)?;
     let options = completed(options, older.as_ref());
+    // Without growth, older summaries are not trusted.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
     let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))

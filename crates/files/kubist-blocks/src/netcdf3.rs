@@ -283,6 +283,7 @@ impl Header<'_> {
             }
             let attributes = self.attributes()?;
             let kind = self.word()?;
+            // The variable's size, which follows from its shape.
             self.count()?;
             let begin = self.offset()?;
             variables.push(Raw { name, axes, attributes, kind, begin });

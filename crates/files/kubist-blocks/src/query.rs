@@ -206,6 +206,7 @@ struct Execution<'a> {
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
+    /// Only positions of a lower priority are examined; `None`: all.
     below: Option<Threshold>,
     cancel: &'a Cancel,
     reads: Reads,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 /// Limit of all metadata, because each reader of a table reads them.
 const MOST_BYTES: usize = 1 << 20;
+/// Metadata that all files of a table share.
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
 
 /// The metadata changes; null removes a key.

@@ -72,6 +72,7 @@ pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     let mut is_rounded = false;
     for (value, kept) in values.iter().zip(back.as_primitive::<Float64Type>()) {
         let Some(value) = value else { continue };
+        // A failed cast gives null.
         let kept = kept.unwrap_or(f64::INFINITY);
         if is_lost(value, kept) {
             if kept.is_infinite() || kept.abs() < smallest {

@@ -258,6 +258,7 @@ impl Machine {
             match (&mut state.nodes[node], fate) {
                 (Inode::File(file), Fate::Succeeds) => file.sync(),
                 (Inode::File(file), Fate::Fails) => file.fail_to_sync(&mut state.chance),
+                // The crash decides; killing a process changes nothing.
                 (Inode::File(_), Fate::Dies) | (Inode::Directory(_), _) => {}
             }
             Ok(())

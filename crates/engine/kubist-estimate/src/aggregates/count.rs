@@ -36,6 +36,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
 
 #[derive(Clone, Debug)]
 struct Count {
+    /// Counts all records, not only those with a value.
     of_all: bool,
 }
 

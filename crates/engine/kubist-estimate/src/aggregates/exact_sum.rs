@@ -10,6 +10,7 @@ pub struct ExactSum {
     estimated: Box<dyn Accumulator>,
     /// 256 bits cannot overflow for any number of rows.
     total: i256,
+    /// Number of units in 1; converts integers to values.
     divisor: f64,
 }
 

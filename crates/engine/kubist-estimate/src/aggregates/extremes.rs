@@ -36,8 +36,10 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug)]
 struct Extreme {
     end: End,
+    /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
+    /// Used instead of `seen` for integer types.
     whole: Option<i128>,
 }
 

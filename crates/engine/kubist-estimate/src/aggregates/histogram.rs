@@ -81,6 +81,7 @@ const GROUPS: usize = 32;
 #[derive(Clone, Debug)]
 struct Histogram {
     axes: Vec<Axis>,
+    /// By dimension: the range of the added values.
     met: Vec<(f64, f64)>,
     groups: usize,
     /// The number of records is in `cells[bin * groups + group]`.

@@ -105,6 +105,7 @@ trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
 
     fn order(&self, other: &Self) -> Ordering;
 
+    /// Interpolates between this value and the next; integers round to the nearest.
     fn towards(self, next: Self, part: f64) -> Self;
 
     fn number(self) -> f64;
@@ -181,6 +182,7 @@ struct Ordered<T> {
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
+    /// The number of values left by the last thinning.
     left: usize,
 }
 

@@ -57,6 +57,7 @@ impl<P: Population> Question<P> {
             alpha: self.alpha(sample),
             rows: known_rows(sample, facts),
             frame: facts.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
+            // Rows of unequal weight are no binomial sample.
             clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered)
                 || sample.source.brought.weight.is_some(),
             stratified: self.tails.is_some() || self.kept_always().is_some(),

@@ -17,6 +17,7 @@ const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epo
 
 pub(crate) struct Order {
     pub terms: Vec<Term>,
+    /// If set, only this many rows, the first in this order.
     pub first: Option<u64>,
 }
 

@@ -342,6 +342,7 @@ impl Best {
             if self.runs.len() <= most {
                 return gone;
             }
+            // Each one is no worse than the one before.
             gone = self.runs.pop().map(|promising| promising.key);
         }
     }

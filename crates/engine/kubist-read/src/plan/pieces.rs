@@ -16,6 +16,7 @@ use kubist_types::stats::Stats;
 use super::{Planner, ReadPlan, of_part};
 use crate::visit::Visit;
 
+/// Rows of the runs that [`Pieces::ranked`] reads first.
 const FIRST_ROWS: u64 = 4_096;
 
 /// Read plans that together have each row once: a single plan unless making it would take long.

@@ -142,6 +142,7 @@ impl Execution<'_> {
         }
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         let in_a_block = share * WIDER * positions / (cells.len() as f64).max(1.0);
+        // If most blocks are read anyway, all their positions are examined.
         if in_a_block > 1.0 { self.asked() } else { self.no_more_than_asked(share * WIDER) }
     }
 
