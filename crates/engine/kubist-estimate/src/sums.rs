@@ -86,7 +86,7 @@ pub struct Spread {
     /// variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
     /// identities' totals (Valliant and Rust, Journal of Official Statistics 26, 2010).
     pub degrees_by_kurtosis: f64,
-    /// The skewness of a record divided by the square root of their number.
+    /// The skewness of the estimator: that of a record divided by the square root of their number.
     pub skewness: f64,
     /// The error from an estimated number of records. It is independent, because that number comes from
     /// other records.

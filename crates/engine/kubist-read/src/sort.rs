@@ -1,8 +1,9 @@
 //! Sorts results of any size, within a memory limit.
 //!
 //! Rows are scanned with keys that compare as bytes (`keys`). Rows beyond the memory limit become sorted
-//! runs in a scratch file (`scratch`), which are merged with one block of each in memory (`merge`). With
-//! `first`, runs and zones without rows that can be among the first are not read (`bar`).
+//! runs in a scratch file (`scratch`), which are merged, as many at a time as memory holds one block of
+//! each (`merge`). With `first`, only rows that can be among the first are kept, and runs and zones without
+//! them are not read (`bar`).
 
 mod bar;
 mod keys;

@@ -40,7 +40,7 @@ const LEEWAY: f64 = 0.02;
 /// Processes with another version refuse a split.
 const VERSION: u32 = 2;
 
-/// Plain data that another process can open and read.
+/// A part of a query on one snapshot, as plain data that another process can open and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {

@@ -178,7 +178,8 @@ struct Ordered<T> {
     groups: usize,
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// Once there are too many values, those outside are only counted.
+    /// The range of stored values, once there are too many; values outside are only counted by random
+    /// group.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,

@@ -11,7 +11,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::{PerCell, Width};
 
-/// The extreme 64-bit integers represent nulls, NaN and infinities.
+/// The largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
 pub struct CellGrid {

@@ -32,7 +32,8 @@ const PAGES_AT_ONCE: usize = 64;
 
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// By extreme: the best bound (turned key) of all runs outside this plan and the earlier ones.
+    /// By extreme: the best bound (turned key) of all runs outside this plan and the earlier ones, if there
+    /// are any.
     others: Vec<Option<u64>>,
 }
 
