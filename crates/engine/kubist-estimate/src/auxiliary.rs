@@ -2,10 +2,10 @@
 //!
 //! For regions of space ([`Parcels`]), the manifest stores the number of records and the bounds of each
 //! column. A few representative records between these bounds predict the features of all records of the
-//! parcel. The total of the predictions is known for all records and for the sample, and their difference
-//! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey
-//! Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). If predictions are wrong, the
-//! residuals widen the measured interval.
+//! subregion. The total of the predictions is known for all records and for the sample, and their
+//! difference corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted
+//! Survey Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). If predictions are wrong,
+//! the residuals widen the measured interval.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub struct Auxiliary {
     width: usize,
     of: Vec<Range<usize>>,
     index: HashMap<u64, u32>,
-    /// By group: mean per feature over all records in parcels.
+    /// By group: mean per feature over all records in subregions.
     centers: Vec<f64>,
     rows: f64,
     /// Variance of `rows`, which the manifest knows only approximately.
@@ -41,9 +41,9 @@ pub struct Auxiliary {
     random_groups: usize,
 }
 
-/// At most [`LIKE`] representative records that meet the condition in each parcel.
+/// At most [`LIKE`] representative records that meet the condition in each subregion.
 pub struct Like<'a> {
-    /// Ascending; parcel i has [`LIKE`] numbers from i * LIKE.
+    /// Ascending; subregion i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,
@@ -53,7 +53,7 @@ pub struct Expected {
     pub of: Arc<Auxiliary>,
     /// By group, random group and feature; empty until the group has a prediction.
     cells: Vec<Vec<f64>>,
-    /// By random group: number of sampled records in parcels.
+    /// By random group: number of sampled records in subregions.
     inside: Vec<f64>,
 }
 

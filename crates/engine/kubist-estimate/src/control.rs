@@ -14,7 +14,7 @@ pub struct Control<'a> {
     pub loose: f64,
     pub loose_features: &'a [f64],
     pub loose_pairs: &'a [f64],
-    /// By random group: sampled records in parcels. `rows` is the number of all records in parcels.
+    /// By random group: sampled records in subregions. `rows` is the number of all records in subregions.
     pub inside: &'a [f64],
     pub rows: f64,
 }
@@ -41,7 +41,7 @@ impl Control<'_> {
         expected.collect()
     }
 
-    /// By random group: the number of sampled records in parcels minus its expectation.
+    /// By random group: the number of sampled records in subregions minus its expectation.
     pub fn rows(&self, p: f64) -> Vec<f64> {
         let each = p * self.rows / self.inside.len() as f64;
         self.inside.iter().map(|inside| inside - each).collect()
@@ -55,7 +55,7 @@ impl Control<'_> {
         a * c * together + a * d * self.with_rows(one) + b * (c * self.with_rows(other) + d * self.loose)
     }
 
-    /// The covariance of a feature with the number of records in parcels.
+    /// The covariance of a feature with the number of records in subregions.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
         a * self.with_rows(one) + b * self.loose
     }

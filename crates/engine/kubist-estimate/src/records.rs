@@ -34,12 +34,12 @@ const UNHELD_RUN: u64 = 100;
 /// The examined fraction of a boundary run's records, before any run was counted.
 const PART_READ: f64 = 0.35;
 
-/// Costs of a manifest entry and of a parcel's prediction, in examined records.
+/// Costs of a manifest entry and of a subregion's prediction, in examined records.
 const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
-/// Parcels may cost the records that would be examined without them, divided by this.
+/// Subregions may cost the records that would be examined without them, divided by this.
 const PART_FOR_PARCELS: u64 = 4;
-/// With fewer parcels the prediction is poor, and more do not improve it.
+/// With fewer subregions the prediction is poor, and more do not improve it.
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 

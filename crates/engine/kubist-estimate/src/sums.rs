@@ -244,7 +244,7 @@ impl Sums {
             return None;
         }
         // A predictor is not used if its sample total deviates implausibly from its expectation: for
-        // example if none of a few rare parcels was drawn, or if a prediction is invalid.
+        // example if none of a few rare subregions was drawn, or if a prediction is invalid.
         let likely = |numbers: Vec<f64>, loose: f64| match is_likely(&numbers, p * p * loose) {
             true => numbers,
             false => vec![0.0; numbers.len()],
@@ -482,7 +482,7 @@ mod tests {
         assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
     }
 
-    /// If no record of the predicted parcels was drawn, the prediction is not used.
+    /// If no record of the predicted subregions was drawn, the prediction is not used.
     #[test]
     fn what_was_not_drawn_has_no_say() {
         let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));

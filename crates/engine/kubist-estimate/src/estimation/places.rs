@@ -1,5 +1,5 @@
 //! Auxiliary variables. The pilot also reads the position columns. If it shows that many more records must
-//! be drawn, the manifest is searched for parcels.
+//! be drawn, the manifest is searched for subregions.
 
 use std::sync::Arc;
 use std::time::Instant;

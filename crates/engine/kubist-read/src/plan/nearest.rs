@@ -2,7 +2,7 @@
 //!
 //! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
 //! Coordinates increase with values, so a run with the least coordinate has the minimum. Keys of a maximum
-//! are inverted (`turned`), so that the smaller key is always better.
+//! are inverted, so that in these `turned` keys the smaller is always better.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};

@@ -112,7 +112,7 @@ impl Merge {
     }
 }
 
-/// Each row is given as a block and its index there.
+/// Each row is a block and its index there.
 pub(super) fn gather(blocks: &[Vec<ArrayRef>], places: &[(usize, usize)]) -> Result<Vec<ArrayRef>> {
     let columns = blocks.first().map_or(0, Vec::len);
     let of_column = |column: usize| {

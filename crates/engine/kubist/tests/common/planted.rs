@@ -13,7 +13,7 @@ const LEASES: &str = "leases/";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// A published rewrite is published again under the next number, as after a lost answer.
+    /// A published rewrite is published again under the next number, as after a lost response.
     PublishedTwice,
     /// The loser of a race publishes under the next number without checking its sources.
     LoserGoesOn,
