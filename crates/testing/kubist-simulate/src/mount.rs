@@ -1,7 +1,6 @@
-//! A machine that mounts a file server: its cache, and the view of its processes.
-//!
-//! As on real machines, its own changes are visible at once: creating, linking or deleting a name invalidates
-//! the cache of the name and its directory.
+//! A machine that mounts a file server: its cache, and the view of its processes. As on real machines,
+//! creating, linking or deleting a name invalidates the cache of the name and its directory, so own changes
+//! are visible immediately.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Result};
@@ -19,7 +18,7 @@ use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
 
 /// Maximum age of a cache entry, in milliseconds.
 const LONGEST: usize = 400;
-/// One of this many responses to a link is lost.
+/// The response to one link in this many is lost.
 const LOST: usize = 6;
 
 /// A machine that mounts a [`Network`]'s server.
@@ -30,7 +29,7 @@ pub struct Mount {
     memory: Mutex<Memory>,
 }
 
-/// A machine's cache; each entry has an expiry time.
+/// Each cache entry has an expiry time.
 #[derive(Debug)]
 struct Memory {
     chance: Chance,
@@ -53,7 +52,7 @@ impl Mount {
         Arc::new(Mount { network: network.clone(), number, memory: Mutex::new(memory) })
     }
 
-    /// Starts a process on this machine.
+    /// Starts a process.
     pub fn process(self: &Arc<Mount>) -> Arc<MountedProcess> {
         self.of(self.network.server.process())
     }
@@ -83,7 +82,7 @@ impl Mount {
         }
     }
 
-    /// The cached file of a name, unless it has expired. If a folder is absent, everything below it is.
+    /// The cached file of a name, unless it has expired. Below an absent folder, everything is absent.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
         let memory = self.memory();
@@ -309,7 +308,7 @@ struct MountedFile {
     process: Arc<SimProcess>,
     path: PathBuf,
     node: Node,
-    /// Its bytes at the time of opening, as the machine saw them.
+    /// The bytes at the time of opening, as the machine saw them.
     seen: Arc<Vec<u8>>,
     writable: bool,
     error: Mutex<Option<io::Error>>,
