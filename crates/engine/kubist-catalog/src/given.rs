@@ -188,13 +188,18 @@ impl Given<'_> {
         let value: String = value.chars().take(MOST_CHARACTERS).collect();
         let among = if stored.is_empty() { String::new() } else { format!(" in{stored}") };
         let of_type = |data_type: &DataType| data_type.to_string().to_lowercase();
-        let wider = match is_contained(column.data_type(), self.values.data_type()) {
-            true => format!(
-                ": a copy of the table holds it, with the type {} (copy_to(types=...), kubist copy --types)",
-                of_type(self.values.data_type())
-            ),
-            false => String::new(),
+        // An integer in another unit has a fraction, such as 1500 mm in m.
+        let wider = match (column.data_type(), self.values.data_type()) {
+            (same, given) if same == given && given.is_integer() => Some(&DataType::Float64),
+            (same, given) if same == given => None,
+            (stored, given) => Some(given).filter(|given| is_contained(stored, given)),
         };
+        let wider = wider.map_or(String::new(), |wider| {
+            format!(
+                ": a copy of the table holds it, with the type {} (copy_to(types=...), kubist copy --types)",
+                of_type(wider)
+            )
+        });
         let wider = match self.values.data_type().is_floating() && column.data_type().is_floating() {
             true => format!("{wider}; or round the data to {} first", of_type(column.data_type())),
             false => wider,

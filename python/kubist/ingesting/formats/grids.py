@@ -315,7 +315,7 @@ def _grid(
         described = "; ".join(f"{', '.join(names)} ({' x '.join(grid)})" for grid, names in grids)
         raise InvalidInput(
             f"{path}: its arrays lie on several grids, of which one makes a table: name its "
-            f"columns (--columns), those of its positions too (AXIS_index): {described}"
+            f"columns (--read columns=), those of its positions too (AXIS_index): {described}"
         )
     values = next(names for grid, names in grids if grid == axes)
     lengths = dict(
