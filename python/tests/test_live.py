@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kubist
+from servers import COMMAND
 
 
 def rows(first: int, count: int = 100) -> dict[str, np.ndarray]:
@@ -109,3 +110,14 @@ def test_threads_share_a_watch(table: kubist.Table) -> None:
     started.wait()
     assert len(next(watched)) == 100
     thread.join()
+
+
+def test_the_command_retracts_the_last_steps(path: Path) -> None:
+    table = kubist.create(path, {"x": [0.5]}, {"x": (0, 1)})
+    for step in range(3):
+        table.append({"x": np.full(10, step / 4)}, step=step)
+    done = subprocess.run(
+        [COMMAND, "retract", path, "--step-after", "1"], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == f"{path}: 10 records after step 1 retracted\n"
+    assert table.snapshot().complete_steps() == [0, 1] and table.count() == 21

@@ -35,6 +35,7 @@ mod python;
 mod query;
 mod recompute;
 mod regrid;
+mod retract;
 mod salvage;
 mod sql;
 mod sync;
@@ -118,6 +119,7 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Pack(command) => pack::pack(command, cancel),
         Command::Unpack(command) => pack::unpack(command, cancel),
         Command::Regrid(command) => regrid::run(command, cancel),
+        Command::Retract(command) => retract::run(command, cancel),
         Command::Drop(command) => drop::run(command, cancel),
         Command::Advise(command) => Err(design::advise(command)),
         Command::Workload(command) => Err(design::workload(command)),

@@ -640,6 +640,7 @@ fn help_has_examples_and_exit_codes() {
         "copy",
         "sync",
         "regrid",
+        "retract",
         "drop",
         "cache",
     ] {

@@ -16,7 +16,7 @@ pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Opti
     let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
     let Some(value) = value else {
         if exact || (low, high) == (f64::NEG_INFINITY, f64::INFINITY) {
-            return "no value: nothing that was read gives one".into();
+            return "no value: no row that was read has one".into();
         }
         return format!("unknown, {} to {}{unit}", number(low), number(high));
     };
@@ -41,7 +41,7 @@ pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: 
     let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
     let ends = format!("{} to {}", low.map_or("-inf".into(), grouped), high.map_or("inf".into(), grouped));
     match value {
-        None if exact || (low, high) == (None, None) => "no value: nothing that was read gives one".into(),
+        None if exact || (low, high) == (None, None) => "no value: no row that was read has one".into(),
         None => format!("unknown, {ends}{unit}"),
         Some(only) if exact => format!("{}{unit} exactly", grouped(only)),
         Some(only) if low == value && high == value => format!("{}{unit}", grouped(only)),

@@ -97,8 +97,8 @@ impl fmt::Display for NoCredentials {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "there are no credentials: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY nor a profile has any, and \
-             what this machine is given cannot be had: {}",
+            "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; this machine \
+             has none of its own: {}",
             self.0
         )
     }

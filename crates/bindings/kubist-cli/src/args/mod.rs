@@ -20,7 +20,7 @@ pub use self::read::{
     Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Sql, Tail, Trajectories, Verify,
 };
 pub use self::show::{Plot, View};
-pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Pack, Regrid, Sync, Unpack};
+pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Pack, Regrid, Retract, Sync, Unpack};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -63,6 +63,7 @@ pub enum Command {
     Pack(Pack),
     Unpack(Unpack),
     Regrid(Regrid),
+    Retract(Retract),
     Drop(Drop),
     View(View),
     Cache(Cache),

@@ -439,6 +439,27 @@ pub struct Cache {
     pub json: bool,
 }
 
+/// Remove the steps after a step, to undo or to continue from a checkpoint
+///
+/// New readers do not see their rows, and writers can commit these steps again. Stop the writers of these steps
+/// first, because their later commits count. Commits without a step stay.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist retract airway.kubist --step-after 41
+
+Exit codes: see kubist --help")]
+pub struct Retract {
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// The last step to keep
+    #[arg(long, value_name = "STEP", allow_hyphen_values = true)]
+    pub step_after: i64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Delete a table
 ///
 /// Deletes the files of the table, then its directory if it is empty. Asks for confirmation on a terminal.
