@@ -70,6 +70,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     // Equal arguments are read once.
     let mut written: Vec<&str> = Vec::new();
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
+    let mut calls: Vec<Replaced> = Vec::new();
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
         if terms.len() == MOST_TERMS {
             return Err(format!("a formula has at most {MOST_TERMS} aggregates"));
@@ -96,7 +97,9 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
         // Makes the name unique if a call occurs twice.
         let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
         rest.push_str(&text[at..begin]);
-        rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
+        let quoted = format!("\"{}\"", column.replace('"', "\"\""));
+        calls.push(Replaced { call: begin..inner.end + 1, place: rest.len()..rest.len() + quoted.len() });
+        rest.push_str(&quoted);
         let unit = match kind {
             Kind::Sum | Kind::Mean => arguments[argument].metadata(),
             Kind::Records | Kind::Count => HashMap::new(),
@@ -110,7 +113,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     }
     rest.push_str(&text[at..]);
     let of_terms = Arc::new(Schema::new(names));
-    let expression = Expression::parse(&rest, &of_terms).map_err(|mistake| mistake.to_string())?;
+    let expression = Expression::parse(&rest, &of_terms).map_err(|mistake| in_terms_of(text, mistake, &rest, &calls))?;
     if expression.is_condition() {
         return Err("it is a condition, but an estimate needs a number".into());
     }
@@ -122,6 +125,33 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     let unit = expression.unit().map(str::to_owned);
     let formula = Formula { expression, interval, schema: of_terms, terms, arguments: arguments.len() };
     Ok(Some(Bound { unit, ..Bound::new(arguments, formula) }))
+}
+
+/// A call in the text of a formula, and the name of its column in the text that is parsed; in bytes.
+struct Replaced {
+    call: Range<usize>,
+    place: Range<usize>,
+}
+
+/// The message of a mistake in `rest`, with the calls and positions of `text`.
+fn in_terms_of(text: &str, mistake: ExprError, rest: &str, calls: &[Replaced]) -> String {
+    let original = |position: usize| {
+        let byte = rest.char_indices().nth(position - 1).map_or(rest.len(), |(byte, _)| byte);
+        let byte = match calls.iter().rev().find(|call| call.place.start <= byte) {
+            Some(Replaced { call, place }) if byte < place.end => call.start,
+            Some(Replaced { call, place }) => byte - place.end + call.end,
+            None => byte,
+        };
+        text[..byte].chars().count() + 1
+    };
+    let mistake = match mistake {
+        ExprError::Syntax { position, message } => ExprError::Syntax { position: original(position), message },
+        ExprError::NoValue { after, position } => ExprError::NoValue { after, position: original(position) },
+        other => other,
+    };
+    calls.iter().fold(mistake.to_string(), |message, Replaced { call, place }| {
+        message.replace(&rest[place.clone()], &text[call.clone()])
+    })
 }
 
 fn kind(call: &Call) -> Result<Kind, String> {
