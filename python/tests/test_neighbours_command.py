@@ -26,7 +26,7 @@ import kubist
 from kubist import _progress
 from kubist.finding import output
 from kubist.finding.__main__ import main
-from kubist.finding.arguments import parser
+from kubist.finding.arguments import PROGRAM, parser
 
 Array = np.ndarray[Any, Any]
 ROWS = 400
@@ -448,7 +448,7 @@ def test_the_examples_parse(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         with pytest.raises(SystemExit):
             parser().parse_args([verb, "--help"])
         texts.append(capsys.readouterr().out)
-    start = "python3 -m kubist.finding "
+    start = f"{PROGRAM} "
     lines = [line.strip() for text in texts for line in text.splitlines()]
     examples = [
         line.removeprefix(start) for line in lines if line.startswith(start) and "[" not in line
