@@ -448,10 +448,12 @@ def test_the_examples_parse(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         with pytest.raises(SystemExit):
             parser().parse_args([verb, "--help"])
         texts.append(capsys.readouterr().out)
-    start = f"{PROGRAM} "
+    starts = tuple(f"{PROGRAM} {verb} " for verb in VERBS)
     lines = [line.strip() for text in texts for line in text.splitlines()]
     examples = [
-        line.removeprefix(start) for line in lines if line.startswith(start) and "[" not in line
+        line.removeprefix(f"{PROGRAM} ")
+        for line in lines
+        if line.startswith(starts) and "[" not in line
     ]
     assert len(examples) > 12
     for example in examples:
