@@ -333,11 +333,13 @@ class Result:
             return _shown.html_notes([repr(self)])
         return _shown.html_table(*self._preview())
 
-    def _preview(self) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """The first rows and their number, from a separate stream."""
-        if self._kept is not None:
+    def _preview(
+        self, stream: _kubist.Stream | None = None, most: int = _SHOWN
+    ) -> tuple[list[str], list[list[str | None]], list[str]]:
+        """The first rows and their number, by default from a separate stream."""
+        if stream is None and self._kept is not None:
             stream = _kubist.replay(*self._kept, self._first.fraction())
-        else:
+        elif stream is None:
             stream = self._again()
         titles = zip(stream.names(), stream.units(), strict=True)
         names = [_shown.with_unit(name, unit) for name, unit in titles]
@@ -346,15 +348,15 @@ class Result:
         try:
             while (batch := stream.next_batch()) is not None:
                 found += batch.rows()
-                columns = [batch.texts(place, _SHOWN - len(rows)) for place in range(len(names))]
+                columns = [batch.texts(place, most - len(rows)) for place in range(len(names))]
                 rows += map(list, zip(*columns, strict=True))
                 # Counting rows in memory costs nothing.
-                if len(rows) >= _SHOWN and self._kept is None:
+                if len(rows) >= most and self._kept is None:
                     break
         finally:
             stream.close()
         fraction = f"fraction {_kubist.fraction(self._first.fraction())}"
-        if self._kept is not None or found < _SHOWN:
+        if self._kept is not None or found < most:
             note = f"{_shown.counted(found, 'record')}, {fraction}"
         else:
             note = f"the first {len(rows)} records, {fraction}"

@@ -14,7 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from . import _ecsv, _fits, _forms, _las
 from ._errors import InvalidInput
@@ -31,27 +31,50 @@ BATCH = 1 << 16
 """Rows per call, between which an interrupt can stop."""
 
 
-def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
+def check(target: Path) -> str:
+    """The ending of the file, which selects its format.
+
+    Raises:
+        InvalidInput: The ending is no format.
+        FileNotFoundError: The folder does not exist.
+    """
+    ending = COPC if target.name.lower().endswith(COPC) else target.suffix.lower()
+    if ending not in WRITERS and ending not in STREAMED:
+        known = ", ".join([*STREAMED, *WRITERS])
+        raise InvalidInput(f"{target}: the ending must be one of {known}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}")
+    return ending
+
+
+def write(
+    rows: pa.Table | pa.RecordBatchReader,
+    path: str | os.PathLike[str],
+    metadata: Mapping[str, Any],
+) -> None:
     """Writes all rows; ``metadata`` is that of their table.
+
+    Parquet, Arrow and CSV need only the memory of some batches of a reader.
 
     Raises:
         InvalidInput: The suffix is no format, or the format cannot store a column.
         ImportError: The library that writes it is missing; the message has the command.
     """
     target = Path(path)
-    ending = COPC if target.name.lower().endswith(COPC) else target.suffix.lower()
-    if ending not in WRITERS:
-        raise InvalidInput(f"{target}: the ending must be one of {', '.join(WRITERS)}")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target}: there is no folder {target.parent}")
-    missing = [axis for axis in AXES if axis not in table.column_names]
+    ending = check(target)
+    missing = [axis for axis in AXES if axis not in rows.schema.names]
     if missing and ending not in TABLES:
         raise InvalidInput(f"{target}: there is no column {', '.join(missing)}")
     part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     pa = need("pyarrow", str(target))
     try:
         try:
-            WRITERS[ending](table, part, metadata)
+            if ending in STREAMED:
+                with part.open("wb") as file:
+                    STREAMED[ending](_reader(rows), file)
+            else:
+                table = rows if isinstance(rows, pa.Table) else rows.read_all()
+                WRITERS[ending](table, part, metadata)
         except pa.ArrowException as error:
             raise InvalidInput(f"{target}: {error}") from error
         if part.is_dir() and target.is_dir():
@@ -67,34 +90,47 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
 # Tables
 
 
-def parquet(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+def _reader(rows: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
+    return rows.to_reader(max_chunksize=BATCH) if hasattr(rows, "to_reader") else rows
+
+
+def parquet(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
     """Parquet, with units in the columns' metadata."""
+    import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    with ParquetWriter(path, table.schema) as file:
-        for first in range(0, table.num_rows or 1, ROW_GROUP):
-            file.write_table(table.slice(first, ROW_GROUP))
+    with ParquetWriter(out, rows.schema) as file:
+        group: list[pa.RecordBatch] = []
+        waiting, written = 0, False
+        for batch in rows:
+            group.append(batch)
+            waiting += batch.num_rows
+            if waiting >= ROW_GROUP:
+                file.write_table(pa.Table.from_batches(group), ROW_GROUP)
+                group, waiting, written = [], 0, True
+        if group or not written:
+            file.write_table(pa.Table.from_batches(group, rows.schema), ROW_GROUP)
 
 
-def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+def arrow(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
     import pyarrow as pa
 
-    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as file:
-        for batch in table.to_batches(max_chunksize=BATCH):
+    with pa.ipc.new_file(out, rows.schema) as file:
+        for batch in rows:
             file.write_batch(batch)
 
 
-def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
+def csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
     """CSV with a line of names; unlike ECSV, it has no units."""
     import pyarrow as pa
     from pyarrow.csv import CSVWriter
 
-    for field in table.schema:
+    for field in rows.schema:
         # CSV would lose the unit of durations, and has no binary data.
         if pa.types.is_duration(field.type) or "binary" in str(field.type):
             raise InvalidInput(f"column {field.name}: CSV has no place for {field.type}")
-    with CSVWriter(path, table.schema) as file:
-        for batch in table.to_batches(max_chunksize=BATCH):
+    with CSVWriter(out, rows.schema) as file:
+        for batch in rows:
             file.write_batch(batch)
 
 
@@ -312,10 +348,14 @@ def _dimension(name: str, unit: str | None) -> tuple[float, dict[str, int]]:
     return factor, {base: power for base, power in powers.items() if power}
 
 
-WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
+STREAMED: dict[str, Callable[[pa.RecordBatchReader, BinaryIO], None]] = {
     ".parquet": parquet,
     ".arrow": arrow,
     ".csv": csv,
+}
+"""Formats whose rows are written batch by batch."""
+
+WRITERS: dict[str, Callable[[pa.Table, Path, Mapping[str, Any]], None]] = {
     ".ecsv": ecsv,
     ".las": las,
     ".laz": las,
