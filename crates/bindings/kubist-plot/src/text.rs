@@ -1,5 +1,5 @@
 //! Lays out and draws the labels of plots, one line each, in a font that is part of the program. Labels therefore
-//! look the same on every machine. Characters that are not in the font appear as an empty box.
+//! look the same on every machine. Characters that are not in the font appear as a box.
 
 use ab_glyph::{Font, FontRef, Glyph, GlyphId, PxScale, ScaleFont, point};
 
