@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -29,7 +31,7 @@ def map_parts(
     context = multiprocessing.get_context("spawn")
     total, done = sum(part.rows for part in parts), 0
     results: list[Any] = [None] * len(parts)
-    pool = ProcessPoolExecutor(min(processes, len(parts)), context, initializer=_ignore_interrupt)
+    pool = ProcessPoolExecutor(min(processes, len(parts)), context, initializer=_begin)
     try:
         places: dict[Future[T], int] = {
             pool.submit(_call, code, part.to_json()): at for at, part in enumerate(parts)
@@ -86,9 +88,18 @@ def _result(future: Future[T], at: int, parts: int) -> T:
         raise
 
 
-def _ignore_interrupt() -> None:
+def _begin() -> None:
     # Ctrl-C reaches all processes of a terminal; the parent stops its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent was killed. Otherwise it would wait for a part forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:

@@ -1,5 +1,5 @@
 //! Arrow data between Python and the engine without copies, as PyCapsules of the Arrow C data and C stream
-//! interfaces. Any library with these interfaces works; pyarrow is not needed.
+//! interfaces. Any library with these interfaces works, so pyarrow is not needed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,13 +24,12 @@ const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 const ARRAY: &std::ffi::CStr = c"arrow_array";
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// A schema from or for Python (`__arrow_c_schema__`).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Schema(pub SchemaRef);
 
 #[pymethods]
 impl Schema {
-    /// Converts any object with `__arrow_c_schema__`, such as a `pyarrow.Schema`.
+    /// Accepts any object with `__arrow_c_schema__`, such as a `pyarrow.Schema`.
     #[new]
     pub fn new(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
         let py = source.py();
@@ -43,7 +42,6 @@ impl Schema {
         Ok(Schema(Arc::new(schema)))
     }
 
-    /// A schema with one column, whose type is given by name.
     #[staticmethod]
     fn of_column(py: Python<'_>, name: &str, kind: &str, nullable: bool) -> PyResult<Schema> {
         let data_type = kubist_types::type_names::data_type(kind)
@@ -57,7 +55,7 @@ impl Schema {
     }
 }
 
-/// One batch of a result (`__arrow_c_array__`). Libraries that read a struct as one column use
+/// A batch of a result (`__arrow_c_array__`). Libraries that read a struct as one column use
 /// `__arrow_c_stream__`.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Batch(pub RecordBatch);
@@ -92,28 +90,28 @@ impl Batch {
         stream_capsule(py, RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema()))
     }
 
-    /// Raises for times that overflow in Polars; see [`refuse_beyond_milliseconds`].
+    /// See [`refuse_beyond_milliseconds`].
     fn check_milliseconds(&self, py: Python<'_>) -> PyResult<()> {
         refuse_beyond_milliseconds(py, std::slice::from_ref(&self.0))
     }
 
-    /// A column for NumPy: values, null flags, and texts instead of values if NumPy has no such type.
+    /// Values, null flags, and texts instead of values if NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let NumpyValues { values, nulls, texts } = to_numpy(py, self.0.column(index))?;
         Ok((values, nulls, texts))
     }
 
-    /// A column as Python values: numbers, booleans, text.
+    /// Values as numbers, booleans and text.
     fn values<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
         plain::values(py, self.0.column(index))
     }
 
-    /// For each column, the kind of value that its texts stand for; None for values of Python's own types.
+    /// By column: the kind of value that its texts stand for; None for Python's own types.
     fn kinds(&self) -> Vec<Option<&'static str>> {
         self.0.columns().iter().map(|column| plain::kind(column.data_type())).collect()
     }
 
-    /// The first values of a column as displayed text.
+    /// Values as displayed text.
     fn texts(&self, py: Python<'_>, index: usize, most: usize) -> PyResult<Vec<Option<String>>> {
         plain::texts(py, self.0.column(index), most)
     }
@@ -122,7 +120,6 @@ impl Batch {
         names(&self.0.schema())
     }
 
-    /// The units of the columns.
     fn units(&self) -> Vec<Option<String>> {
         self.0.schema().fields().iter().map(|field| field.metadata().get("unit").cloned()).collect()
     }
@@ -132,7 +129,7 @@ impl Batch {
     }
 }
 
-/// A whole result in memory (`__arrow_c_stream__`, repeatable).
+/// A complete result in memory (`__arrow_c_stream__`, repeatable).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Batches {
     pub schema: SchemaRef,
@@ -152,7 +149,7 @@ impl Batches {
         stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
     }
 
-    /// Raises for times that overflow in Polars; see [`refuse_beyond_milliseconds`].
+    /// See [`refuse_beyond_milliseconds`].
     fn check_milliseconds(&self, py: Python<'_>) -> PyResult<()> {
         refuse_beyond_milliseconds(py, &self.batches)
     }
@@ -189,9 +186,7 @@ fn refuse_beyond_milliseconds(py: Python<'_>, batches: &[RecordBatch]) -> PyResu
     Ok(())
 }
 
-/// Data from Python, in one pass over its batches.
-///
-/// The source has `__arrow_c_stream__` or `__arrow_c_array__`.
+/// Data from Python with `__arrow_c_stream__` or `__arrow_c_array__`, read in one pass over its batches.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Incoming {
     schema: SchemaRef,
@@ -227,7 +222,7 @@ impl Incoming {
         self.schema.clone()
     }
 
-    /// The next batch, with every value validated.
+    /// Validates every value.
     pub fn next(&self) -> Option<Result<RecordBatch, ArrowError>> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         // Arrow panics for some invalid array lengths.
@@ -237,8 +232,8 @@ impl Incoming {
     }
 }
 
-/// The schema with labels of dictionaries as plain text. Polars exports its Categorical and Enum with views,
-/// which tables do not store.
+/// Replaces dictionary labels by plain text, because Polars exports Categorical and Enum with views, which
+/// tables do not store.
 fn with_plain_labels(schema: SchemaRef) -> SchemaRef {
     let is_view = |field: &FieldRef| matches!(field.data_type(), DataType::Dictionary(_, labels) if **labels == DataType::Utf8View);
     if !schema.fields().iter().any(is_view) {
@@ -253,7 +248,6 @@ fn with_plain_labels(schema: SchemaRef) -> SchemaRef {
     Arc::new(arrow_schema::Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The batch with the labels of [`with_plain_labels`].
 fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     if Arc::ptr_eq(batch.schema_ref(), schema) || batch.schema_ref() == schema {
         return Ok(batch);
@@ -268,8 +262,8 @@ fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
 }
 
-/// Validates data of another language: text may be invalid UTF-8, keys and offsets out of range. The error
-/// names column and row.
+/// Validates data of another language: text may be invalid UTF-8, keys and offsets out of range. Errors
+/// name column and row.
 fn validated(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let data = column.to_data();
@@ -332,7 +326,6 @@ pub fn unreadable(py: Python<'_>, error: &ArrowError) -> PyErr {
     invalid(py, &format!("the data could not be read: {error}"))
 }
 
-/// One array in the C data interface.
 pub fn array_capsules<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyTuple>> {
     let schema = FFI_ArrowSchema::try_from(array.data_type()).map_err(|e| invalid(py, &e.to_string()))?;
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
@@ -344,7 +337,6 @@ fn array_capsule<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py,
     PyCapsule::new_with_value(py, array, ARRAY)
 }
 
-/// The names of the columns.
 pub fn names(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }

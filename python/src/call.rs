@@ -1,8 +1,7 @@
 //! Engine calls without the interpreter lock that signals can interrupt.
 //!
-//! Python runs signal handlers only on its main thread, and only when that thread checks for signals. So the
-//! engine works on another thread. The caller's thread waits without the interpreter lock, and checks for
-//! signals every [`PATIENCE`].
+//! Python runs signal handlers only when its main thread checks for signals. So the engine works on another
+//! thread, while the caller's thread waits without the interpreter lock and checks every [`PATIENCE`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,10 +13,9 @@ use pyo3::prelude::*;
 
 use crate::error::{exception, internal};
 
-/// Interval between two checks for signals.
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The result of a call, and the exception that a signal handler raised during it.
+/// A result, and the exception that a signal handler raised during the call.
 pub struct Outcome<T> {
     pub result: PyResult<T>,
     pub interrupt: Option<PyErr>,
@@ -32,8 +30,8 @@ pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Resu
     }
 }
 
-/// Runs `call`, and `meanwhile` on this thread every [`PATIENCE`]. An interrupt sets `cancel` and still waits
-/// for the call, whose result shows whether it completed.
+/// Runs `call`, and `meanwhile` on this thread every [`PATIENCE`]. An interrupt sets `cancel` but waits for
+/// the call, whose result shows whether it completed.
 pub fn run_to_end<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -61,7 +59,7 @@ pub fn run_to_end<T: Send>(
     Outcome { result, interrupt }
 }
 
-/// Runs `call` and reports its progress to `progress(done, total)`, which can stop it by raising.
+/// Calls `progress(done, total)`, which can stop `call` by raising.
 pub fn run_with_progress<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,

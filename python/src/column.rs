@@ -1,5 +1,5 @@
-//! Columns for NumPy without pyarrow: NumPy reads their memory through `__array_interface__`, without a copy
-//! if the layouts agree.
+//! Columns for NumPy without pyarrow: NumPy reads their memory through `__array_interface__`, without a
+//! copy if the layouts agree.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::invalid;
 
-/// A column without nulls of a type that NumPy has.
+/// A column without nulls, of a type that NumPy has.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Column {
     array: ArrayRef,
@@ -22,7 +22,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// For memory that nothing else refers to.
     pub fn writable(self) -> Column {
         Column { writable: true, ..self }
     }
@@ -52,15 +51,15 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(1)
 }
 
-/// A column in NumPy's types: its values, and which of them are null.
+/// A column in NumPy's types, and its nulls.
 pub struct NumpyValues {
     pub values: Option<Column>,
     pub nulls: Option<Column>,
-    /// Instead of values, if NumPy has no such type.
+    /// Used if NumPy has no such type.
     pub texts: Vec<Option<String>>,
 }
 
-/// Converts a column: decimals to floats; text, binary and labels to text.
+/// Decimals become floats; text, binary and labels become text.
 pub fn to_numpy(py: Python<'_>, array: &ArrayRef) -> PyResult<NumpyValues> {
     let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
     let array = match array.data_type() {
@@ -81,7 +80,6 @@ pub fn to_numpy(py: Python<'_>, array: &ArrayRef) -> PyResult<NumpyValues> {
         (DataType::Boolean, _) => booleans(array.as_boolean().values().iter()),
         (_, None) => Column { array, code, writable: false },
         (DataType::Time32(_), Some(plain)) => {
-            // Through its storage type.
             let storage = cast(&array, &DataType::Int32).map_err(failed)?;
             Column { array: cast(&storage, &plain).map_err(failed)?, code, writable: false }
         }
@@ -95,12 +93,12 @@ fn booleans(values: impl Iterator<Item = bool>) -> Column {
     Column { array, code: "|b1".into(), writable: false }
 }
 
-/// Whether NumPy has the type: its arrays have a fixed width.
+/// True for types of fixed width.
 pub fn has_numpy_type(data_type: &DataType) -> bool {
     numpy_type(data_type).is_some()
 }
 
-/// NumPy's name of a type, and the type to cast to first, if any.
+/// NumPy's name of the type, and the type to cast to first, if any.
 fn numpy_type(data_type: &DataType) -> Option<(String, Option<DataType>)> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "s",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-/// Runs the command and returns its exit code. `interpreter` is the running Python.
+/// Returns the exit code. `interpreter` is the running Python.
 #[pyfunction]
 pub fn command(py: Python<'_>, interpreter: PathBuf, arguments: Vec<OsString>) -> u8 {
     py.detach(|| kubist_cli::main(arguments, Some(interpreter)))

@@ -1,4 +1,4 @@
-//! The embedded dictionary (`kubist-kv`), for `kubist.dict`. Keys and values are bytes here.
+//! The embedded dictionary (`kubist-kv`) for `kubist.dict`. Keys and values are bytes.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::error::of_dictionary;
 use crate::process_bound::ProcessBound;
 
-/// Entries that a range reads at once.
+/// Number of entries that a range reads together.
 const AT_ONCE: usize = 1024;
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -20,7 +20,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A keyspace that is open for writing, or for reading as it was when it was opened.
+/// Open for writing, or for reading its state at opening.
 #[pyclass(frozen)]
 pub struct Dictionary {
     writer: Option<ProcessBound<Mutex<Option<Writer>>>>,
@@ -52,7 +52,7 @@ impl Dictionary {
         Ok(found.map(|value| PyBytes::new(py, &value)))
     }
 
-    /// Puts and deletes keys in one durable batch; a value of None deletes.
+    /// Puts and deletes keys in one durable batch; None deletes.
     fn commit(&self, py: Python<'_>, changes: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> PyResult<()> {
         self.write(py, |writer| {
             let mut batch = Batch::new();
@@ -70,7 +70,7 @@ impl Dictionary {
         self.write(py, Writer::compact)
     }
 
-    /// The keys in [low, high) with their values, in ascending order.
+    /// Entries in [low, high), in ascending order.
     fn range(&self, py: Python<'_>, low: Option<Vec<u8>>, high: Option<Vec<u8>>) -> PyResult<DictionaryRange> {
         let snapshot = lock(&self.snapshot).clone();
         let low = low.as_deref().map_or(Unbounded, Included);
@@ -79,7 +79,7 @@ impl Dictionary {
         Ok(DictionaryRange { range: Mutex::new(range) })
     }
 
-    /// The same content, which later commits do not change.
+    /// The same content, unchanged by later commits.
     fn pinned(&self) -> Dictionary {
         Dictionary { writer: None, snapshot: Mutex::new(lock(&self.snapshot).clone()) }
     }
@@ -114,7 +114,6 @@ impl Dictionary {
     }
 }
 
-/// Entries of a range that is being read.
 #[pyclass(frozen)]
 pub struct DictionaryRange {
     range: Mutex<Range>,
@@ -122,7 +121,7 @@ pub struct DictionaryRange {
 
 #[pymethods]
 impl DictionaryRange {
-    /// The next entries; none at the end.
+    /// Empty at the end.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bytes<'py>, Bytes<'py>)>> {
         let read = py.detach(|| lock(&self.range).by_ref().take(AT_ONCE).collect::<kubist_kv::Result<Vec<_>>>());
         let read = read.map_err(|error| of_dictionary(py, &error))?;

@@ -1,12 +1,9 @@
-//! Converts engine errors to Python exceptions.
-//!
-//! `kubist/_errors.py` defines the classes with documentation and built-in parents (`ValueError`,
-//! `FileNotFoundError`, ...). This file maps error kinds to classes.
+//! Converts engine errors to Python exceptions. `kubist/_errors.py` defines the classes; this file maps
+//! error kinds to them.
 
 use kubist::{Error, ErrorKind};
 use pyo3::prelude::*;
 
-/// The exception for an engine error.
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
         Error::Invalid(_) | Error::Expression(_) => "InvalidInput",
@@ -50,7 +47,6 @@ pub fn failed(py: Python<'_>, failure: &kubist_insitu::Failure) -> PyErr {
     raise(py, class, &failure.message)
 }
 
-/// The exception for an error of the dictionary.
 pub fn of_dictionary(py: Python<'_>, error: &kubist_kv::Error) -> PyErr {
     use kubist_kv::Error as Of;
     let class = match error {
@@ -66,7 +62,7 @@ pub fn of_dictionary(py: Python<'_>, error: &kubist_kv::Error) -> PyErr {
     raise(py, class, &error.to_string())
 }
 
-/// An `InvalidInput` that was found before the engine was called.
+/// An `InvalidInput` found before the engine was called.
 pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)
 }
@@ -76,7 +72,7 @@ pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StorageError", &format!("the response is incomplete: {message}"))
 }
 
-/// An `InternalError` for a panic of the engine, with the panic's message.
+/// An `InternalError` for a panic of the engine.
 pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let message = panic
         .downcast_ref::<String>()

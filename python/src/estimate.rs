@@ -14,13 +14,11 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::process_bound::ProcessBound;
 
-/// A request: the aggregates and goal, and the query of the rows.
 pub struct EstimateRequest {
     spec: Query,
     goal: Goal,
 }
 
-/// The aggregates and the goal.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Goal {
@@ -29,7 +27,7 @@ struct Goal {
     group_by: Vec<String>,
     error: Option<f64>,
     absolute: Option<kubist::Absolute>,
-    /// Seconds.
+    /// Time limit in seconds.
     within: Option<f64>,
     max_rows: Option<u64>,
     max_bytes: Option<u64>,
@@ -72,7 +70,6 @@ impl EstimateRequest {
     }
 }
 
-/// The estimated aggregates at one sample fraction.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Figures(pub kubist::Estimate);
 
@@ -88,13 +85,13 @@ struct About<'a> {
     missed_group: Option<u64>,
     warnings: &'a [String],
     outlook: Option<String>,
-    /// Per aggregate with a type other than float: its type, and value, low and high as text with all digits.
+    /// For each aggregate with a type other than float: its type, and value, low and high as text with all
+    /// digits.
     own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
 
 #[pymethods]
 impl Figures {
-    /// One row per aggregate and group.
     fn batch(&self, py: Python<'_>) -> PyResult<Batch> {
         self.0.to_batch().map(Batch).map_err(|error| exception(py, error))
     }
@@ -129,7 +126,7 @@ impl Figures {
     }
 }
 
-/// Emits a warning that refers to the caller of the package.
+/// The warning refers to the caller of the package.
 fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
     let what = CString::new(what).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
@@ -151,7 +148,7 @@ pub fn figures(
         py,
         cancel,
         || ask(&mut tell),
-        // If the user's filters turn the warning into an exception, stop.
+        // Stops if the user's filters turn the warning into an exception.
         || {
             let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
@@ -168,7 +165,6 @@ pub fn figures(
 
 type Steps = Box<dyn Iterator<Item = kubist::Result<kubist::Estimate>> + Send>;
 
-/// Estimates from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
     steps: ProcessBound<Mutex<Steps>>,
@@ -187,7 +183,7 @@ impl Estimates {
 
 #[pymethods]
 impl Estimates {
-    /// The next estimate, or `None` after the last.
+    /// `None` after the last.
     fn next_step(&self, py: Python<'_>) -> PyResult<Option<Figures>> {
         let step = run(py, &self.cancel, || {
             let steps = self.steps.get()?;

@@ -15,13 +15,12 @@ use crate::arrow::{Batch, Schema};
 use crate::call::PATIENCE;
 use crate::error::{exception, invalid};
 
-/// An inspected file.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct File(pub Input);
 
 #[pymethods]
 impl File {
-    /// Inspects the start of a file. `text` means that it is CSV, with any name.
+    /// `text`: read it as CSV, whatever its name.
     #[new]
     #[pyo3(signature = (path, *, columns, delimiter, names, null, decimal, text, limits))]
     fn new(
@@ -45,17 +44,17 @@ impl File {
         input.map(File).map_err(|error| unread(py, &error))
     }
 
-    /// Names and reasons of columns that are left out.
+    /// Left-out columns, with reasons.
     fn left_out(&self) -> Vec<(String, String)> {
         self.0.left_out.clone()
     }
 
-    /// Its columns; those without any value are text.
+    /// Columns without any value are text.
     fn schema(&self) -> Schema {
         Schema(fit::settled(&self.0))
     }
 
-    /// Reads its rows as these columns and types. A column that it lacks is null.
+    /// Returns these columns and types; missing columns are null.
     fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
         fit::check(&self.0, &schema, &[]).map_err(|error| unread(py, &error))?;
@@ -67,7 +66,7 @@ impl File {
     }
 }
 
-/// The limits, by the names of the command's options.
+/// The keys are the command's options.
 fn limits_of(asked: &HashMap<String, u64>) -> Limits {
     let usual = Limits::default();
     let of = |name: &str, usual: u64| asked.get(name).copied().unwrap_or(usual);
@@ -79,7 +78,6 @@ fn limits_of(asked: &HashMap<String, u64>) -> Limits {
     }
 }
 
-/// The rows of a file, batch by batch.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct FileRows {
     path: std::path::PathBuf,
@@ -94,7 +92,7 @@ struct Rows {
 
 #[pymethods]
 impl FileRows {
-    /// The next batch, or `None` at the end.
+    /// `None` at the end.
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         loop {
             let next = py.detach(|| {
@@ -120,13 +118,11 @@ impl FileRows {
     }
 }
 
-/// A short hash of the contents of files.
 #[pyfunction]
 pub fn fingerprint(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
     py.detach(|| kubist_files::fingerprint(&files)).map_err(|error| unread(py, &error))
 }
 
-/// The exception for an unreadable file.
 pub fn unread(py: Python<'_>, error: &kubist_files::Error) -> PyErr {
     match error.kind() {
         Kind::System => exception(py, Error::Refused(error.to_string())),

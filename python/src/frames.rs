@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use crate::arrow::Batch;
 use crate::error::invalid;
 
-/// Copies the rows of a batch with the columns frame, atom, and the three axes of each array. A frame's slot
-/// is the position of its first atom in the arrays, and an atom's offset counts from there. Negative values
-/// mark unwanted frames and atoms. Sets `filled` at each written position.
+/// Copies the rows of a batch with the columns frame, atom, and the three axes of each array. A frame's
+/// slot is the position of its first atom in the arrays, and an atom's offset counts from there. Negative
+/// values mark unwanted frames and atoms. Sets `filled` at each written position.
 ///
 /// Returns the number of copied rows, and the first atom number out of range, at which copying stops.
 #[pyfunction]
@@ -65,7 +65,7 @@ fn cells<'a, T: Element>(py: Python<'a>, buffer: &'a PyBuffer<T>) -> PyResult<&'
     Ok(unsafe { &*(slice.as_ptr() as *const [Cell<T>]) })
 }
 
-/// Frame or atom numbers of any integer type, without nulls.
+/// Accepts any integer type without nulls.
 fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32Array> {
     let numbers = cast(batch.column(column), &DataType::Int32).map_err(|error| invalid(py, &error.to_string()))?;
     match numbers.null_count() {
@@ -74,7 +74,7 @@ fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32
     }
 }
 
-/// Positions, velocities or forces of any type; null becomes NaN.
+/// Accepts any type; null becomes NaN.
 fn floats(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<ScalarBuffer<f32>> {
     let floats = cast(batch.column(column), &DataType::Float32).map_err(|error| invalid(py, &error.to_string()))?;
     let floats = floats.as_primitive::<Float32Type>();

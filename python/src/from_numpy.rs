@@ -14,14 +14,12 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::arrow::{Incoming, array_capsules, unreadable};
 use crate::error::invalid;
 
-/// Maximum bytes of text in one Arrow string array.
 const MOST_TEXT: usize = i32::MAX as usize;
 
-/// One column from Python (`__arrow_c_array__`).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct NumpyColumn(pub ArrayRef);
 
-/// A view that keeps Python's memory in place.
+/// Keeps Python's memory at its address.
 struct Held(#[expect(dead_code, reason = "kept, not read")] PyBuffer<u8>);
 
 // A view of bytes has no state that a panic could leave inconsistent.
@@ -55,12 +53,11 @@ impl NumpyColumn {
             _ => Buffer::from(bytes.to_vec(py)?),
         };
         let data = ArrayData::builder(data_type).len(length).add_buffer(buffer).nulls(nulls);
-        // Copies memory that is not aligned for its type.
         let data = data.align_buffers(true).build().map_err(|error| invalid(py, &error.to_string()))?;
         Ok(NumpyColumn(make_array(data)))
     }
 
-    /// Texts; None is null.
+    /// None is null.
     #[staticmethod]
     fn of_texts(py: Python<'_>, values: &Bound<'_, PyList>) -> PyResult<NumpyColumn> {
         let mut texts: StringBuilder = GenericStringBuilder::with_capacity(values.len(), 0);
@@ -97,7 +94,7 @@ impl NumpyColumn {
     }
 }
 
-/// Named columns of equal length.
+/// Columns must have equal lengths.
 #[pyfunction]
 pub fn numpy_columns(py: Python<'_>, names: Vec<String>, columns: Vec<PyRef<'_, NumpyColumn>>) -> PyResult<Incoming> {
     let field =

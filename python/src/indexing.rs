@@ -1,4 +1,4 @@
-//! Files of other programs with a value index.
+//! Files of other programs with a value index. Queries, requests and results are JSON.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,15 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::estimate::{EstimateRequest, Estimates, Figures, figures};
 
-/// Files that are queried as one.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Files(Arc<kubist_blocks::Files>);
 
-/// The process with the formats' libraries; one for all files.
+/// One process with the formats' libraries for all files.
 fn library(python: &Path) -> Arc<Library> {
     static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
     LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
 }
 
-/// Options of a query, in JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Run {
@@ -47,7 +45,7 @@ impl Run {
 
 #[pymethods]
 impl Files {
-    /// Indexes a file and returns the report as JSON. `progress(done, total)` is called with bytes.
+    /// Indexes a file and returns the report as JSON. Calls `progress(done, total)` with bytes.
     #[staticmethod]
     #[pyo3(signature = (path, *, into, variables, block, sorted, refresh, python, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -87,7 +85,7 @@ impl Files {
         as_json(py, &built)
     }
 
-    /// Opens files with indexes; with `any`, also files without one.
+    /// With `any`, also opens files without an index.
     #[staticmethod]
     #[pyo3(signature = (paths, *, into, any, python))]
     fn open(py: Python<'_>, paths: Vec<PathBuf>, into: Option<PathBuf>, any: bool, python: PathBuf) -> PyResult<Files> {
@@ -97,7 +95,6 @@ impl Files {
         run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(|files| Files(Arc::new(files)))
     }
 
-    /// The columns that queries can name.
     fn schema(&self) -> Schema {
         Schema(self.0.names())
     }
@@ -106,7 +103,6 @@ impl Files {
         self.0.names().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The columns of a result as JSON; `question` is JSON.
     fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
@@ -114,7 +110,6 @@ impl Files {
         as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
     }
 
-    /// The result, and its cost as JSON.
     fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -131,7 +126,6 @@ impl Files {
         Ok((Batches { schema, batches }, as_json(py, &report)?))
     }
 
-    /// The number of matching positions and its cost, as JSON.
     fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -149,7 +143,6 @@ impl Files {
         as_json(py, &hits)
     }
 
-    /// An estimate over the matching positions; `request` is JSON.
     fn estimate(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Figures> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
@@ -158,7 +151,6 @@ impl Files {
         figures(py, &cancel, |tell| kubist_estimate::estimate_of(positions, &options, tell))
     }
 
-    /// Progressive estimates over the matching positions.
     fn estimates(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Estimates> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
@@ -169,7 +161,6 @@ impl Files {
         Ok(Estimates::new(&location, steps, cancel))
     }
 
-    /// The variables and the device, as JSON.
     fn about(&self, py: Python<'_>) -> PyResult<String> {
         as_json(py, &self.0.about())
     }

@@ -1,7 +1,7 @@
-//! Ingestion through `kubist-ingest`: the formats that Python's libraries read are sources of its driver.
+//! Ingestion through `kubist-ingest`: formats that Python's libraries read are sources of its driver.
 //!
-//! The driver works on another thread, so that signals stop it. Formats give their facts, steps and batches on the
-//! caller's thread.
+//! The driver works on another thread, so that signals stop it. Formats give their facts, steps and batches
+//! on the caller's thread.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::value::End;
 
 type Domains = Vec<(String, String, End, End)>;
 
-/// The options of the user, as JSON.
+/// Options, as JSON.
 #[derive(Deserialize)]
 struct Asked {
     location: String,
@@ -60,7 +60,7 @@ struct Asked {
     optimize: bool,
 }
 
-/// Ingests the files that `host` opens. Returns the report, or the plan of a dry run, as JSON and as text.
+/// Returns the report, or the plan of a dry run, as JSON and as text.
 #[pyfunction]
 #[pyo3(signature = (host, asked, *, dimensions, accuracy, period, dry_run))]
 pub fn ingest(
@@ -95,7 +95,7 @@ pub fn ingest(
     Ok((json, lines.join("\n")))
 }
 
-/// Expands paths, folders and patterns to files, and to folders that `is_whole`.
+/// Folders with `is_whole` are one source.
 #[pyfunction]
 pub fn expanded(py: Python<'_>, paths: Vec<PathBuf>, is_whole: Py<PyAny>) -> PyResult<Vec<PathBuf>> {
     let absent = |path: &Path| {
@@ -166,7 +166,6 @@ fn request(py: Python<'_>, asked: Asked, dimensions: Domains, cancel: &Cancel) -
     })
 }
 
-/// The exception for an error.
 fn raised(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::Table(error) => exception(py, error),
@@ -174,7 +173,7 @@ fn raised(py: Python<'_>, error: Error) -> PyErr {
         Error::Busy(message) => exception(py, kubist::Error::Busy(message)),
         Error::Invalid(message) | Error::NoPositions(message) => invalid(py, &message),
         Error::Source { message, cause, .. } => match cause.downcast::<PyErr>() {
-            // Such as an interrupt.
+            // The cause is, for example, an interrupt.
             Ok(cause) if !cause.is_instance_of::<PyException>(py) => *cause,
             Ok(cause) if one_line(py, &cause) == message => *cause,
             Ok(cause) => {
@@ -196,7 +195,7 @@ fn one_line(py: Python<'_>, error: &PyErr) -> String {
     }
 }
 
-/// The error for an exception. One of the package that is about a file ends that file alone.
+/// An exception of the package about a file ends only that file.
 fn failed(py: Python<'_>, error: PyErr) -> Error {
     let classes = py.import("kubist._errors");
     let is = |name: &str| {
@@ -214,9 +213,9 @@ thread_local! {
     static CALLER: RefCell<Option<Sender<Job>>> = const { RefCell::new(None) };
 }
 
-/// Runs `drive` on another thread, and the Python that it calls on this one: libraries such as pyproj keep data for
-/// each thread, which a thread that Python did not start loses between two calls. A signal sets `cancel`, and its
-/// exception is returned.
+/// Runs `drive` on another thread, and its Python calls on this one, because libraries such as pyproj keep
+/// data per thread, which a thread that Python did not start loses between two calls. A signal sets
+/// `cancel`, and its exception is returned.
 fn beside_python<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -250,21 +249,21 @@ fn beside_python<T: Send>(
     })
 }
 
-/// Calls Python on the thread that called [`ingest`], and translates its exceptions.
+/// Calls Python on the thread that called [`ingest`], and translates exceptions.
 fn call<T: Send>(work: impl FnOnce(Python<'_>) -> PyResult<T> + Send) -> Result<T> {
     let (sender, receiver) = channel();
     let job: Box<dyn FnOnce(Python<'_>) + Send + '_> = Box::new(move |py| {
         let _ = sender.send(work(py).map_err(|error| failed(py, error)));
     });
-    // SAFETY: what the job borrows lives until it has run or is dropped, because this function waits for that: only
-    // then `recv` returns.
+    // SAFETY: the borrows of the job live until it has run or is dropped, because `recv` returns only then
+    // and this function waits for it.
     let job = unsafe { std::mem::transmute::<Box<dyn FnOnce(Python<'_>) + Send + '_>, Job>(job) };
     let caller = CALLER.with_borrow(Option::clone).ok_or(kubist::Error::Cancelled)?;
     caller.send(job).map_err(|_| kubist::Error::Cancelled)?;
     receiver.recv().map_err(|_| kubist::Error::Cancelled)?
 }
 
-/// `kubist.ingesting.opening.Files`.
+/// A Python object `kubist.ingesting.opening.Files`.
 struct PythonHost {
     host: Py<PyAny>,
     has_time: bool,
@@ -314,7 +313,7 @@ struct PythonSource {
     rows: Option<Incoming>,
 }
 
-/// The facts of a source, as JSON.
+/// Facts of a source, as JSON.
 #[derive(Deserialize)]
 struct Told {
     path: PathBuf,
@@ -430,13 +429,12 @@ impl Source for PythonSource {
     }
 }
 
-/// The steps of a file that the table has.
 #[pyclass(frozen, module = "kubist._kubist")]
 struct KnownSteps(Known);
 
 #[pymethods]
 impl KnownSteps {
-    /// The number of rows that were committed under a label; `None` if there are none.
+    /// The number of rows committed under a label.
     fn __call__(&self, label: &str) -> Option<u64> {
         self.0.rows(label)
     }

@@ -1,11 +1,10 @@
-//! Python dicts as engine types, by JSON; `kubist/_spec.py` describes them.
+//! Python dicts as engine types, through JSON; `kubist/_spec.py` describes them.
 
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 
 use crate::error::invalid;
 
-/// A Python value that is parsed from its JSON.
 pub struct FromJson<T>(pub T);
 
 impl<T: DeserializeOwned> FromPyObject<'_, '_> for FromJson<T> {

@@ -1,9 +1,8 @@
-//! Errors for parts that a partial build (`make demo`) leaves out.
+//! Errors for parts that a partial build (`make demo`) omits.
 
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 
-/// Names of the module, and their part.
 const PARTS: [(&[&str], &str); 3] = [
     (&["File", "FileRows", "fingerprint", "Files", "expanded", "ingest"], "readers and indexes of files"),
     (&["Picture", "Scene"], "plots"),

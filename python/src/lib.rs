@@ -1,8 +1,8 @@
 //! The extension module `kubist._kubist`: the binding of the engine to Python.
 //!
-//! It passes calls, Arrow data and errors. The user's interface (names, defaults, documentation) is the Python
-//! package `kubist`. Three guarantees hold for every call: the interpreter lock is released while the engine works,
-//! a signal such as Ctrl-C stops the call, and an error or panic of the engine becomes a Python exception.
+//! It passes calls, Arrow data and errors; the Python package `kubist` is the user's interface with names,
+//! defaults and documentation. While the engine works, the interpreter lock is released, and a signal such
+//! as Ctrl-C stops the call. Errors and panics of the engine become Python exceptions.
 
 mod arrow;
 mod call;
@@ -42,7 +42,6 @@ mod writer;
 
 use pyo3::prelude::*;
 
-/// The engine's allocator.
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 

@@ -13,13 +13,13 @@ use crate::stream::{BatchSource, Stream};
 struct InMemory {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    /// The next batch; past the end after `close`.
+    /// Index of the next batch; beyond the end after `close`.
     next: AtomicUsize,
     stats: String,
     fraction: f64,
 }
 
-/// A stream of the batches, with the original cost (JSON) and fraction.
+/// Streams the batches with the original cost (JSON) and fraction.
 #[pyfunction]
 pub fn replay(batches: &Batches, stats: String, fraction: f64) -> Stream {
     let Batches { schema, batches } = batches;

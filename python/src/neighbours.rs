@@ -1,4 +1,4 @@
-//! Neighbours: searches of a snapshot, whose results are streams.
+//! Searches of neighbours in a snapshot, with streams as results.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,6 @@ use crate::process_bound::ProcessBound;
 use crate::stream::{BatchSource, Stream};
 use crate::table::Snapshot;
 
-/// A search whose results are read batch by batch.
 struct Search {
     schema: SchemaRef,
     cancel: Cancel,
@@ -81,7 +80,6 @@ impl BatchSource for Search {
     }
 }
 
-/// All rows of data from Python.
 fn whole(py: Python<'_>, parts: &[PyRef<'_, Incoming>]) -> PyResult<RecordBatch> {
     let mut batches = Vec::new();
     for part in parts {
@@ -93,7 +91,6 @@ fn whole(py: Python<'_>, parts: &[PyRef<'_, Incoming>]) -> PyResult<RecordBatch>
     concat_batches(&schema, &batches).map_err(|error| unreadable(py, &error))
 }
 
-/// The nearest rows of each point.
 #[pyfunction]
 #[pyo3(signature = (snapshot, asked, points, *, k, radius))]
 pub fn nearest(
@@ -113,7 +110,6 @@ pub fn nearest(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// All rows within a radius of each point.
 #[pyfunction]
 pub fn within(
     py: Python<'_>,
@@ -131,7 +127,6 @@ pub fn within(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// All pairs of rows within a radius.
 #[pyfunction]
 pub fn pairs(
     py: Python<'_>,
@@ -147,7 +142,7 @@ pub fn pairs(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// The rows with the labels of their clusters.
+/// Rows with the labels of their clusters.
 #[pyfunction]
 #[pyo3(signature = (snapshot, asked, radius, *, least, members))]
 pub fn clusters(
@@ -167,7 +162,7 @@ pub fn clusters(
     Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
 }
 
-/// The pairs of rows in bins of distance, as JSON.
+/// Pairs of rows in bins of distance, as JSON.
 #[pyfunction]
 pub fn pair_counts(
     py: Python<'_>,
@@ -183,7 +178,7 @@ pub fn pair_counts(
     Ok(serde_json::to_string(&counts).expect("numbers are valid JSON"))
 }
 
-/// The matches of a table with another one, or with data that becomes a temporary table.
+/// Matches with another table, or with data that becomes a temporary table.
 #[pyfunction]
 #[pyo3(signature = (snapshot, asked, other, data, asked_of_other, radius, *, best))]
 #[expect(clippy::too_many_arguments, reason = "both tables")]

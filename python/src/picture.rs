@@ -14,33 +14,30 @@ use crate::arrow::{Batch, Schema};
 use crate::call::run;
 use crate::error::invalid;
 
-/// Collects points, then draws them.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Picture {
     points: Mutex<Points>,
     columns: Vec<String>,
 }
 
-/// Options of a plot.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Drawing {
-    /// Fixed ends of the two axes and the colours; an open end follows the data.
+    /// Limits of the two axes and the colours; an open limit follows the data.
     ends: [(Option<End>, Option<End>); 3],
     log: bool,
-    /// For the horizontal and the vertical axis.
     log_axes: [bool; 2],
     invert_axes: [bool; 2],
     colormap: String,
     title: Option<String>,
-    /// Description of the region, for the caption.
+    /// A description of the region, for the caption.
     region: String,
     rows: Option<u64>,
     fraction: f64,
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
-    /// The columns of longitude and latitude of the table, if it has them.
+    /// Columns of longitude and latitude, if the table has them.
     sphere: Option<[String; 2]>,
     theme: String,
 }
@@ -63,17 +60,16 @@ impl End {
     }
 }
 
-/// A drawn plot, to be written in several formats.
+/// A drawing for files of several formats.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Scene {
     scene: kubist_plot::Scene,
     title: String,
-    /// The text below the title.
     #[pyo3(get)]
     caption: String,
 }
 
-/// Draws or writes; a signal stops it.
+/// A signal stops the call.
 fn drawing_call<T: Send>(
     py: Python<'_>,
     call: impl FnOnce(&Cancel) -> Result<T, kubist_plot::Error> + Send,
@@ -88,7 +84,7 @@ fn drawing_call<T: Send>(
 
 #[pymethods]
 impl Scene {
-    /// The bytes of a file; the suffix of `name` selects the format.
+    /// The suffix of `name` selects the format.
     fn file<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = Format::of(Path::new(name)).map_err(|why| invalid(py, &format!("{name}: {why}")))?;
         let written = drawing_call(py, |cancel| {
@@ -101,7 +97,6 @@ impl Scene {
 
 #[pymethods]
 impl Picture {
-    /// The columns of the axes and of the colour.
     #[new]
     fn new(py: Python<'_>, schema: &Schema, x: &str, y: &str, color: Vec<String>) -> PyResult<Picture> {
         let named = |name: &str| match kubist_expr::column_index(&schema.0, name) {
@@ -120,7 +115,7 @@ impl Picture {
         points.add(&batch.0).map_err(|error| invalid(py, &error.to_string()))
     }
 
-    /// The drawn plot; `drawing` is JSON.
+    /// `drawing` is JSON.
     fn draw(&self, py: Python<'_>, schema: &Schema, drawing: &str) -> PyResult<Scene> {
         let drawing: Drawing = serde_json::from_str(drawing).map_err(|error| invalid(py, &error.to_string()))?;
         let at_fault = |error: kubist_plot::Error| invalid(py, &error.to_string());

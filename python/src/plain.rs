@@ -12,7 +12,7 @@ use pyo3::types::PyList;
 
 use crate::error::invalid;
 
-/// A column's values: numbers, booleans and text as Python's types, others as text.
+/// Numbers, booleans and text have Python's types, others become text.
 pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
     if let DataType::Dictionary(_, values_of) = array.data_type() {
@@ -45,7 +45,7 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
             let numbers = numbers.as_primitive::<Float64Type>();
             (0..array.len()).try_for_each(|row| add(row, numbers.value(row).into_bound_py_any(py)))?;
         }
-        // Ticks: the text of a duration is for people.
+        // As integers, because the text of a duration is for people.
         DataType::Duration(_) => {
             let ticks = as_type(DataType::Int64)?;
             let ticks = ticks.as_primitive::<Int64Type>();

@@ -1,15 +1,13 @@
 //! Handles that only their own process can use.
 //!
-//! A fork copies memory but no threads, and shares file locks. A copied handle would wait for threads that do
-//! not exist, and dropping it would release the parent's locks. So only the process that created a handle may
-//! use or drop it.
+//! A fork copies memory but no threads, and shares file locks. A copied handle would wait for threads that
+//! do not exist, and dropping it would release the parent's locks.
 
 use std::mem::ManuallyDrop;
 use std::process;
 
 use kubist::{Error, Result};
 
-/// A handle that only the process that created it may use or drop.
 pub struct ProcessBound<T> {
     location: String,
     process: u32,
@@ -26,7 +24,7 @@ impl<T> ProcessBound<T> {
         &self.location
     }
 
-    /// The handle; an error in another process.
+    /// Fails in another process.
     pub fn get(&self) -> Result<&T> {
         if process::id() == self.process {
             Ok(&self.handle)

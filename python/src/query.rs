@@ -12,12 +12,10 @@ use crate::error::exception;
 use crate::process_bound::ProcessBound;
 use crate::stream::{BatchSource, Stream};
 
-/// A query with a cancel switch.
 pub fn request(spec: Query, cancel: Cancel) -> Request {
     RunOptions { cancel, ..RunOptions::default() }.of(spec)
 }
 
-/// A result of the engine.
 struct EngineSource {
     schema: SchemaRef,
     cancel: Cancel,
@@ -28,13 +26,12 @@ struct EngineSource {
 struct State {
     stream: Option<QueryStream>,
     first: Option<RecordBatch>,
-    /// The fraction is unknown until the first batch has arrived.
+    /// The fraction is unknown before the first batch.
     unsettled: bool,
     stats: Stats,
     fraction: f64,
 }
 
-/// The result of a query on the table at `location`.
 pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
     let schema = stream.schema();
     let state = State {
@@ -49,8 +46,8 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
 }
 
 impl EngineSource {
-    /// Accesses the state without the interpreter lock. Ignores a poisoned lock: the state is consistent
-    /// after every statement.
+    /// Works without the interpreter lock. The state is consistent after every statement, so a poisoned
+    /// lock is ignored.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
         py.detach(|| Ok(work(&mut self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))))
             .map_err(|error| exception(py, error))
@@ -129,7 +126,6 @@ impl State {
     }
 }
 
-/// Results from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
     steps: ProcessBound<Mutex<kubist_read::refine::Refine>>,
@@ -144,7 +140,7 @@ impl Refine {
 
 #[pymethods]
 impl Refine {
-    /// The next step's result, or `None` after the last.
+    /// `None` after the last.
     fn next_step(&self, py: Python<'_>) -> PyResult<Option<Stream>> {
         let step = run(py, &self.query.run.cancel, || {
             let steps = self.steps.get()?;

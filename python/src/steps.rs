@@ -1,6 +1,5 @@
-//! Steps of a running simulation, for `kubist.mpi`.
-//!
-//! An interrupt ends a writer or leader; durable steps stay.
+//! Steps of a running simulation, for `kubist.mpi`. An interrupt ends a writer or leader; durable steps
+//! stay.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,15 +13,13 @@ use crate::call::run;
 use crate::error::failed;
 use crate::process_bound::ProcessBound;
 
-/// A handle that threads share.
 type Shared<T> = ProcessBound<Mutex<T>>;
 
-/// Ignores a poisoned lock: a writer that a panic made unusable reports it.
+/// A writer that a panic made unusable reports it, so a poisoned lock is ignored.
 fn lock<T>(shared: &Shared<T>) -> Result<MutexGuard<'_, T>> {
     Ok(shared.get()?.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs a call that may wait, until an interrupt or the timeout.
 pub fn run_with_timeout<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -59,7 +56,7 @@ fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'
     }
 }
 
-/// Writes steps, alone or as a rank of a node.
+/// Writes steps alone, or as a rank of a node.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct StepWriter {
     writer: Shared<kubist_insitu::StepWriter>,
@@ -78,7 +75,7 @@ impl StepWriter {
     }
 }
 
-/// The rows of a step to store, in the form of `kubist.mpi`.
+/// The options have the form of `kubist.mpi`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepOptions {
@@ -92,7 +89,6 @@ pub struct KeepOptions {
     whole_paths: Option<bool>,
 }
 
-/// A table and the options to write its steps.
 pub struct Opening<'a> {
     pub table: &'a ProcessBound<kubist::Table>,
     pub timeout: f64,
@@ -134,7 +130,6 @@ impl Opening<'_> {
     }
 }
 
-/// A ring in shared memory at an address.
 pub fn shared(address: usize, bytes: u64, ranks: Option<u32>) -> kubist_insitu::Result<Ring> {
     let base = address as *mut u8;
     // SAFETY: `kubist.mpi` keeps the window as long as the objects that use it.
@@ -156,7 +151,7 @@ impl StepWriter {
         self.call(py, self.timeout, |writer, _| writer.begin(step))
     }
 
-    /// Copies rows, which have all columns, and returns their number.
+    /// The rows must have all columns. Returns their number.
     fn put(&self, py: Python<'_>, data: &Incoming) -> PyResult<u64> {
         let mut rows = 0;
         while let Some(batch) = py.detach(|| data.next()) {
@@ -174,14 +169,14 @@ impl StepWriter {
         Ok((rows, durable))
     }
 
-    /// This writer's share in the joint decision on a step: values to add up, and values to take the maximum
+    /// This writer's part of the joint decision on a step: values to add up, and values to take the maximum
     /// of.
     fn share(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<f64>)> {
         let Share { words, largest } = self.call(py, self.timeout, |writer, _| writer.share())?;
         Ok((words, largest))
     }
 
-    /// Ends the step with the sum of all shares, and returns the number of stored rows.
+    /// Ends the step with the sum of all parts, and returns the number of stored rows.
     fn settle(&self, py: Python<'_>, words: Vec<u64>, largest: Vec<f64>) -> PyResult<u64> {
         let settled = |writer: &mut kubist_insitu::StepWriter, patience: &Patience<'_>| {
             writer.settle(&words, &largest, None, patience)
@@ -219,7 +214,6 @@ impl Leader {
         })
     }
 
-    /// Ends it without waiting.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         run_with_timeout(py, &Cancel::default(), 0.0, |_| {
             drop(lock(&self.leader)?.take());
@@ -228,21 +222,20 @@ impl Leader {
     }
 }
 
-/// The share of a writer that cannot end its step.
+/// The part of a writer that cannot end its step.
 #[pyfunction]
 pub fn failed_share() -> (Vec<u64>, Vec<f64>) {
     let Share { words, largest } = Share::failed();
     (words, largest)
 }
 
-/// Reports to the leader of a ring that a rank has left without closing.
+/// Reports to the leader of a ring that a rank left without closing.
 #[pyfunction]
 pub fn ring_leave(py: Python<'_>, address: usize, bytes: u64, rank: u32) -> PyResult<()> {
     let left = shared(address, bytes, None).and_then(|ring| ring.leave_unclosed(rank));
     left.map_err(|failure| failed(py, &failure))
 }
 
-/// Bytes of shared memory for a number of ranks.
 #[pyfunction]
 pub fn ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)

@@ -1,4 +1,4 @@
-//! Streamed results, from the engine or another source: `Stream`.
+//! Results that are read batch by batch, from the engine or another source.
 
 use std::sync::Arc;
 
@@ -11,27 +11,26 @@ use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
 use crate::error::invalid;
 use crate::whole::Whole;
 
-/// A result that is read batch by batch, on any thread.
+/// A source that any thread can read.
 pub trait BatchSource: Send + Sync + 'static {
     fn schema(&self) -> SchemaRef;
 
-    /// The next batch, or `None` at the end.
+    /// `None` at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>>;
 
-    /// Rows so far.
+    /// Number of rows so far.
     fn rows(&self, py: Python<'_>) -> PyResult<u64>;
 
     /// Cost so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String>;
 
-    /// The fraction of the matching rows that is in the result.
+    /// The fraction of the matching rows that the result has.
     fn fraction(&self, py: Python<'_>) -> PyResult<f64>;
 
     /// Stops the query and frees its resources.
     fn close(&self, py: Python<'_>) -> PyResult<()>;
 }
 
-/// A streamed result.
 #[pyclass(frozen, subclass, module = "kubist._kubist")]
 pub struct Stream(pub Arc<dyn BatchSource>);
 
@@ -45,22 +44,20 @@ impl Stream {
         names(&self.0.schema())
     }
 
-    /// The units of the columns, in order.
     fn units(&self) -> Vec<Option<String>> {
         self.0.schema().fields().iter().map(|field| field.metadata().get("unit").cloned()).collect()
     }
 
-    /// The columns without rows.
     fn empty_batch(&self) -> Batch {
         Batch(RecordBatch::new_empty(self.0.schema()))
     }
 
-    /// The next batch, or `None` at the end.
+    /// `None` at the end.
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         Ok(self.0.next(py)?.map(Batch))
     }
 
-    /// All remaining batches, in memory.
+    /// All remaining rows, in batches.
     fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
         Ok(Batches { schema: self.0.schema(), batches: self.rest(py)? })
     }
@@ -71,7 +68,6 @@ impl Stream {
         py.detach(|| Whole::of(schema, batches)).map_err(|error| invalid(py, &error.to_string()))
     }
 
-    /// Passes the remaining batches to another library.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -82,22 +78,20 @@ impl Stream {
         stream_capsule(py, CStream(self.0.clone()))
     }
 
-    /// Rows so far.
     fn rows(&self, py: Python<'_>) -> PyResult<u64> {
         self.0.rows(py)
     }
 
-    /// Cost so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         self.0.stats(py)
     }
 
-    /// The fraction. Under a limit this waits for the first batch, which is kept.
+    /// Under a limit this waits for the first batch, which is kept.
     fn fraction(&self, py: Python<'_>) -> PyResult<f64> {
         self.0.fraction(py)
     }
 
-    /// Stops the query and frees its resources, also while another thread reads.
+    /// Stops the query, also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }
@@ -113,7 +107,7 @@ impl Stream {
     }
 }
 
-/// A result that another library reads through the C stream interface, on any thread, with or without the
+/// Another library reads this through the C stream interface, on any thread, with or without the
 /// interpreter lock.
 struct CStream(Arc<dyn BatchSource>);
 
@@ -124,8 +118,8 @@ impl Iterator for CStream {
         let next = Python::try_attach(|py| {
             self.0.next(py).map_err(|error| {
                 let message = error.value(py).to_string();
-                // Exceptions cannot pass through C. An interrupt is set again, so that Python raises it when
-                // the library returns.
+                // Exceptions cannot pass through C. An interrupt is set again, so that Python raises it
+                // when the library returns.
                 if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
                     // SAFETY: this thread is attached to the interpreter.
                     unsafe { pyo3::ffi::PyErr_SetInterrupt() };

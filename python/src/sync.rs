@@ -1,4 +1,4 @@
-//! The exchange of two copies of a table.
+//! Synchronization of two copies of a table.
 
 use kubist::Cancel;
 use kubist_sync::SyncOptions;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::call::run_with_progress;
 
-/// Exchanges the changes of two tables; `progress(done, total)` in rows. Returns the report as JSON.
+/// `progress(done, total)` in rows. Returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, push, pull, memory, progress))]
 pub fn sync(

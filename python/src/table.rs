@@ -1,4 +1,4 @@
-//! Tables and pinned snapshots.
+//! Tables and pinned snapshots. Reports and descriptions are JSON.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,13 +21,11 @@ use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
 
-/// A thread that optimizes.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct ReadOptimizer(ProcessBound<Mutex<Option<kubist_maintain::background::ReadOptimizer>>>);
 
 #[pymethods]
 impl ReadOptimizer {
-    /// Stops the thread and waits for its end.
     fn stop(&self, py: Python<'_>) {
         // A forked process has no thread to stop.
         if let Ok(optimizer) = self.0.get() {
@@ -36,24 +34,21 @@ impl ReadOptimizer {
     }
 }
 
-/// A compression by name.
 fn compression_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Compression>> {
     let parsed = name.map(str::parse::<Compression>).transpose();
     parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
 }
 
-/// A division into strata by name.
 fn strata_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Strata>> {
     let parsed = name.map(str::parse::<Strata>).transpose();
     parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
 }
 
-/// Values by column; None is null.
+/// None is null.
 pub fn named(values: Vec<(String, End)>) -> Vec<(String, Value)> {
     values.into_iter().map(|(column, value)| (column, value.0.unwrap_or(Value::Null))).collect()
 }
 
-/// A replication policy by name.
 fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
     let parsed = name.map(str::parse::<Replication>).transpose();
     parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
@@ -64,8 +59,8 @@ pub struct Table(ProcessBound<kubist::Table>);
 
 #[pymethods]
 impl Table {
-    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends. `metadata`: a JSON
-    /// object.
+    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), lower and upper bound.
+    /// `metadata`: a JSON object.
     #[staticmethod]
     #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, weight, classes, accuracy, units, period, sphere, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -121,7 +116,6 @@ impl Table {
         run(py, &Cancel::default(), || kubist::Table::open(location)).map(Table::new)
     }
 
-    /// Deletes a table. Returns the report as JSON.
     #[staticmethod]
     #[pyo3(signature = (location, *, force))]
     fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
@@ -129,14 +123,13 @@ impl Table {
         as_json(run(py, &cancel, || kubist::Table::drop_at(Location::from(location).cancelled_by(&cancel), force))?)
     }
 
-    /// Returns the report as JSON.
     #[staticmethod]
     fn salvage(py: Python<'_>, location: &str, to: &str) -> PyResult<String> {
         let cancel = Cancel::default();
         as_json(run(py, &cancel, || kubist::Table::salvage(location, to, &cancel, &mut |_, _| {}))?)
     }
 
-    /// Copies a sealed file into a new table; `progress(done, total)` in rows. Returns the report as JSON.
+    /// `progress(done, total)` in rows.
     #[staticmethod]
     #[pyo3(signature = (path, to, *, progress))]
     fn unpack(py: Python<'_>, path: std::path::PathBuf, to: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -149,11 +142,11 @@ impl Table {
         self.0.location()
     }
 
-    /// The rows of a split; `split` is JSON.
+    /// `split` is JSON.
     fn read_split(&self, py: Python<'_>, split: &str) -> PyResult<Stream> {
         let split: kubist::Split =
             serde_json::from_str(split).map_err(|error| invalid(py, &format!("not a split: {error}")))?;
-        // Parts have no limit, so only the cancel switch of the query matters.
+        // Splits have no limit, so only the cancel switch of the query matters.
         let query = kubist::Request::default();
         let stream = run(py, &query.run.cancel, || self.0.get()?.cancelled_by(&query.run.cancel).read_split(&split))?;
         Ok(answer(self.0.location(), stream, &query))
@@ -182,19 +175,19 @@ impl Table {
         run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).add_column(&column))
     }
 
-    /// The error bound of a column, in the form of the table's columns.
+    /// In the form of the table's columns.
     fn accuracy(&self, py: Python<'_>, column: &str, bound: End) -> PyResult<String> {
         let bound = bound.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.accuracy(column, &bound).map(|bound| bound.to_string()))
     }
 
-    /// The period of a column, in the form of the description.
+    /// In the form of the description.
     fn period(&self, py: Python<'_>, column: &str, period: End) -> PyResult<String> {
         let period = period.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.period(column, &period))
     }
 
-    /// Sets metadata of the table or a column: a JSON object of new values, where null removes one.
+    /// `values` is a JSON object; null removes a value.
     #[pyo3(signature = (values, *, column))]
     fn set_metadata(&self, py: Python<'_>, values: &str, column: Option<&str>) -> PyResult<()> {
         let values = from_json(py, values)?;
@@ -211,7 +204,7 @@ impl Table {
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
-    /// The current result and its snapshot, in one call, because each call waits for a thread.
+    /// The result and its snapshot in one call, because each call waits for a thread.
     fn query(&self, py: Python<'_>, query: FromJson<Query>) -> PyResult<(Snapshot, Stream)> {
         let query = request(query.0, Cancel::default());
         let (snapshot, stream) = run(py, &query.run.cancel, || {
@@ -223,7 +216,6 @@ impl Table {
         Ok((snapshot, answer(self.0.location(), stream, &query)))
     }
 
-    /// The snapshot of a token.
     fn at(&self, py: Python<'_>, token: &str) -> PyResult<Snapshot> {
         let cancel = Cancel::default();
         let snapshot = run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).at(&token.parse::<SnapshotToken>()?))?;
@@ -244,7 +236,7 @@ impl Table {
         Ok(Writer::new(self.0.location(), writer, cancel))
     }
 
-    /// A writer of steps; `queue` is the number of steps that may wait.
+    /// `queue` is the number of steps that may wait.
     #[pyo3(signature = (*, name, timeout, queue, keeping))]
     fn step_writer(
         &self,
@@ -317,13 +309,11 @@ impl Table {
         })
     }
 
-    /// Returns the report as JSON.
     fn retract(&self, py: Python<'_>, step_after: i64) -> PyResult<String> {
         let cancel = Cancel::default();
         as_json(run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).retract(step_after))?)
     }
 
-    /// Returns the report as JSON.
     #[pyo3(signature = (*, debt_share, replication, recompress))]
     fn optimize(
         &self,
@@ -339,7 +329,7 @@ impl Table {
         as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
     }
 
-    /// Moves all rows to another grid; `progress(moved, left)` in rows. Returns the report as JSON.
+    /// `progress(moved, left)` in rows.
     #[pyo3(signature = (*, dimensions, period, progress))]
     fn regrid(
         &self,
@@ -354,13 +344,12 @@ impl Table {
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 
-    /// Starts a thread that optimizes the parts of the tree where this process's queries are expensive.
+    /// Optimizes the regions where this process's queries are expensive.
     fn optimize_reads(&self, py: Python<'_>) -> PyResult<ReadOptimizer> {
         let optimizer = self.0.get().map(kubist::Table::optimize_reads).map_err(|error| exception(py, error))?;
         Ok(ReadOptimizer(ProcessBound::new(self.0.location(), Mutex::new(Some(optimizer)))))
     }
 
-    /// Returns the report as JSON.
     #[pyo3(signature = (*, retention_seconds))]
     fn clean(&self, py: Python<'_>, retention_seconds: f64) -> PyResult<String> {
         let retention = Duration::try_from_secs_f64(retention_seconds)
@@ -368,25 +357,24 @@ impl Table {
         as_json(run(py, &Cancel::default(), || self.0.get()?.clean(retention))?)
     }
 
-    /// Sets the compression of runs that are written from now on.
+    /// Applies to new runs.
     fn set_compression(&self, py: Python<'_>, compression: &str) -> PyResult<()> {
         let compression = compression_of(py, Some(compression))?.unwrap_or_default();
         run(py, &Cancel::default(), || self.0.get()?.set_compression(compression))
     }
 
-    /// Sets where the strata of runs end that are written from now on.
+    /// Applies to new runs.
     fn set_strata(&self, py: Python<'_>, strata: &str) -> PyResult<()> {
         let strata = strata_of(py, Some(strata))?.unwrap_or_default();
         run(py, &Cancel::default(), || self.0.get()?.set_strata(strata))
     }
 
-    /// Allows several machines to write to the table.
     fn share(&self, py: Python<'_>) -> PyResult<()> {
         let cancel = Cancel::default();
         run(py, &cancel, || self.0.get()?.cancelled_by(&cancel).share())
     }
 
-    /// Waits for a snapshot newer than `seen`; `None` after the timeout.
+    /// `None` after the timeout.
     #[pyo3(signature = (seen, *, seconds, every))]
     fn wait(&self, py: Python<'_>, seen: &Snapshot, seconds: f64, every: f64) -> PyResult<Option<Snapshot>> {
         let cancel = Cancel::default();
@@ -396,7 +384,7 @@ impl Table {
         Ok(found.map(|snapshot| Snapshot(ProcessBound::new(self.0.location(), snapshot))))
     }
 
-    /// `deep` reads everything; `progress(done, total)` in bytes. Returns the report as JSON.
+    /// `deep` reads everything; `progress(done, total)` in bytes.
     #[pyo3(signature = (*, deep, progress))]
     fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
@@ -409,7 +397,6 @@ fn from_json(py: Python<'_>, text: &str) -> PyResult<Metadata> {
     serde_json::from_str(text).map_err(|error| invalid(py, &format!("metadata: {error}")))
 }
 
-/// Dimensions as the package gives them.
 pub fn with_domains(dimensions: Vec<(String, String, End, End)>) -> Vec<Dimension> {
     let dimensions = dimensions.into_iter();
     dimensions.map(|(column, kind, low, high)| Dimension { column, domain: domain(&kind, low, high) }).collect()
@@ -438,7 +425,6 @@ fn domain(kind: &str, low: End, high: End) -> Domain {
 pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
 impl Snapshot {
-    /// The engine's snapshot, for its own process.
     pub fn bound(&self) -> &ProcessBound<kubist::Snapshot> {
         &self.0
     }
@@ -446,12 +432,10 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    /// The location of its table.
     fn location(&self) -> String {
         self.0.location().to_owned()
     }
 
-    /// Its token, for other processes and HTTP.
     fn token(&self, py: Python<'_>) -> PyResult<String> {
         let snapshot = self.0.get().map_err(|error| exception(py, error))?;
         Ok(snapshot.token().to_string())
@@ -462,17 +446,15 @@ impl Snapshot {
         Ok(Schema(snapshot.schema()))
     }
 
-    /// The table's metadata, as JSON.
     fn metadata(&self, py: Python<'_>) -> PyResult<String> {
         as_json(self.0.get().map_err(|error| exception(py, error))?.metadata())
     }
 
-    /// The columns and their metadata, as JSON.
     fn columns(&self, py: Python<'_>) -> PyResult<String> {
         as_json(self.0.get().map_err(|error| exception(py, error))?.columns())
     }
 
-    /// Copies all rows into a new table; `progress(done, total)` in rows. Returns the report as JSON.
+    /// `progress(done, total)` in rows.
     #[pyo3(signature = (location, *, dimensions, capacity, types, strata, period, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn copy_to(
@@ -503,19 +485,19 @@ impl Snapshot {
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 
-    /// Keeps the files of snapshots since a time, in milliseconds since 1970. Returns the name of the hold.
+    /// Protects snapshots since a time (milliseconds since 1970) from cleaning. Returns the name of the
+    /// hold.
     fn hold(&self, py: Python<'_>, since: u64, seconds: f64) -> PyResult<String> {
         let time = Duration::try_from_secs_f64(seconds)
             .map_err(|error| exception(py, kubist::Error::Invalid(format!("hold: {error}"))))?;
         run(py, &Cancel::default(), || self.0.get()?.hold(since, time))
     }
 
-    /// Ends a hold.
     fn release(&self, py: Python<'_>, hold: &str) -> PyResult<()> {
         run(py, &Cancel::default(), || self.0.get()?.release(hold))
     }
 
-    /// Writes all rows into one sealed file; `progress(done, total)` in rows. Returns the report as JSON.
+    /// `progress(done, total)` in rows.
     #[pyo3(signature = (path, *, progress))]
     fn pack(&self, py: Python<'_>, path: std::path::PathBuf, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
@@ -523,13 +505,12 @@ impl Snapshot {
         as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.pack(&path, &options, tell))?)
     }
 
-    /// The same snapshot, up to a complete step.
     fn at_step(&self, py: Python<'_>, step: i64) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.at_step(step))?;
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
-    /// The number of rows committed under a token, by any writer.
+    /// Number of rows that any writer committed under a token.
     fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
         run(py, &Cancel::default(), || Ok(self.0.get()?.committed(token)))
     }
@@ -542,13 +523,11 @@ impl Snapshot {
         run(py, &Cancel::default(), || self.0.get()?.rows())
     }
 
-    /// As JSON.
     fn about(&self, py: Python<'_>) -> PyResult<String> {
         let about = run(py, &Cancel::default(), || self.0.get()?.about())?;
         Ok(serde_json::to_string(&about).expect("figures and names are valid JSON"))
     }
 
-    /// As JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let info = run(py, &Cancel::default(), || self.0.get()?.info())?;
         Ok(serde_json::to_string(&info).expect("figures and names are valid JSON"))
@@ -574,7 +553,7 @@ impl Snapshot {
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// The times of a query as JSON; with a fitted model (JSON) also the predicted ones.
+    /// The measured times of a query, and with a fitted model (JSON) also the predicted ones.
     fn explain(&self, py: Python<'_>, query: FromJson<Query>, fit: Option<&str>) -> PyResult<String> {
         let fitted: Option<kubist_model::Fitted> = fit
             .map(serde_json::from_str)
@@ -585,7 +564,6 @@ impl Snapshot {
         as_json(&explanation)
     }
 
-    /// Disjoint parts of a query, each as JSON.
     fn splits(&self, py: Python<'_>, query: FromJson<Query>, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
         let query = request(query.0, Cancel::default());
         let splits = run(py, &query.run.cancel, || match by_host {

@@ -1,6 +1,5 @@
-//! Plain Python values as engine values.
-//!
-//! `kubist/_box.py` has converted dates, NumPy scalars and similar values already.
+//! Plain Python values as engine values. `kubist/_box.py` has already converted dates, NumPy scalars and
+//! similar values.
 
 use kubist::Value;
 use pyo3::prelude::*;
@@ -8,7 +7,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::error::invalid;
 
-/// A bound of a range; `None` is open.
+/// `None` is open.
 pub struct End(pub Option<Value>);
 
 impl FromPyObject<'_, '_> for End {

@@ -1,8 +1,7 @@
-//! A whole result with one array per column, for NumPy and pandas.
+//! A complete result with one array per column, for NumPy and pandas.
 //!
-//! Columns of fixed width are joined by several threads, without the interpreter lock, into memory of the
-//! engine's allocator. That memory is reused by later results. Nothing else refers to it, so NumPy may write
-//! to it.
+//! Several threads join columns of fixed width, without the interpreter lock, into memory of the engine's
+//! allocator, which later results reuse. Nothing else refers to this memory, so NumPy may write to it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,16 +15,15 @@ use crate::arrow::{Batches, Schema, names};
 use crate::column::{Column, NumpyValues, has_numpy_type, to_numpy};
 use crate::error::invalid;
 
-/// Bytes. Below it, starting threads takes longer than the copies.
+/// For fewer bytes, starting threads takes longer than the copies.
 const SMALL: usize = 1 << 20;
 
-/// A whole result, by column.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Whole {
     schema: SchemaRef,
-    /// The arrays of each column: a single one if the width is fixed.
+    /// By column; a single array if the width is fixed.
     columns: Vec<Vec<ArrayRef>>,
-    /// The rows of each batch.
+    /// Number of rows of each batch.
     lengths: Vec<usize>,
 }
 
@@ -41,7 +39,7 @@ impl Whole {
         let parts = |index: usize| Ok(batches.iter().map(|batch| batch.column(index).clone()).collect());
         let columns: Vec<Mutex<Result<Vec<ArrayRef>, ArrowError>>> =
             (0..schema.fields().len()).map(parts).map(Mutex::new).collect();
-        // Each column frees its arrays once it is joined.
+        // A column frees its arrays once it is joined.
         drop(batches);
         let fixed: Vec<_> =
             columns.iter().zip(schema.fields()).filter(|(_, field)| has_numpy_type(field.data_type())).collect();
@@ -65,7 +63,6 @@ impl Whole {
     }
 }
 
-/// One array with memory of its own.
 fn joined(parts: &[ArrayRef], data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if parts.is_empty() {
         return Ok(new_empty_array(data_type));
@@ -97,7 +94,7 @@ impl Whole {
         self.columns[index].iter().any(|part| part.null_count() > 0)
     }
 
-    /// A column for NumPy: values, null flags, and texts instead of values if NumPy has no such type.
+    /// Values, null flags, and texts instead of values if NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let parts = &self.columns[index];
         let parts = match self.schema.field(index).data_type() {
@@ -119,7 +116,7 @@ impl Whole {
         Ok((None, None, all))
     }
 
-    /// The named columns in batches, without a copy.
+    /// Columns in batches, without a copy.
     fn batches(&self, py: Python<'_>, indices: Vec<usize>) -> PyResult<Batches> {
         let failed = |error: ArrowError| invalid(py, &error.to_string());
         let schema: SchemaRef = self.schema.project(&indices).map_err(failed)?.into();

@@ -1,11 +1,11 @@
 //! Arrow IPC streams from a Python object that reads bytes, such as an HTTP response.
 //!
-//! A `Wire` is a `Stream` over a source with two methods. `read1(most)` returns available bytes, waits for
-//! more, and returns none at the end. `close()` may be called while another thread reads. Exceptions of the
+//! A `Wire` is a `Stream` over a source with two methods: `read1(most)` waits for bytes and returns those
+//! available, or none at the end, and `close()` may be called while another thread reads. Exceptions of the
 //! source are passed on.
 //!
-//! The server is untrusted: `kubist-ipc` checks the sizes in messages against the received bytes and against
-//! a limit.
+//! The server is untrusted: `kubist-ipc` compares the sizes in messages with the received bytes and with a
+//! limit.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +19,11 @@ use crate::error::cut_off;
 use crate::stream::{BatchSource, Stream};
 
 const PIECE_BYTES: usize = 64 * 1024;
-/// Maximum bytes per read; the source allocates this much.
+/// Number of bytes per read, which the source allocates.
 const MOST_BYTES: usize = 256 * 1024;
-/// Maximum bytes of one batch, and of all dictionaries of a result.
+/// Limit for one batch, and for all dictionaries of a result.
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// One stream of batches.
 #[pyclass(frozen, extends = Stream, module = "kubist._kubist")]
 pub struct Wire(Arc<IpcSource>);
 
@@ -53,7 +52,7 @@ struct PythonReader {
     raised: Raised,
 }
 
-/// The state under these locks is consistent after every statement, so panics do not matter.
+/// The state is consistent after every statement, so a poisoned lock is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -89,7 +88,7 @@ impl SharedReader {
         Ok(lock(&self.bytes).fill_buf()?.is_empty())
     }
 
-    /// The exception of the source, or else the error of the reader.
+    /// The exception of the source, otherwise the error of the reader.
     fn failure(&self, py: Python<'_>, error: &dyn std::fmt::Display) -> PyErr {
         let raised = lock(&self.raised).take();
         raised.unwrap_or_else(|| cut_off(py, &error.to_string()))
@@ -114,7 +113,6 @@ impl Wire {
 
 #[pymethods]
 impl Wire {
-    /// Reads the schema.
     #[new]
     fn new(py: Python<'_>, source: Py<PyAny>, fraction: f64) -> PyResult<PyClassInitializer<Wire>> {
         let raised = Raised::default();
@@ -123,7 +121,7 @@ impl Wire {
         Wire::begin(py, source, SharedReader { bytes, raised }, fraction)
     }
 
-    /// The stream after this one, which was read to its end; `None` if there is none.
+    /// The next stream, after this one was read to its end; `None` without one.
     fn following(&self, py: Python<'_>) -> PyResult<Option<Py<Wire>>> {
         let shared = self.0.shared.clone();
         let ended = py.detach(|| shared.is_at_end()).map_err(|error| shared.failure(py, &error))?;
@@ -133,7 +131,7 @@ impl Wire {
         Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), shared, self.0.fraction)?).map(Some)
     }
 
-    /// Values that apply to the whole result, as JSON.
+    /// Values of the complete result, as JSON.
     fn about(&self) -> String {
         self.0.schema.metadata().get("kubist").cloned().unwrap_or_else(|| "{}".into())
     }
@@ -162,7 +160,7 @@ impl BatchSource for IpcSource {
         Ok(self.rows.load(Ordering::Relaxed))
     }
 
-    /// The cost, as reported by the source.
+    /// The cost that the source reports.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         self.source.bind(py).call_method0("stats")?.extract()
     }
@@ -171,7 +169,6 @@ impl BatchSource for IpcSource {
         Ok(self.fraction)
     }
 
-    /// Closes the connection.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.source.bind(py).call_method0("close")?;
         Ok(())

@@ -11,7 +11,7 @@ use crate::call::{run, run_to_end};
 use crate::error::exception;
 use crate::process_bound::ProcessBound;
 
-/// A writer of the engine. An interrupt ends it: pending rows are lost, commits stay.
+/// An interrupt ends the writer: pending rows are lost, commits stay.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Writer {
     name: String,
@@ -32,7 +32,7 @@ impl Writer {
         Writer { name, cancel, state: ProcessBound::new(location, Mutex::new(state)) }
     }
 
-    /// Ignores a poisoned lock: a writer that a panic made unusable reports it.
+    /// A writer that a panic made unusable reports it, so a poisoned lock is ignored.
     fn state(&self) -> Result<MutexGuard<'_, State>> {
         Ok(self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -54,12 +54,12 @@ impl Writer {
         self.with(py, |state| state.writer.as_ref().map_or(0, kubist::Writer::pending_rows))
     }
 
-    /// Adds all of `data` to the next commit. After an error some of it may have been added: see `tear`.
+    /// Adds `data` to the next commit. After an error some rows may have been added: see `tear`.
     fn append(&self, py: Python<'_>, data: &Incoming) -> PyResult<()> {
         // Reading may run Python code, so it stays on the caller's thread.
         let first = match py.detach(|| data.next()) {
             Some(first) => first,
-            // Checks the columns of data without rows too.
+            // Data without rows must also have the right columns.
             None => Ok(RecordBatch::new_empty(data.schema_ref())),
         };
         let mut next = Some(first);
@@ -91,12 +91,12 @@ impl Writer {
         Ok(serde_json::to_string(&ended.result?).expect("figures and names are valid JSON"))
     }
 
-    /// The number of rows committed under a token; `None` if it is unused.
+    /// `None` for an unused token.
     fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
         run(py, &self.cancel, || self.state()?.open()?.committed(token))
     }
 
-    /// The last step that this writer committed or abandoned; `None` if there is none.
+    /// The last step that this writer committed or abandoned.
     fn last_step(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         run(py, &self.cancel, || self.state()?.open()?.last_step())
     }
@@ -106,7 +106,6 @@ impl Writer {
         run(py, &self.cancel, || self.state()?.open()?.take_on(what))
     }
 
-    /// Releases the claim.
     fn give_back(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| {
             if let Some(writer) = &mut state.writer {
@@ -121,13 +120,12 @@ impl Writer {
         Ok(serde_json::to_string(&committed).expect("figures and names are valid JSON"))
     }
 
-    /// Marks an append that failed after some of its rows were added. The writer raises until they are
-    /// discarded.
+    /// Marks an append that failed after some rows were added. The writer raises until they are discarded.
     fn tear(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| state.torn = true)
     }
 
-    /// Discards the rows appended since the last commit.
+    /// Discards the rows since the last commit.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| {
             state.torn = false;

@@ -83,9 +83,9 @@ def test_crops_are_batches_of_pytorch_geometric(path: Path) -> None:
     from kubist.torch import point_clouds
     from torch_geometric.nn import global_mean_pool
 
-    data = dict(zip("xyz", np.random.default_rng(1).random((3, 20_000)), strict=True))
+    data = dict(zip("xyzw", np.random.default_rng(1).random((4, 20_000)), strict=True))
     t = kubist.create(path, data, ["x", "y", "z"])
-    options: dict[str, Any] = {"points": 50, "columns": ["x"], "batch": 4, "seed": 3}
+    options: dict[str, Any] = {"points": 50, "columns": ["w"], "batch": 4, "seed": 3}
     crops = list(t.crops(10, 0.2, **options))
     clouds = list(point_clouds(t.crops(10, 0.2, **options), "cpu"))
     assert [cloud.num_graphs for cloud in clouds] == [4, 4, 2]

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,10 @@ def test_failures_are_reported(
         table.map("f")  # type: ignore[arg-type]
 
 
-def test_ctrl_c_stops_all_processes(table: kubist.Table, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_ctrl_c_and_a_kill_stop_all_processes(
+    sent: signal.Signals, table: kubist.Table, tmp_path: Path
+) -> None:
     file = tmp_path / "script.py"
     file.write_text(
         textwrap.dedent("""
@@ -101,7 +103,8 @@ def test_ctrl_c_stops_all_processes(table: kubist.Table, tmp_path: Path) -> None
         def waits(part):
             # One write, so that the lines of two processes do not mix.
             os.write(1, b"begun\\n")
-            time.sleep(60)
+            time.sleep(120)
+            os.write(1, b"ended\\n")
 
         if __name__ == "__main__":
             try:
@@ -112,12 +115,11 @@ def test_ctrl_c_stops_all_processes(table: kubist.Table, tmp_path: Path) -> None
     )
     command: list[Any] = [sys.executable, file, table.location]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        # A process that is not stopped keeps the pipe open.
-        guard = threading.Timer(50, process.kill)
-        guard.start()
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read().split()
-        guard.cancel()
-    assert rest[-1] == "stopped" and process.returncode == 0
+        process.send_signal(sent)
+        # A process that is not stopped keeps the pipe open, and says in the end that it ended.
+        said = set(process.stdout.read().split()) - {"begun"}
+    stopped = sent == signal.SIGINT
+    assert said == ({"stopped"} if stopped else set())
+    assert process.returncode == (0 if stopped else -sent)

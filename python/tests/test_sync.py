@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kubist
+from servers import COMMAND
 
 
 def rows(first: int, count: int) -> dict[str, np.ndarray]:
@@ -62,6 +65,28 @@ def test_an_interrupted_sync_can_be_repeated(path: Path) -> None:
     assert there % 100 == 0 and 100 <= there <= len(home)
     kubist.sync(path, away)
     assert numbers(kubist.open(away)) == numbers(home)
+
+
+def test_a_watching_sync_brings_later_changes_until_it_is_interrupted(path: Path) -> None:
+    home = kubist.create(path, rows(0, 100), ["x"], identity=["n"])
+    away = path.with_name("away.kubist")
+    command = [COMMAND, "sync", path, away]
+    watching = subprocess.Popen(
+        [*command, "--watch", "--every", "200ms"], stderr=subprocess.PIPE, text=True
+    )
+    assert watching.stderr is not None
+    try:
+        assert "a copy with 100 records" in watching.stderr.readline()
+        home.append(rows(100, 50))
+        assert watching.stderr.readline().endswith("nothing new\n")
+        assert "1 commit came with 50 records" in watching.stderr.readline()
+        kubist.open(away).append(rows(200, 30))
+        assert "1 commit came with 30 records" in watching.stderr.readline()
+    finally:
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+    assert watching.returncode == 130
+    assert numbers(home) == numbers(kubist.open(away)) == [*range(150), *range(200, 230)]
 
 
 def test_mistakes_are_refused(path: Path) -> None:

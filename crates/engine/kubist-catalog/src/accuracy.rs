@@ -5,11 +5,9 @@ use kubist_expr::{Meant, Value, in_unit_of};
 use kubist_index::accuracy::{Accuracy, NoAccuracy};
 use kubist_types::{Error, Result};
 
-/// Parses the error bound of a column. `column` has the unit of its values.
-///
 /// # Errors
 ///
-/// `Invalid` names the column and the text that is no error bound.
+/// `Invalid` names the column and the invalid text.
 pub fn accuracy_of(column: &Field, bound: &Value) -> Result<Accuracy> {
     let name = column.name();
     let refused = |why: &dyn std::fmt::Display| Error::invalid(format!("the accuracy of column {name:?}: {why}"));

@@ -1,10 +1,7 @@
-//! Alterations: changes of a table after its creation.
+//! Alterations: changes of a table after its creation, such as new columns, metadata, units, grids or writers.
 //!
-//! An alteration can add a column, change metadata (including units), the compression, the strata or the grid, or declare
-//! other writers for later steps. Each is an object with the next number, put only if absent. If two
-//! processes alter concurrently, the second one checks again whether its alteration still fits.
-//!
-//! Every handle reads all alterations in order, and they are never cleaned.
+//! Each alteration is an object with the next number, put only if absent and never cleaned. If two processes alter
+//! concurrently, the second checks again whether its alteration still fits.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -28,7 +25,7 @@ use crate::segment::unix_ms;
 use crate::stop::stoppable;
 use crate::view::View;
 
-/// A default is repeated for each older row, so it must be short.
+/// Short, because a default is repeated for each older row.
 const MOST_DEFAULT_BYTES: usize = 1024;
 
 const MOST_KEY_BYTES: usize = 1024;
@@ -39,16 +36,16 @@ pub struct NewColumn {
     pub name: String,
     pub data_type: DataType,
     pub nullable: bool,
-    /// The value of all rows that are written without the column, before and after.
+    /// The value of all rows that are written without the column.
     pub default: Value,
     pub unit: Option<String>,
-    /// The error bound of stored values, in the form of [`TableOptions::accuracy`].
+    /// As in [`TableOptions::accuracy`].
     ///
     /// [`TableOptions::accuracy`]: kubist_types::TableOptions
     pub accuracy: Option<Value>,
 }
 
-/// Returns the schema of a new table with the units of its columns.
+/// Adds units to the schema of a new table.
 ///
 /// # Errors
 ///
@@ -71,8 +68,6 @@ pub fn with_units(schema: &SchemaRef, units: &[(String, String)]) -> Result<Sche
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// Checks the metadata of a table.
-///
 /// # Errors
 ///
 /// `Invalid` if a key is empty or too long, or a value is too long.
@@ -98,13 +93,11 @@ fn check_entry(key: &str, value: &serde_json::Value, of_column: bool) -> Result<
     }
 }
 
-/// The alteration that sets the period of a column.
 pub fn of_period(column: &str, period: Option<Period>) -> Alteration {
     let text = period.map(|period| period.to_string());
     Alteration::Set { column: Some(column.to_owned()), values: Metadata::from([(PERIOD.into(), text.into())]) }
 }
 
-/// Returns the grid after the newest one of a schema, with these dimensions.
 pub fn next_grid(schema: &TableSchema, dimensions: Vec<GridDimension>, rows: u64, reason: &str) -> NewGrid {
     let token = format!("{:016x}", RandomState::new().hash_one(unix_ms()));
     NewGrid { grid: schema.newest_grid() + 1, dimensions, reason: reason.into(), unix_ms: unix_ms(), rows, token }
@@ -116,13 +109,11 @@ pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> 
 }
 
 impl Core {
-    /// Adds a column after the others. Rows written before, and rows of writers that do not know the column,
-    /// have the default. The column cannot be a dimension or an identity.
+    /// Adds a column, which cannot be a dimension or an identity. Rows without it have the default.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the column, its type or its default is not possible; `Cancelled`; the errors of
-    /// [`Core::view`]; a storage error.
+    /// `Invalid` if the column, its type or its default is not possible; the errors of [`Core::view`].
     pub fn add_column(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
         let NewColumn { name, data_type, nullable, default, unit, accuracy } = column;
         if name.is_empty() {
@@ -151,29 +142,27 @@ impl Core {
         self.alter(Alteration::AddColumn { field, default, accuracy }, cancel)
     }
 
-    /// Adds the column with the priority threshold of subsampled steps, unless it exists.
+    /// Adds the column with the priority threshold of subsampled steps, if missing.
     ///
     /// # Errors
     ///
-    /// `Invalid` if another column has its name; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` if another column has its name; the errors of [`Core::view`].
     pub fn keep_below(&self) -> Result<()> {
         match self.view(&Cancel::default())?.schema.kept_below {
             Some(_) => Ok(()),
             None => match self.alter(Alteration::KeptBelow { column: KEPT_BELOW.into() }, &Cancel::default()) {
-                // Another process added it at the same time.
                 Err(Error::Invalid(_)) if self.view(&Cancel::default())?.schema.kept_below.is_some() => Ok(()),
                 done => done,
             },
         }
     }
 
-    /// Adds the columns that were added to another table with the same columns at its creation, unless they are here.
-    /// Returns their names.
+    /// Adds the missing columns that `other` gained after its creation, and returns their names. Both tables must have
+    /// the same columns at their creation.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column of the same name differs in type, default or error bound; the errors of
-    /// [`Core::view`]; a storage error.
+    /// `Invalid` if a column of the same name differs in type, default or error bound; the errors of [`Core::view`].
     pub fn add_columns_of(&self, other: &TableSchema, cancel: &Cancel) -> Result<Vec<String>> {
         let mut added = Vec::new();
         for column in other.base()..other.stored.fields().len() {
@@ -204,12 +193,11 @@ impl Core {
         Ok(added)
     }
 
-    /// Sets metadata of the table or of a column in one step; a null removes its key.
+    /// Sets metadata in one step; a null removes its key.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the column does not exist, or a key or value is too long; the errors of [`Core::view`]; a
-    /// storage error.
+    /// `Invalid` if the column does not exist, or a key or value is too long; the errors of [`Core::view`].
     pub fn set_metadata(&self, column: Option<&str>, values: &Metadata) -> Result<()> {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
         if column.is_some() && (values.contains_key(PERIOD) || values.contains_key(SPHERE)) {
@@ -222,20 +210,20 @@ impl Core {
         self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
     }
 
-    /// Sets periods of columns; `None` removes one. The rows of the table must be inside.
+    /// `None` removes a period. All rows must be inside.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column does not exist; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` if a column does not exist; the errors of [`Core::view`].
     pub fn set_periods(&self, periods: &[(String, Option<Period>)]) -> Result<()> {
         periods.iter().try_for_each(|(column, period)| self.alter(of_period(column, *period), &Cancel::default()))
     }
 
-    /// Sets the compression of runs that are written from now on.
+    /// Sets the compression of new runs.
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         match self.view(&Cancel::default())?.schema.compression == compression {
             true => Ok(()),
@@ -243,11 +231,11 @@ impl Core {
         }
     }
 
-    /// Sets where the strata of runs end that are written from now on.
+    /// Sets the ends of the strata in new runs.
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn set_strata(&self, strata: Strata) -> Result<()> {
         match self.view(&Cancel::default())?.schema.strata == strata {
             true => Ok(()),
@@ -255,8 +243,6 @@ impl Core {
         }
     }
 
-    /// Sets or removes the unit of a column.
-    ///
     /// # Errors
     ///
     /// The errors of [`Core::set_metadata`].
@@ -264,12 +250,12 @@ impl Core {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }
 
-    /// Publishes a grid that places rows from now on. Its number follows the newest grid that the caller
-    /// knew. Returns `false` if another process published a grid with that number first.
+    /// Publishes the grid after the newest one that the caller knew. Returns `false` if another process published one
+    /// first.
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`], or a storage error.
+    /// The errors of [`Core::view`].
     pub fn publish_next_grid(&self, grid: NewGrid) -> Result<bool> {
         self.check_still_there()?;
         let alteration = Alteration::Grid(grid.clone());
@@ -291,14 +277,13 @@ impl Core {
         self.check_still_there()
     }
 
-    /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint
-    /// with other ranks. Retract later steps first. Repeating the current declaration succeeds. In a table
-    /// without steps the declaration applies to all steps.
+    /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint with other
+    /// ranks. Retract later steps first. Repeating the declaration succeeds. In a table without steps it applies to all
+    /// steps.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer, or if a later step exists; the errors of [`Core::view`]; a storage
-    /// error.
+    /// `Invalid` without any writer, or if a later step exists; the errors of [`Core::view`].
     pub fn declare_writers_after(&self, after: i64, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
         loop {
@@ -323,7 +308,7 @@ impl Core {
         }
     }
 
-    /// Publishes an alteration with the number after a view's; returns `false` if that number is taken.
+    /// Returns `false` if the number that follows the view is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;
@@ -332,7 +317,6 @@ impl Core {
         self.store.put_if_absent(&name, &bytes).map_err(store_error)
     }
 
-    /// Publishes an alteration with the next number, if it fits all alterations before it.
     pub(crate) fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
         stoppable(cancel, || {
             cancel.check()?;

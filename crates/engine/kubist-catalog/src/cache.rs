@@ -1,7 +1,7 @@
-//! Caches of zone maps, guides of secondary indexes, and checkpoint pages, each within a number of bytes.
+//! Caches of zone maps, guides of secondary indexes, and checkpoint pages, each with a capacity in bytes.
 //!
-//! Recently used entries are in the young of two generations. When it is full, it becomes the old generation,
-//! and unused old entries are dropped.
+//! Used entries are in the young generation. When it is full, it becomes the old one, and unused old entries are
+//! dropped.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,10 +15,9 @@ use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
-/// The capacity of the cache of zone maps, both generations together.
+/// The capacity of both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// For a billion distinct values, directories take 60 MB. A query reads all guides, so a generation should
-/// hold them.
+/// The directories for a billion distinct values take 60 MB, and a query reads all guides.
 pub const GUIDE_BYTES: usize = 256 << 20;
 pub const PAGE_BYTES: usize = 64 << 20;
 
@@ -38,7 +37,7 @@ impl Held for Guide {
     }
 }
 
-/// A checkpoint page, and the outlines of its entries once a query needed them.
+/// A page, with the outlines of its entries once a query needed them.
 pub struct KnownPage {
     pub page: Page,
     outlines: OnceLock<Outlines>,
@@ -106,7 +105,7 @@ impl<K: Eq + Hash, V: Held> Cache<K, V> {
         .collect()
     }
 
-    /// Like [`Cache::get`], without moving old entries to the young generation.
+    /// Like [`Cache::get`], but old entries stay old.
     pub fn peek(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
         let generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         keys.map(|key| generations.young.get(&key).or_else(|| generations.old.get(&key)).cloned()).collect()
@@ -137,7 +136,6 @@ mod tests {
         let found = |values: Vec<Option<Arc<Tenth>>>| values.iter().filter(|value| value.is_some()).count();
         put(0..8);
         assert_eq!(found(cache.peek(0..20)), 8, "young and old");
-        // A peek leaves an entry old; a get makes it young.
         assert_eq!(found(cache.get(0..1)), 1);
         put(10..14);
         let left: Vec<u32> = (0..8).filter(|key| cache.peek(std::iter::once(*key))[0].is_some()).collect();

@@ -12,7 +12,6 @@ use crate::files::TableFiles;
 #[derive(Default)]
 pub struct Seen {
     pub objects: HashMap<String, Stamp>,
-    /// By writer: the position that the stamp belongs to, and the stamp.
     pub logs: HashMap<String, (u64, Stamp)>,
 }
 

@@ -1,10 +1,8 @@
-//! Checkpoints: the state of a table in one object. Opening reads it and the ends of the logs, instead of all
-//! entries.
+//! Checkpoints: the state of a table in one object, so that opening need not read all log entries.
 //!
-//! A checkpoint holds the result of a prefix of every log and of the rewrites: live runs, cutoffs, and the
-//! history of writers. It is written after all these entries are durable. Many runs are in pages in separate
-//! segments (`directory`). The object then lists its own pages and the pages of older levels from the
-//! previous checkpoint.
+//! A checkpoint holds the result of a durable prefix of every log and of the rewrites: live runs, cutoffs, and the
+//! history of writers. Many runs are in pages in separate segments (`directory`); the object then lists its own pages
+//! and those of the previous checkpoint.
 
 use kubist_store::StoreExt;
 use std::sync::Arc;
@@ -24,13 +22,13 @@ use crate::vouched::Vouched;
 
 pub struct Held {
     pub name: String,
-    /// Without the runs and cutoffs of the base, if there is one.
+    /// The state, without the runs and cutoffs that are on pages of the base.
     pub state: State<Location>,
     pub base: Option<Arc<Base>>,
     pub history: History,
 }
 
-/// Returns the newest checkpoint, if there is one.
+/// Returns the newest checkpoint.
 ///
 /// # Errors
 ///
@@ -39,14 +37,13 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
     load_listed(files, None, cancel)
 }
 
-/// Like [`load`], with a listing that the caller may already have.
+/// Like [`load`], with the listing if the caller has it.
 ///
 /// # Errors
 ///
 /// The errors of [`load`].
 pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: &Cancel) -> Result<Option<Held>> {
-    // A checkpoint that disappears between the calls was replaced by a newer one, which a stale listing
-    // lacks.
+    // A newer checkpoint replaced one that disappears between the calls; a stale listing lacks it.
     for attempt in 0.. {
         cancel.check()?;
         let names = listed.take().map_or_else(|| files.store.list(CHECKPOINTS), Ok);
@@ -62,8 +59,6 @@ pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: 
     Ok(None)
 }
 
-/// Reads a checkpoint; `None` if it is gone.
-///
 /// # Errors
 ///
 /// `Damaged`, `Newer` or a storage error.
@@ -91,7 +86,7 @@ impl Held {
         vouched
     }
 
-    /// Returns the state with all of its runs in memory.
+    /// Returns the state with all its runs in memory.
     ///
     /// # Errors
     ///
@@ -107,8 +102,7 @@ impl Held {
         Ok(self.with(live))
     }
 
-    /// Returns the state with the runs on readable pages in memory, and the number of runs on the other
-    /// pages.
+    /// The state with the runs of all readable pages, and the number of other runs.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
 //! `Core`: the state that all handles of a table share.
 //!
-//! A view is an immutable snapshot of the table, arranged for reading. One thread at a time refreshes: it
-//! takes the `Tail`, follows the logs (`follow`) and builds the next view. No lock is held during I/O, so
-//! callers that can use the last view do not wait.
+//! One thread at a time refreshes: it takes the `Tail`, follows the logs (`follow`) and builds the next immutable view.
+//! No lock is held during I/O, so callers that can use the last view do not wait.
 
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -52,15 +51,13 @@ impl Deref for Core {
     }
 }
 
-/// The progress of following. Its lock is held briefly and never during I/O.
+/// The followed table. Its lock is never held during I/O.
 struct Followed {
     /// `None` while a refresh has it.
     tail: Option<Tail>,
-    /// The number of refreshes that have started; they are numbered from 1.
     begun: u64,
     /// The last view, and the number of the refresh that produced it.
     last: Option<(u64, Arc<View>)>,
-    /// The entries that the newest known checkpoint covers.
     checkpointed: Joined,
 }
 
@@ -77,7 +74,6 @@ impl Refresh<'_> {
         let (files, tail) = (&self.core.files, &mut self.tail);
         let had_begun = tail.begun;
         let followed = follow::once_seen(files, cancel, || follow::to_now(files, tail, cancel));
-        // The change may come from another table, created at the same location.
         match followed {
             Err(error @ (Error::Cancelled | Error::Replaced { .. })) => return Err(error),
             Err(error) => {
@@ -105,10 +101,8 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     }
 }
 
-/// Returns true if every reader finds these bytes damaged.
-///
-/// A handle that follows another history starts in the middle of an entry, which looks like damage. Reading
-/// from the newest checkpoint would not decide it, because a checkpoint can cover real damage.
+/// Returns true if every reader finds these bytes damaged. A handle that follows another history starts in the middle
+/// of an entry, which looks like damage. The newest checkpoint cannot decide this, because it can cover real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
     let store = &files.store;
     let damaged = |error| is_damage(&store_error(error));
@@ -139,8 +133,6 @@ impl Drop for Refresh<'_> {
 }
 
 impl Core {
-    /// Opens the table in a store and follows its logs.
-    ///
     /// # Errors
     ///
     /// The errors of [`Core::with_header`] and [`Core::view`].
@@ -152,8 +144,6 @@ impl Core {
         Core::open_seen(store, look, cancel)
     }
 
-    /// Opens the table at a location.
-    ///
     /// # Errors
     ///
     /// `Missing` or `NotATable` if there is no table; the errors of [`Core::open`].
@@ -180,7 +170,7 @@ impl Core {
         Ok(core)
     }
 
-    /// Opens a table and reads only its header.
+    /// Reads only the header.
     ///
     /// # Errors
     ///
@@ -211,8 +201,6 @@ impl Core {
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))
     }
 
-    /// Opens a table from its header and schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` without dimensions or with more than 8, or if a column cannot have its error bound.
@@ -229,18 +217,16 @@ impl Core {
         }))
     }
 
-    /// Reads byte ranges of segments.
-    ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if a segment was cleaned; `Replaced` if the table has another history; `Damaged` if
-    /// the table still needs a segment that is missing or too short; a storage error.
+    /// `SnapshotExpired` if a segment was cleaned; `Replaced` if the table has another history; `Damaged` if the table
+    /// still needs a segment that is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
 
-    /// Explains damage that a snapshot of `seen` found. If the run or index with these bytes is no longer
-    /// live, cleaning may have freed them, and the error is `SnapshotExpired`.
+    /// Returns `SnapshotExpired` if the run or index with these bytes is no longer live, because cleaning may have
+    /// freed them.
     pub fn explained(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool, damage: Error) -> Error {
         match self.is_replaced(seen, lives) {
             Ok(false) => damage,
@@ -248,16 +234,14 @@ impl Core {
                 let (location, why) = (self.store.location().into(), format!("it was cleaned away ({damage})"));
                 Error::SnapshotExpired { location, why: format!("{why}; take a fresh snapshot") }
             }
-            // The table cannot be read now, so this error is returned instead.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => error,
             Err(_) => damage,
         }
     }
 
-    /// True if no run selected by `lives` is left, in a store that frees ranges of live segments.
+    /// True if the store frees ranges of segments, and no run selected by `lives` is left.
     fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
         let cancel = Cancel::default();
-        // Only a rewrite removes runs.
         if !self.store.capabilities().punches || self.view(&cancel)?.rewrites == seen.rewrites {
             return Ok(false);
         }
@@ -269,7 +253,7 @@ impl Core {
         Ok(!found)
     }
 
-    /// True if live runs of the current table, or their secondary indexes, use the segment.
+    /// True if live runs or their secondary indexes use the segment.
     fn is_needed(&self, segment: &str) -> Result<bool> {
         let (mut needed, cancel) = (false, Cancel::default());
         let names = |run: &Run<Location>| run.payload.segments().any(|other| **other == *segment);
@@ -281,19 +265,19 @@ impl Core {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the current view. It contains everything that was committed before the call.
+    /// Returns a view that contains everything committed before the call.
     ///
-    /// Refreshes are numbered, and a refresh takes its number before its first request to the store. The call
-    /// notes `next`, a number that no refresh has taken, and returns the view of a refresh with that number
-    /// or a higher one, from any thread. Such a refresh reads each log after the call began. An earlier
-    /// refresh may have read a log too soon, so the call waits for it but does not use its view.
+    /// A refresh takes its number before its first request to the store. The call notes `next`, a number that no
+    /// refresh has taken, and returns the view of a refresh with that or a higher number, run by any thread. Such a
+    /// refresh reads each log after the call began. An earlier refresh may have read a log too soon, so the call only
+    /// waits for it.
     ///
-    /// An error of a refresh goes to the call that ran it. A waiting call then runs the next refresh.
+    /// An error of a refresh goes to the call that ran it; a waiting call then runs the next refresh.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, also while it waits for another thread; `Damaged` if a log or a rewrite cannot be read;
-    /// `NotATable` if the table was dropped; `Replaced` if it has another history; `Forked`; a storage error.
+    /// `Cancelled`, also while it waits for another thread; `Damaged` if a log or a rewrite cannot be read; `NotATable`
+    /// if the table was dropped; `Replaced` if it has another history; `Forked`; a storage error.
     pub fn view(&self, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         let mut followed = self.followed();
@@ -315,13 +299,12 @@ impl Core {
         }
     }
 
-    /// The view of the last refresh, without waiting; `None` before the first.
+    /// The view of the last refresh; does not wait.
     pub fn last_view(&self) -> Option<Arc<View>> {
         self.followed().last.as_ref().map(|(_, view)| view.clone())
     }
 
-    /// Returns the current view and the result of `load` on it. Retries up to 8 times if pages of the view
-    /// were cleaned during the load.
+    /// Returns the current view and the result of `load`. Retries up to 8 times if pages are cleaned during the load.
     ///
     /// # Errors
     ///
@@ -337,7 +320,7 @@ impl Core {
         }
     }
 
-    /// Waits until everything that a token names is visible here, on stores with delayed visibility.
+    /// Waits until everything that a token names is visible, on stores with delayed visibility.
     ///
     /// # Errors
     ///
@@ -346,18 +329,16 @@ impl Core {
         stoppable(cancel, || follow::see_all_of(self, token))
     }
 
-    /// Returns the view at a token.
-    ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if files that lead to the snapshot were cleaned; `Forked`; `Damaged`; `Cancelled`; a
-    /// storage error.
+    /// `SnapshotExpired` if files that lead to the snapshot were cleaned; `Forked`; `Damaged`; `Cancelled`; a storage
+    /// error.
     pub fn view_at(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// The entries since the last checkpoint, the runs in them, and the live runs, in the last view.
+    /// Entries and runs since the last checkpoint in the last view, and its live runs.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -365,27 +346,23 @@ impl Core {
         (since(joined.entries, held.entries), since(joined.runs, held.runs), view.runs.about())
     }
 
-    /// Records that a checkpoint of this view was written.
     pub fn checkpointed(&self, view: &View) {
         let mut followed = self.followed();
         followed.checkpointed = followed.checkpointed.max(view.joined);
     }
 
-    /// The part of run ids that identifies the writer.
     pub fn origin(writer: &str) -> u64 {
         priority::name_hash(writer)
     }
 
-    /// Declares the writers of every step. Queries and snapshots of steps return a step once all declared
-    /// writers have committed or abandoned it.
+    /// Declares the writers of every step. A step becomes complete once all declared writers have committed or
+    /// abandoned it.
     ///
-    /// Writers can be declared once; repeating the same declaration succeeds. [`Core::declare_writers_after`]
-    /// changes them.
+    /// Repeating the same declaration succeeds. [`Core::declare_writers_after`] changes it.
     ///
     /// # Errors
     ///
-    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`]; a
-    /// storage error.
+    /// `Invalid` without any writer; `Exists` if others were declared before; the errors of [`Core::view`].
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
         self.check_writers(declared)?;
         let bytes = serde_json::to_vec(declared).map_err(Error::internal)?;
@@ -401,12 +378,12 @@ impl Core {
         }
     }
 
-    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`. Returns the new view, or
-    /// `None` after that time. It looks at the interval `every`, but at most every 2 ms.
+    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`. Checks at the interval `every`, but at
+    /// most every 2 ms.
     ///
     /// # Errors
     ///
-    /// `Cancelled`, and the errors of [`Core::view`].
+    /// The errors of [`Core::view`].
     pub fn wait(&self, seen: &View, every: Duration, patience: Duration, cancel: &Cancel) -> Result<Option<Arc<View>>> {
         let begin = Instant::now();
         loop {
@@ -420,7 +397,7 @@ impl Core {
             if begin.elapsed() >= patience {
                 return Ok(None);
             }
-            // Many logs make a look slower; this spends at most a tenth of a core on it.
+            // At most a tenth of a core is spent on checks.
             let pause = (look.elapsed() * 10).max(Duration::from_millis(2)).max(every.saturating_sub(look.elapsed()));
             let (end, pausing) = (pause.min(patience.saturating_sub(begin.elapsed())), Instant::now());
             while pausing.elapsed() < end {

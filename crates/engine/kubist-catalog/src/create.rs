@@ -23,17 +23,16 @@ use crate::schema::TableSchema;
 use crate::segment::unix_ms;
 
 const DEFAULT_CAPACITY: u32 = 2048;
-/// The same with strata of windows: a window of 1/128 then has enough rows in each run.
+/// The default with strata of windows: a window of 1/128 has enough rows in each run.
 const CAPACITY_OF_WINDOWS: u32 = 65_536;
 
-/// Creates a table in an empty store. With `exist_ok` it opens an existing table that agrees with the plan.
+/// Creates a table in an empty store. With `exist_ok`, also opens a table that agrees with the plan.
 ///
 /// # Errors
 ///
-/// `Exists` if a table is there and `exist_ok` is false or the plan differs; `Damaged`; `Newer`; a storage
-/// error.
+/// `Exists` if a table is there and `exist_ok` is false or the plan differs; `Damaged`; `Newer`; a storage error.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
-    // Before the table exists, so that no writer ever relies on a file lock.
+    // Set before the table exists, so that no writer ever relies on a file lock.
     if plan.shared && store.get(TABLE).map_err(store_error)?.is_none() {
         store.share().map_err(store_error)?;
     }
@@ -55,8 +54,6 @@ pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Cor
 }
 
 impl Core {
-    /// Checks that the table has the columns, dimensions and settings of a plan.
-    ///
     /// # Errors
     ///
     /// `Exists` names the first difference.
@@ -99,13 +96,10 @@ pub struct Plan {
     pub schema: TableSchema,
     /// `None` if a domain must be learned from data.
     pub scales: Option<Vec<Scale>>,
-    /// True if several machines write to the table.
     pub shared: bool,
 }
 
 impl Plan {
-    /// Checks the options of a new table.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the option or the column that is not possible.
@@ -157,7 +151,7 @@ impl Plan {
     }
 }
 
-/// Returns the options with column names spelled as in the schema; unknown names stay unchanged.
+/// Spells column names as in the schema; unknown names stay unchanged.
 fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     let mut options = options.clone();
     let own = |name: &mut String| {
@@ -174,7 +168,6 @@ fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     options
 }
 
-/// The rows of a cube in a table with these strata.
 pub fn default_capacity(strata: Strata) -> u32 {
     match strata {
         Strata::Halvings => DEFAULT_CAPACITY,
@@ -182,7 +175,7 @@ pub fn default_capacity(strata: Strata) -> u32 {
     }
 }
 
-/// Checks the capacity of cubes: 16 to 1,048,576 rows.
+/// The capacity is 16 to 1,048,576 rows.
 ///
 /// # Errors
 ///
@@ -194,8 +187,7 @@ pub fn check_capacity(capacity: u32) -> Result<()> {
     }
 }
 
-/// Returns the scale of a domain; `None` if it must be learned. `column` has the unit of its values, which
-/// are stored as `data_type`.
+/// `None` if the scale must be learned. `column` has the unit of its values, which are stored as `data_type`.
 ///
 /// # Errors
 ///

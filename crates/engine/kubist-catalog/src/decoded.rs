@@ -1,10 +1,10 @@
 //! Cache of decoded column pages.
 //!
-//! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded
-//! form, and later queries copy it and skip I/O, checksum and decompression.
+//! Interactive use reads the same regions repeatedly. The second query that reads a page stores its decoded form, and
+//! later queries skip I/O, checksum and decompression.
 //!
-//! Eviction is CLOCK over runs, within `bound` bytes. When recent evictions outweigh recent hits, the working
-//! set is larger than the cache. It then admits only a fraction of the pages until hits recover.
+//! Eviction is CLOCK over runs. While recent evictions outweigh recent hits, only a fraction of the pages is admitted,
+//! because the working set is larger than the cache.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -14,14 +14,13 @@ use kubist_format::decoded::DecodedPage;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::RunId;
 
-/// The capacity of the cache of an open table.
 pub const DECODED_BYTES: usize = 512 << 20;
-/// Approximate bytes of an entry, in addition to 4 bytes per page.
+/// Approximate bytes, in addition to 4 bytes per page.
 const ENTRY_BYTES: usize = 160;
-/// Approximate bytes of a cached column page in addition to its values.
+/// Approximate bytes in addition to the values.
 const ALLOCATED_BYTES: usize = 96;
-/// The admitted fraction under pressure is 1 in `FEW`. For queries of at most 1/`SMALL` of the capacity it is
-/// 1 in `FEW_OF_SMALL`, because their pages take little space.
+/// Under pressure, 1 page in `FEW` is admitted, or 1 in `FEW_OF_SMALL` for queries of at most 1/`SMALL` of the
+/// capacity.
 const FEW: u32 = 16;
 const FEW_OF_SMALL: u32 = 4;
 const SMALL: usize = 32;
@@ -29,10 +28,10 @@ const SMALL: usize = 32;
 pub struct DecodedPages {
     bound: usize,
     runs: Mutex<Runs>,
-    /// Bytes of all entries, including evicted ones that are still in use.
+    /// Bytes of all entries, including evicted ones that are in use.
     held: Arc<AtomicUsize>,
     questions: AtomicU32,
-    /// Bytes that were stored, copied and evicted since `keeps_few` was last decided.
+    /// Bytes stored, copied and evicted since `keeps_few` was last decided.
     kept: AtomicUsize,
     copied: AtomicUsize,
     left: AtomicUsize,
@@ -42,7 +41,6 @@ pub struct DecodedPages {
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
-/// A query that may store pages, with its admission rate.
 #[derive(Clone, Copy)]
 pub struct Keeper {
     question: QuestionId,
@@ -59,17 +57,15 @@ pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
     is_used: AtomicBool,
-    /// Varies the admission between runs: many runs have a single page.
+    /// Many runs have a single page, so admission varies between runs.
     salt: u32,
-    /// For each page, the last query that read it; the lowest bit is set if another query read it before. 0
-    /// means unread.
+    /// The last query that read each page, or 0. The lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
 impl DecodedPages {
-    /// Returns a cache of `bound` bytes. Concurrent threads may exceed it by the entries of a task's runs,
-    /// and a page with its slots each.
+    /// Each concurrent thread may exceed `bound` by the entries of a task's runs and a page.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
@@ -82,12 +78,11 @@ impl DecodedPages {
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
-    /// Returns the admission of a query that may read up to `bytes`.
     pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
         Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// Returns the entries of the given runs, created with their numbers of pages if missing.
+    /// Creates missing entries with these numbers of pages.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -108,7 +103,7 @@ impl DecodedPages {
         found
     }
 
-    /// Evicts about 1/16 of the capacity once the cache is full; returns the evicted entries.
+    /// If the cache is full, evicts about 1/16 of the capacity.
     fn make_room(&self, runs: &mut Runs) -> Vec<Arc<DecodedRun>> {
         let (held, mut freed, mut left) = (self.held.load(Relaxed), 0, Vec::new());
         if held < self.bound {
@@ -130,9 +125,8 @@ impl DecodedPages {
         left
     }
 
-    /// Records that a query reads a page; returns whether to store the page.
     pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
-        // The high bits of the product are well mixed, also for numbers at regular intervals.
+        // The high bits are well mixed, also for numbers at regular intervals.
         let number = (question.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);
         let mixed = || number.wrapping_mul(0x9E37_79B1) >> 20;
         run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
@@ -142,7 +136,6 @@ impl DecodedPages {
         self.copied.fetch_add(pages * ALLOCATED_BYTES + bytes, Relaxed);
     }
 
-    /// Stores a column page of a run with `chunks` slots, if the cache has room.
     pub fn keep(&self, run: &DecodedRun, chunks: usize, place: usize, page: DecodedPage) {
         if self.held.load(Relaxed) >= self.bound {
             return;
@@ -178,7 +171,7 @@ impl DecodedRun {
         self.held.fetch_add(bytes, Relaxed);
     }
 
-    /// Records that a query reads a page; returns true if another query read it before.
+    /// Returns true if another query read the page before.
     fn note_reading(&self, page: usize, question: QuestionId) -> bool {
         let Some(reader) = self.readers.get(page) else { return false };
         let before = reader.load(Relaxed);
@@ -213,7 +206,6 @@ mod tests {
         DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
     }
 
-    /// Reads a run of one page as a query would; returns whether it was cached.
     fn read(pages: &DecodedPages, run: u128) -> bool {
         let question = pages.question();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);
@@ -271,7 +263,7 @@ mod tests {
         assert!(!read(&pages, 3));
     }
 
-    /// The capacity also holds when existing entries grow by one page at a time.
+    /// Existing entries grow by one page at a time.
     #[test]
     fn the_bound_holds_where_no_run_is_new() {
         let pages = DecodedPages::new(BOUND);
@@ -307,7 +299,7 @@ mod tests {
         assert!((200..300).contains(&of_small) && (40..90).contains(&of_large), "{of_small} and {of_large} of 1,000");
     }
 
-    /// A cyclic scan of twice the capacity, where storing every page would give no hits.
+    /// A cyclic scan of twice the capacity: storing every page would give no hits.
     #[test]
     fn what_comes_in_turn_and_is_too_much_is_kept_in_part() {
         let pages = DecodedPages::new(BOUND);

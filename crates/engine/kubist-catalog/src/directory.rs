@@ -1,14 +1,12 @@
 //! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
-//! A checkpoint of many runs stores them in pages, in segments of its own, with a summary of every page
-//! (`kubist_index::pages`). The pages form levels with one segment each: a checkpoint adds a level and
-//! sometimes merges older ones (`kubist_index::levels`). A view is this list of pages plus, in memory, the
-//! runs that came later.
+//! A checkpoint of many runs stores them in pages with a summary each (`kubist_index::pages`). The pages form levels
+//! with one segment each: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is
+//! this list of pages, plus the later runs in memory.
 //!
-//! A query loads the pages that can meet its region and priorities in one request. Once queries have
-//! requested as many pages as exist, all pages are loaded and stay in memory, if they fit
-//! (`limit_runs_in_memory`). If they do not fit, a query that needs many pages reads them in stretches
-//! (`stretches`).
+//! A query loads the pages that can meet its region and priorities in one request. Once queries have requested as many
+//! pages as exist, all pages stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query that needs many
+//! pages reads them in stretches (`stretches`).
 
 mod base;
 mod cubes;
@@ -43,23 +41,20 @@ pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// The largest number of pages that a writer loads of a paged directory.
+/// Limit of the pages that a writer loads.
 const WRITER_PAGES: usize = 256;
-/// A query that meets more pages than this skips pages that hold only replicas.
+/// A query that meets more pages skips those with only replicas.
 const WORTH_COPIES: usize = 16;
-/// With a middle tier, the number of lower-tier subtrees that fill one of its pages. About 1 in this many
-/// pages is then in that tier.
+/// Lower-tier subtrees per page of a middle tier.
 const SUBTREES: usize = 32;
 /// Pages per request.
 const AT_ONCE: usize = 64;
-/// The largest number of runs that a checkpoint lists itself; more are stored in pages.
+/// A checkpoint stores more runs than this in pages.
 pub const INLINE: u64 = 256;
 
-/// Returns the number of runs and cutoffs per page, in a directory of `runs` runs.
-///
-/// A page has about as many runs as there are pages, so neither the list nor a page gets large: at most 160
-/// KB per page, plus about 8 KB for each column that is no dimension. A directory that does not fit in memory
-/// has a middle tier.
+/// The numbers of runs and cutoffs per page. A page has about as many runs as there are pages, so neither the list nor
+/// a page gets large: at most 160 KB per page, plus about 8 KB for each column that is no dimension. A directory that
+/// does not fit in memory has a middle tier.
 pub fn page_sizes(runs: u64, in_memory: bool) -> Sizes {
     let page = (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize;
     if in_memory { Sizes::in_two_tiers(page) } else { Sizes::in_three_tiers(page, page / SUBTREES) }
@@ -81,7 +76,6 @@ pub struct Runs {
     /// Runs of the base that were removed since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
     whole: OnceLock<Layers>,
-    /// The directory that writers use if the base does not fit in memory.
     written_by: OnceLock<Arc<Directory>>,
 }
 
@@ -96,7 +90,7 @@ impl Runs {
         }
     }
 
-    /// Returns the runs after some changes. `removed` lists all runs of the base removed so far.
+    /// `removed` lists all removed runs of the base.
     pub fn with(&self, files: &TableFiles, changes: &Changes, removed: Arc<SpreadSet<RunId>>) -> Runs {
         let (forest, whole, written_by) = (&files.forest(), OnceLock::new(), OnceLock::new());
         let is_held = self.base.as_ref().is_some_and(|base| files.fits_in_memory(base.runs()));
@@ -114,22 +108,21 @@ impl Runs {
         Runs { base: self.base.clone(), recent: self.recent.with(forest, changes), removed, whole, written_by }
     }
 
-    /// The number of runs, including those of the base that were removed since its checkpoint.
+    /// The number of runs, including removed runs of the base.
     pub fn about(&self) -> u64 {
         self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.len() as u64
     }
 
-    /// The number of live primary rows in runs after the base.
+    /// Live primary rows in runs after the base.
     pub fn recent_rows(&self) -> u64 {
         self.recent.rows()
     }
 
-    /// The runs after the base; all runs if there is no base.
+    /// All runs if there is no base.
     pub fn recent(&self) -> &Arc<Directory> {
         self.recent.joined()
     }
 
-    /// The removed runs that are still on pages of the base.
     pub fn removed(&self) -> impl Iterator<Item = RunId> + '_ {
         self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
     }
@@ -142,7 +135,7 @@ impl Runs {
         base.lives(run) && lives(&self.removed, run)
     }
 
-    /// Returns all runs.
+    /// Returns all runs in memory.
     ///
     /// # Errors
     ///
@@ -173,7 +166,6 @@ impl Runs {
         Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// Returns all runs; `None` if they do not fit in memory.
     fn held(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Option<&Layers>> {
         let Some(base) = &self.base else { return Ok(Some(&self.recent)) };
         if self.whole.get().is_none() {
@@ -186,7 +178,7 @@ impl Runs {
         Ok(self.whole.get())
     }
 
-    /// Returns at least the runs that a query on a region and a priority range needs.
+    /// Returns at least the runs that a query needs.
     ///
     /// # Errors
     ///
@@ -203,7 +195,7 @@ impl Runs {
             return self.all(files, stats, cancel);
         };
         let (forest, mut met) = (files.forest(), base.meeting(files, region, range));
-        // Replicas save rows only in small regions.
+        // Replicas save reads only in small regions.
         if met.len() > WORTH_COPIES {
             met.retain(|page| base.pages[*page].summary.may_hold_primaries(range));
         }
@@ -211,7 +203,7 @@ impl Runs {
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
-        // A query on all of space gains nothing from replicas, and without replicas it needs no cutoffs.
+        // A query on all of space gains nothing from replicas and cutoffs.
         let has_copies = *region != Region::everything(&forest);
         let lives = |run: &&Arc<Run<Location>>| (has_copies || !run.is_replica()) && self.lives(base, run);
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
@@ -236,18 +228,16 @@ impl Runs {
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// The number of runs on pages that meet a region; 0 if the directory fits in memory.
+    /// Runs on pages that meet a region; 0 if the directory fits in memory.
     pub fn unheld(&self, files: &TableFiles, region: &Region) -> u64 {
         let Some(base) = self.unheld_base(files) else { return 0 };
         let met = base.meeting(files, region, PriorityRange::ALL).into_iter();
         met.map(|page| base.pages[page].summary.runs as u64).sum()
     }
 
-    /// Returns the directories that a writer needs together.
-    ///
-    /// If the base does not fit in memory, these are the pages of the upper tiers, where new rows enter, and
-    /// some others. For an unknown cube the writer assumes a cutoff of 1 and no rows, because any upper bound
-    /// of a cutoff is valid (thesis 4.4.3).
+    /// The directories that a writer needs. If the base does not fit in memory, these are mainly the upper tiers, where
+    /// new rows enter. For an unknown cube the writer assumes a cutoff of 1 and no rows, because any upper bound of a
+    /// cutoff is valid (thesis 4.4.3).
     ///
     /// # Errors
     ///
@@ -290,23 +280,20 @@ impl Runs {
         Ok((live, cutoffs))
     }
 
-    /// Returns true if reading a few pages, chosen by digests, is cheaper than loading the directory.
-    ///
-    /// If the directory fits in memory, this holds until queries have requested as many pages as exist,
-    /// except on a remote store.
+    /// True if reading a few pages, chosen by digests, is cheaper than loading the directory.
     fn prefers_pages(&self, files: &TableFiles) -> bool {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else { return false };
         let is_asked = base.asked.load(Ordering::Relaxed) >= base.pages.len();
         !files.fits_in_memory(base.runs()) || (!is_asked && !is_far(files.store.as_ref()))
     }
 
-    /// True if runs of secondary indexes are located on pages; otherwise they are located in memory.
+    /// False if runs of secondary indexes are located in memory.
     pub fn looks_up_on_pages(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |base: &Base| !files.fits_in_memory(base.runs()) || base.has_places(files, cancel);
         self.prefers_pages(files) && self.base.as_ref().is_some_and(|base| has_places(base))
     }
 
-    /// Returns the secondary indexes of the primary runs, located on pages or in memory.
+    /// The secondary indexes of the primary runs.
     ///
     /// # Errors
     ///
@@ -322,8 +309,7 @@ impl Runs {
         Ok(Live { coverings })
     }
 
-    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending
-    /// indices.
+    /// Locations of runs that secondary indexes cover: all, or those at ascending indices.
     ///
     /// # Errors
     ///
@@ -350,8 +336,6 @@ impl Runs {
         self.base.is_none() || self.whole.get().is_some()
     }
 
-    /// Returns the live runs at the given locations.
-    ///
     /// # Errors
     ///
     /// The errors of [`Runs::whole`].
@@ -363,7 +347,7 @@ impl Runs {
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
         let mut found = Vec::with_capacity(places.len());
-        // An index may still list runs that were removed after it was built.
+        // An index may list runs that were removed later.
         let known = self.whole.get().unwrap_or(&self.recent).joined();
         let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
         for place in places {
@@ -387,7 +371,7 @@ impl Runs {
         Ok(found)
     }
 
-    /// Calls `work` with every live run; only some pages are in memory at a time.
+    /// Calls `work` with every live run, some pages at a time.
     ///
     /// # Errors
     ///
@@ -403,9 +387,8 @@ impl Runs {
         }
     }
 
-    /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages of the base, in
-    /// depth-first order of cubes. Each cube has one cutoff, its lowest. Only some pages are in memory at a
-    /// time. Returns the removed runs that it skipped.
+    /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages, some pages at a time, in
+    /// depth-first order of cubes. Each cube has one cutoff, its lowest. Returns the removed runs that it skipped.
     ///
     /// # Errors
     ///
@@ -431,7 +414,7 @@ impl Runs {
         let mut gone = SpreadSet::default();
         let mut lowest: Option<(CubeId, Threshold)> = None;
         loop {
-            // `None` sorts first, so an error is returned immediately.
+            // `None` sorts first, so errors are returned immediately.
             let cube = |next: Option<&Result<Entry>>| next.map(|entry| entry.as_ref().map(Entry::cube).ok());
             let first = sources.iter_mut().filter_map(|source| Some((cube(source.peek())?, source)));
             let Some((_, source)) = first.min_by_key(|(cube, _)| *cube) else { break };

@@ -4,7 +4,7 @@ use kubist_format::alteration::name_of;
 use kubist_format::error::EntryError;
 use kubist_types::{Error, ErrorKind};
 
-/// Converts a store's error; keeps it as the source if that adds information.
+/// Keeps the store's error as the source if that adds information.
 pub fn store_error(error: kubist_store::Error) -> Error {
     use kubist_store::Error as Store;
     match error {
@@ -30,13 +30,11 @@ fn storage_kind(error: &kubist_store::Error) -> ErrorKind {
     }
 }
 
-/// True if a retry may succeed. It says nothing about the bytes.
 pub fn is_transient(error: &kubist_store::Error) -> bool {
     matches!(error, kubist_store::Error::Unreachable { .. } | kubist_store::Error::Io { .. })
         && storage_kind(error) == ErrorKind::Unavailable
 }
 
-/// An error for bytes that cannot be decoded, with file and offset.
 pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> Error {
     match error {
         EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },
@@ -44,19 +42,17 @@ pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> 
     }
 }
 
-/// An error for a missing alteration that must exist.
 pub fn missing_alteration(location: &str, number: u64) -> Error {
     let what = "the file is missing, and columns or metadata with it (salvage saves the rest)".into();
     Error::Damaged { file: format!("{location}/{}", name_of(number)), offset: 0, what }
 }
 
-/// True if stored bytes are damaged. Repair acts only on these errors; after any other error the state of the
-/// bytes is unknown.
+/// True if stored bytes are damaged. Repair acts only on these errors.
 pub fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
 }
 
-/// True if the storage failed or did not respond. The bytes may be intact.
+/// True if the storage failed or did not respond.
 pub fn is_unread(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }

@@ -13,10 +13,9 @@ use crate::error::{is_unread, store_error};
 use crate::files::{GONE, TableFiles};
 use crate::trace;
 
-/// Ranges with smaller gaps, in bytes, are read together: the threshold alpha * beta / B of the block-index
-/// paper for data in memory, where a read costs one system call.
+/// Ranges with smaller gaps, in bytes, are read together: alpha * beta / B of the block-index paper for data in memory,
+/// where a read costs one system call.
 const MERGE_GAP: u64 = 4 << 10;
-/// Merged ranges grow up to this many bytes, so that buffers stay small.
 const MERGE_LIMIT: u64 = 4 << 20;
 
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Adds a piece. Pieces are added in order of their offsets.
+    /// Pieces must come in the order of their offsets.
     fn push(&mut self, index: usize, piece: &Piece) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {
@@ -56,10 +55,8 @@ enum Unread {
     Failed(Error),
 }
 
-/// Reads byte ranges of segments.
-///
-/// A missing segment was cleaned, or is damage if `is_needed` reports that the current table still uses it.
-/// On a store with delayed visibility, both are checked again before damage is reported.
+/// A missing segment was cleaned, or is damage if `is_needed`. On a store with delayed visibility, both are checked
+/// again before damage is reported.
 ///
 /// # Errors
 ///
@@ -82,7 +79,6 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
                 let why = format!("{file} was cleaned away; take a fresh snapshot");
                 return Err(Error::SnapshotExpired { location: location(), why });
             }
-            // The storage does not respond, or the table was replaced.
             Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => {
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! Fields of a schema: what a dimension can be, stored types, metadata, names.
+//! Fields of a schema: possible dimensions, stored types, metadata and names.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use kubist_index::order;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::Metadata;
 
-/// Checks that a column can be a further dimension.
 pub fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Result<()> {
     if !order::is_dimension_type(data_type) {
         return Err(Error::invalid(format!(
@@ -22,7 +21,6 @@ pub fn check_dimension(name: &str, data_type: &DataType, is_known: bool) -> Resu
     }
 }
 
-/// The field of the stored column.
 pub fn as_stored(field: &Field) -> Arc<Field> {
     Arc::new(field.clone().with_data_type(stored_type(field.data_type())))
 }
@@ -37,7 +35,6 @@ pub fn merge(metadata: &mut Metadata, values: &Metadata) {
     }
 }
 
-/// The names of columns, for a message.
 pub fn column_names(schema: &Schema) -> String {
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     names.join(", ")

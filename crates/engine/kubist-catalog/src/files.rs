@@ -1,6 +1,4 @@
-//! The files of a table: its store, its header, and caches of immutable content.
-//!
-//! This lowest layer of a handle reads named objects and byte ranges of segments, and has no state of logs or
+//! The files of a table: its store, its header, and caches of immutable content, without the state of logs or
 //! snapshots.
 
 use std::collections::BTreeMap;
@@ -33,47 +31,44 @@ use kubist_format::error::EntryError;
 pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
 
-/// The table of an open handle is no longer there. The store cannot distinguish a drop from a move.
+/// The store cannot distinguish a dropped table from a moved one.
 pub const GONE: &str = "it was dropped or moved after it was opened: open it at its new location, or create it again";
 
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
-/// Default for the largest directory, in runs, that is held in memory: about 80 MB, plus 2 to 8 MB for each
-/// column that is no dimension.
+/// Default for the largest directory in memory: about 80 MB, plus 2 to 8 MB for each column that is no dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
-/// The number of attempts to read the newest checkpoint, if each was replaced between listing and reading.
+/// The newest checkpoint can be replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// The columns of the creation. A view has the columns of its snapshot.
+    /// The columns that the table was created with.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
-    /// Guides of secondary indexes, by segment and offset of the postings.
+    /// Guides by segment and offset of the postings.
     pub guide_cache: Cache<(Arc<str>, u64), Guide>,
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
     runs_in_memory: AtomicU64,
     first_grid: OnceLock<Bytes>,
     process: u32,
-    /// True while a copy has not written its header, which comes last.
+    /// True until a copy has written its header, which comes last.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
-    /// The number of alterations that are surely durable.
+    /// Alterations that are known to be durable.
     settled: AtomicU64,
 }
 
-/// The known grids of the table. A grid never changes.
+/// A grid never changes.
 struct Grids {
     forest: Forest,
     frames: BTreeMap<u32, Arc<Frame>>,
 }
 
 impl TableFiles {
-    /// Returns the files of a table with this header and schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` without dimensions, or with more than 8.
@@ -116,7 +111,6 @@ impl TableFiles {
         self.unfinished.store(unfinished, Ordering::Relaxed);
     }
 
-    /// Sets the largest number of runs of a directory in memory.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
@@ -125,8 +119,8 @@ impl TableFiles {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// Returns the page segments that existing checkpoints name. The newest checkpoint is always included;
-    /// later checkpoints may reuse its pages.
+    /// Page segments of existing checkpoints, always including the newest, because later checkpoints may reuse its
+    /// pages.
     ///
     /// # Errors
     ///
@@ -148,7 +142,7 @@ impl TableFiles {
             if has_newest {
                 return Ok(segments);
             }
-            // Newer checkpoints replaced it between the two calls, and a stale listing lacks them.
+            // Replaced between the two calls, or the listing is stale.
             if attempt == 0 {
                 self.store.learn();
             }
@@ -170,7 +164,7 @@ impl TableFiles {
         }
     }
 
-    /// Checks that the table is not dropped and not replaced by another at its location.
+    /// Checks that the table is not dropped or replaced by another.
     ///
     /// # Errors
     ///
@@ -180,7 +174,7 @@ impl TableFiles {
         self.check_seen(dropped.map_err(store_error)?.is_some(), table.map_err(store_error)?)
     }
 
-    /// Like [`TableFiles::check_still_there`], for a drop mark and a header that were just read.
+    /// Like [`TableFiles::check_still_there`], for a drop mark and a header just read.
     ///
     /// # Errors
     ///
@@ -195,8 +189,6 @@ impl TableFiles {
         self.check_header(here)
     }
 
-    /// Checks that a header that was just read is the header of this table.
-    ///
     /// # Errors
     ///
     /// `Replaced` if it is another table's; `NotATable` if it is missing; `Damaged` or `Newer`.
@@ -213,7 +205,6 @@ impl TableFiles {
         }
     }
 
-    /// True if a directory of `runs` runs is held in memory.
     pub fn fits_in_memory(&self, runs: u64) -> bool {
         runs <= self.runs_in_memory()
     }
@@ -223,12 +214,11 @@ impl TableFiles {
         self.grids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The trees of all grids that any decoded entry has named.
     pub fn forest(&self) -> Forest {
         self.grids().forest.clone()
     }
 
-    /// Decodes an entry that may name grids, and remembers these.
+    /// Decodes an entry that may name grids, and remembers them.
     ///
     /// # Errors
     ///
@@ -246,14 +236,11 @@ impl TableFiles {
     fn learn(&self, forest: &Forest) {
         let mut grids = self.grids();
         for tree in forest.trees() {
-            // The first entry that names a grid fixes its number of dimensions; an entry that disagrees is
-            // ignored.
+            // The first entry that names a grid fixes its number of dimensions.
             let _ = grids.forest.learn(tree);
         }
     }
 
-    /// Returns a grid of a schema, or `None` if it is not published.
-    ///
     /// # Errors
     ///
     /// `Damaged` if the first grid cannot be read.
@@ -282,7 +269,7 @@ impl TableFiles {
         Ok(Some(grids.frames.entry(grid).or_insert_with(|| Arc::new(frame)).clone()))
     }
 
-    /// Returns the grid that places new rows, or `None` if none is published.
+    /// Returns the grid of new rows.
     ///
     /// # Errors
     ///
@@ -291,7 +278,7 @@ impl TableFiles {
         self.frame(schema, schema.newest_grid())
     }
 
-    /// Publishes the first grid, or returns the one that another writer published first.
+    /// Publishes the first grid, or returns the one that another writer published.
     ///
     /// # Errors
     ///
@@ -302,7 +289,7 @@ impl TableFiles {
         self.frame(&self.created, 0)?.ok_or_else(missing)
     }
 
-    /// Makes the existing header and grid durable. A put that finds an object guarantees that.
+    /// Makes the header and grid durable, which a put that finds an object guarantees.
     ///
     /// # Errors
     ///
@@ -316,8 +303,7 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Makes the alterations of a schema durable. A run with a column must not outlive the alteration that
-    /// adds the column.
+    /// Makes alterations durable. A run must not outlive the alteration that adds one of its columns.
     ///
     /// # Errors
     ///

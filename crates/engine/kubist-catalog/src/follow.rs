@@ -1,8 +1,7 @@
-//! Following: reads everything added to a table's logs, rewrites, alterations and checkpoints since the last
-//! read, and joins it to the `Tail`.
+//! Following: reads everything new in a table's logs, rewrites, alterations and checkpoints, and joins it to the
+//! `Tail`.
 //!
-//! Every function here waits for the store, so callers must not hold a lock. `core` decides which thread
-//! follows, and when.
+//! Every function here waits for the store, so callers must not hold a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
@@ -26,17 +25,16 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// The number of logs that are read in one request. Cancellation is checked between requests.
+/// Cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
 const REWRITES_AT_ONCE: usize = 16;
-/// Largest size of the checkpoint's pages, in bytes, that are prefetched when the table is opened on a remote
-/// store.
+/// Limit of checkpoint pages, in bytes, that are prefetched from a remote store when a table is opened.
 const FEW_PAGES: u64 = 4 << 20;
-/// The number of restarts from a checkpoint, because files were cleaned during the read, before it fails.
+/// Restarts after files were cleaned during the read.
 const MOST_RESTARTS: usize = 8;
 
-/// Follows again while an apparent damage may come from a store with delayed visibility. Such a store can
-/// show a rewrite before a commit that it needs.
+/// Follows again while apparent damage may come from delayed visibility: a rewrite may be visible before a commit that
+/// it needs.
 ///
 /// # Errors
 ///
@@ -52,16 +50,13 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
     }
 }
 
-/// Follows the table up to now. Everything that was durable before the call is joined after it, and
-/// everything joined before is still there.
-///
-/// It follows again in two cases: an alteration needs rewrites that were published after the listing, or runs
-/// use columns or grids of alterations that the store does not show yet.
+/// Follows the table, so that everything durable before the call is joined. It follows again if an alteration needs
+/// rewrites that were published after the listing, or if runs use columns or grids that the store does not show yet.
 ///
 /// # Errors
 ///
-/// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than other files prove;
-/// `Replaced` if the table has another history; `Newer`; `Cancelled`; a storage error.
+/// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than other files prove; `Replaced` if
+/// the table has another history; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     cancel.check()?;
     let (store, known) = (files.store.as_ref(), Known::of(files, tail));
@@ -105,7 +100,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let mut look = tail.first_look.take();
     let listed = look.as_mut().map(|look| std::mem::take(&mut look.checkpoints));
-    // `FirstLook` has already listed everything that must be listed before the logs.
+    // `FirstLook` has made all listings that come before the logs.
     let mut logs = None;
     match (tail.begun, listed) {
         (true, _) => keep_up(files, tail, cancel)?,
@@ -117,8 +112,8 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
             logs = Some(names.map_err(store_error)?);
         }
     }
-    // A checkpoint usually holds everything. On a remote store the last look is therefore requested in
-    // parallel with the logs, and repeated only if they had something to join.
+    // A checkpoint usually holds everything, so on a remote store the last look runs in parallel with the logs. It is
+    // repeated only if something was joined.
     let (early, joined) = (is_far(files.store.as_ref()) && tail.checkpoint.is_some() && look.is_some(), tail.joined());
     let last = LastLook::of(files, tail);
     let (followed, seen) = match early {
@@ -142,13 +137,11 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     last.join(files, tail, seen, cancel)
 }
 
-/// The requests after the logs. Their results describe every column that a joined run can have.
+/// Requests after the logs, for all columns of joined runs.
 struct LastLook {
-    /// The number of known alterations, and the name of the next one.
     version: u64,
     altered: String,
     checkpoint: Option<String>,
-    /// Whether to read the table file too. If nothing is joined, this read may run in parallel.
     is_of_table: bool,
     is_of_writers: bool,
 }
@@ -165,13 +158,13 @@ impl LastLook {
         }
     }
 
-    /// Returns the objects in the order in which `join` consumes them, and the names of later alterations.
+    /// The objects in the order of `join`, and the names of later alterations.
     fn ask(&self, files: &TableFiles) -> Result<(Vec<Option<Bytes>>, Vec<String>)> {
         let mut asked = vec![self.altered.clone()];
         asked.extend(self.is_of_table.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
         asked.extend(self.is_of_writers.then(|| WRITERS.to_string()));
         let store = files.store.as_ref();
-        // Only later alterations prove that one is missing.
+        // Only a later alteration proves that one is missing.
         let later = || store.list_after(ALTERATIONS, &alteration::name_of(self.version));
         let (later, found) = both(store, later, || get_all(store, &asked));
         Ok((found.map_err(store_error)?, later.map_err(store_error)?))
@@ -203,7 +196,6 @@ impl LastLook {
             None if !later.contains(&self.altered) => {
                 return Err(missing_alteration(files.store.location(), self.version + 1));
             }
-            // It was published between the two reads.
             None => {}
         }
         follow_alterations(files, tail, u64::MAX, cancel)?;
@@ -221,13 +213,11 @@ fn follow_entries(
     mut logs: Option<Vec<String>>,
     cancel: &Cancel,
 ) -> Result<()> {
-    // Cleaning can remove rewrites during the read. The checkpoint that holds them was published first, so
-    // following restarts from it.
+    // Cleaning can remove rewrites during the read. The checkpoint that holds them was published first.
     let mut restarts = 0;
     loop {
         cancel.check()?;
-        // Rewrites are listed before the logs are read. A rewrite is published only after the commits it
-        // needs are durable, so the logs contain them (I5).
+        // Listed before the logs are read: a rewrite is published only after the commits it needs are durable (I5).
         let (new, listed_at, at_work) = match look.take() {
             Some(mut look) => {
                 let known = rewrite_name(tail.state.rewrites());
@@ -237,12 +227,11 @@ fn follow_entries(
             }
             None => {
                 let (new, listed_at) = new_rewrites(files, tail)?;
-                // Segments are listed before the logs: a writer whose segment exists has a log by then.
+                // A writer whose segment is listed already has a log.
                 let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
                 (new, listed_at, at_work)
             }
         };
-        // Unset until everything listed is joined.
         tail.listed_at = None;
         let writers = logs.take().map_or_else(|| files.store.logs().map_err(store_error), Ok)?;
         if follow_logs(files, tail, &at_work, writers, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
@@ -260,11 +249,9 @@ fn follow_entries(
     Ok(())
 }
 
-/// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new.
-///
-/// On a remote store, all checks are requested in parallel after the call began. Their order does not matter,
-/// because without new rewrites, log entries can be joined whenever they were read. If anything else is new,
-/// `follow_all` reads everything in order.
+/// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new. On a remote store,
+/// all checks run in parallel: without new rewrites, the order does not matter. Otherwise `follow_all` reads everything
+/// in order.
 fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     if !is_far(files.store.as_ref())
         || !tail.begun
@@ -297,7 +284,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     });
     let mut same = true;
     let looked = |failed| match failed {
-        // For example, a log is gone. `follow_all` finds out why.
+        // For example, a log is gone. `follow_all` finds the cause.
         kubist_store::Error::Missing { .. } | kubist_store::Error::Damaged { .. } => Ok(false),
         error => Err(store_error(error)),
     };
@@ -310,7 +297,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     }
 }
 
-/// Joins the result of `glance`; returns `false` if the new entries need other files too.
+/// Returns `false` if the new entries need other files too.
 fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
     let writers = tail.logs.clone();
     for (writer, read) in writers.iter().zip(read) {
@@ -330,21 +317,19 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
     Ok(tail.is_described(files))
 }
 
-/// Returns the table's snapshot at a token.
-///
-/// Logs and alterations are never cleaned. The snapshot can be reached if the newest checkpoint is not
-/// younger than it, or if all rewrites still exist.
+/// Returns the snapshot at a token. It can be reached if the newest checkpoint is not newer, or if all rewrites still
+/// exist.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if rewrites that lead to the snapshot were cleaned; `Replaced` if the table has another
-/// history, for example after a restore from a backup; otherwise the errors of [`to_now`].
+/// `SnapshotExpired` if rewrites that lead to the snapshot were cleaned; `Replaced` if the table has another history,
+/// for example after a restore from a backup; otherwise the errors of [`to_now`].
 pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
     let held = checkpoint::load(files, cancel)?;
     from_to_token(files, held.filter(|held| token.is_at_or_after(&held.state)), token, cancel)
 }
 
-/// Like [`to_token`], from a checkpoint that is not younger than the token.
+/// Like [`to_token`], from a checkpoint that is not newer.
 ///
 /// # Errors
 ///
@@ -403,8 +388,8 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
     }
 }
 
-/// Waits until this machine sees everything that a token of another process names: positions of logs,
-/// rewrites and alterations. Returns immediately on stores without delayed visibility.
+/// Waits until this machine sees everything that a token names. Returns immediately on stores without delayed
+/// visibility.
 ///
 /// # Errors
 ///
@@ -426,7 +411,7 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
         }
     }
     let is_there = |name: &str| store.get(name).map(|found| found.is_some());
-    // Alterations are never cleaned. A rewrite may be cleaned if later ones exist.
+    // A rewrite may be cleaned if later ones exist.
     Ok((token.alterations == 0 || is_there(&alteration::name_of(token.alterations))?)
         && (token.declared.is_none() || is_there(WRITERS)?)
         && (token.rewrites == 0
@@ -434,15 +419,12 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
             || !store.list_after(REWRITES, &rewrite_name(token.rewrites))?.is_empty()))
 }
 
-/// The name of a rewrite, and its content if it was already read.
+/// The name of a rewrite, with its content if that was already read.
 type Found = (String, Option<Bytes>);
 
-/// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing where that
-/// is useful.
-///
-/// A stale listing lacks the last rewrites, which are found by their numbers. A few new rewrites are found by
-/// number without a listing, while the newest checkpoint is unchanged, because a rewrite is cleaned only
-/// after a checkpoint holds it.
+/// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing if useful. The last
+/// rewrites are read by number, because a stale listing lacks them. While the newest checkpoint is unchanged, no
+/// listing is needed, because a rewrite is cleaned only after a checkpoint holds it.
 fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
@@ -451,7 +433,7 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     let mut read = Vec::new();
     if let Some(known) = tail.listed_at.as_ref().filter(|_| by_number) {
         read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
-        // Listed after the rewrites were read: with an unchanged checkpoint, none was cleaned before.
+        // If the checkpoint is unchanged, no rewrite was cleaned before.
         if read.len() < REWRITES_AT_ONCE && newest()? == *known {
             return Ok((read, tail.listed_at.clone()));
         }
@@ -467,7 +449,6 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     Ok((found, listed_at))
 }
 
-/// Reads the rewrites after a number, up to the first missing one and at most `most`.
 fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in (behind + 1..).map(rewrite_name).take(most) {
@@ -483,8 +464,7 @@ fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Restarts from the newest checkpoint if the current one is gone, because its pages may be gone too. Also
-/// restarts if much was added and a newer checkpoint exists.
+/// Restarts from the newest checkpoint if the current one and perhaps its pages are gone, or if much was added since.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let long = is_long(files, tail);
     if tail.base.is_none() && !long {
@@ -505,8 +485,8 @@ fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
-/// Reads the new entries of the writers' logs, which must reach every position that another file proves.
-/// Returns `false` if a log lost an entry that only this handle had read.
+/// Reads the new entries of the logs, which must reach every proven position. Returns `false` if a log lost an entry
+/// that only this handle had read.
 fn follow_logs(
     files: &TableFiles,
     tail: &mut Tail,
@@ -519,15 +499,14 @@ fn follow_logs(
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
-    // Queries will need the pages of a new checkpoint. If they are small, they are fetched in parallel with
-    // the logs.
+    // Queries will need the pages of a new checkpoint, so they are fetched with the logs if they are few.
     let store = files.store.as_ref();
     let mut base =
         tail.base.clone().filter(|base| is_far(store) && !tail.looked_at_segments && base.bytes() <= FEW_PAGES);
     for some in writers.chunks(LOGS_AT_ONCE) {
         cancel.check()?;
         let from: Vec<(&str, u64)> = some.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-        // The query that needs a page reports its error.
+        // The query that needs a page reports the error.
         let bring = || base.take().is_some_and(|base| base.bring(files).is_ok());
         let (read, _) = both(store, || store.read_logs(&from), bring);
         for (writer, read) in some.iter().zip(read.map_err(store_error)?) {
@@ -555,7 +534,6 @@ fn follow_logs(
     Ok(true)
 }
 
-/// Joins new rewrites; returns `false` if one was cleaned.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;
@@ -578,7 +556,6 @@ fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &
     Ok(true)
 }
 
-/// Joins new alterations up to a number. Alterations are never cleaned.
 fn follow_alterations(files: &TableFiles, tail: &mut Tail, last: u64, cancel: &Cancel) -> Result<()> {
     loop {
         cancel.check()?;

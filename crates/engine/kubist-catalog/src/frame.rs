@@ -19,9 +19,7 @@ const SLICE_ROWS: usize = 1 << 16;
 pub struct Frame {
     pub geometry: Geometry,
     pub scales: Vec<Scale>,
-    /// The stored columns that are dimensions, in order.
     pub dimensions: Vec<usize>,
-    /// The coordinates of the bounds of every dimension's domain.
     domains: Vec<(u32, u32)>,
     interleaver: Interleaver,
     prioritised: Prioritised,
@@ -31,12 +29,10 @@ pub struct Frame {
 pub struct Positions {
     pub keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
-    /// The number of rows outside the domain of any dimension.
     pub outside: u64,
 }
 
 impl Frame {
-    /// Returns the frame of a grid. `dimensions` are stored columns; `prioritised` decide the priority.
     pub fn new(
         geometry: Geometry,
         scales: Vec<Scale>,
@@ -52,7 +48,7 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), prioritised, seed }
     }
 
-    /// Returns the order keys of the identity columns of stored rows; 0 for null.
+    /// The key of null is 0.
     pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
         let keys_of = |column: &usize| {
             let array = batch.column(*column);
@@ -65,7 +61,6 @@ impl Frame {
         self.prioritised.identity.iter().filter_map(keys_of).collect()
     }
 
-    /// The coordinates of a stored column that is dimension `d`.
     pub fn coordinates(&self, d: usize, array: &dyn Array) -> Vec<u32> {
         let (scale, bits) = (&self.scales[d], self.geometry.bits());
         let data_type = array.data_type();
@@ -73,8 +68,7 @@ impl Frame {
             _ => unreachable!("{data_type} was refused as a dimension"))
     }
 
-    /// Returns the lowest order key of a number of this type whose coordinate in dimension `d` is at least
-    /// `coordinate`; `None` if no number has one.
+    /// The lowest order key of this type whose coordinate in dimension `d` is at least `coordinate`.
     pub fn first_key(&self, d: usize, data_type: &DataType, coordinate: u32) -> Option<u64> {
         let (mut low, mut high) = order::number_keys(data_type);
         let reaches =
@@ -114,12 +108,11 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// Counts the rows outside the domain of any dimension. Null and NaN do not count, because no domain
-    /// contains them.
+    /// Counts no null or NaN, because no domain contains them.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
         let is_out = |value: u32, (low, high): (u32, u32)| (value < low) | ((value > high) & (value != nowhere));
-        // Without an early exit, so that the loop vectorizes.
+        // No early exit, so that the loop vectorizes.
         let leaves = |(column, ends): (&Vec<u32>, &(u32, u32))| {
             column.iter().fold(false, |out, value| out | is_out(*value, *ends))
         };
@@ -131,8 +124,7 @@ impl Frame {
         (0..rows).filter(row_is_out).count() as u64
     }
 
-    /// Estimates how many of `rows` rows are outside the domain, from their lowest and highest coordinates.
-    /// It assumes a uniform distribution.
+    /// Estimates rows outside the domain, for a uniform distribution between their lowest and highest coordinates.
     pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
         let inside = |d: usize| {
             let (first, last) = self.domains[d];
@@ -153,7 +145,6 @@ impl Frame {
         dimensions.map(|(d, column)| self.coordinates(d, batch.column(*column).as_ref())).collect()
     }
 
-    /// Returns the lowest and highest coordinates of the given rows of a stored batch; `map` is their zone map.
     pub fn extent(
         &self,
         batch: &RecordBatch,
@@ -166,7 +157,7 @@ impl Frame {
             let (first, last) = order::number_keys(array.data_type());
             let (min, max) = (zones.min.iter().min().copied(), zones.max.iter().max().copied());
             let ends = match (min, max) {
-                // The scale is monotone for all numbers, so the bounds of zones suffice.
+                // The scale is monotone, so the bounds of zones suffice.
                 (Some(min), Some(max)) if zones.nulls.is_empty() && first <= min && max <= last => {
                     let ends = [min, max].map(|key| order::number(array.data_type(), key));
                     ends.map(|number| self.scales[d].coordinate(number, self.geometry.bits()))
@@ -195,7 +186,7 @@ where
     scale.coordinates(&numbers.collect::<Vec<f64>>(), bits)
 }
 
-/// The values of a dimension as floating point numbers, to learn a scale; NaN for null.
+/// Null becomes NaN.
 pub fn numbers(array: &dyn Array) -> Vec<f64> {
     let keys = order::keys(array).unwrap_or_default();
     let number = |(row, key): (usize, &u64)| match array.is_valid(row) {

@@ -1,15 +1,13 @@
 //! Conversion of given values to stored ones, the same for every binding.
 //!
-//! A value is stored unchanged, or as an equal value of the column's type. Otherwise it is refused, and the
-//! error names the column, row and value. Only two conversions round:
+//! A value is stored unchanged or as an equal value of the column's type. Otherwise the error names the column, row and
+//! value. Only two conversions round:
 //!
-//! - A column with an error bound takes the nearest float, because its values are rounded anyway. A value is
-//!   refused if the result is infinite, or subnormal and not equal.
-//! - A float in another unit is converted and becomes the nearest float. Integers are converted if the result
-//!   is an integer.
+//! - A column with an error bound takes the nearest float, unless it is infinite, or subnormal and not equal.
+//! - A float in another unit becomes the nearest float in the column's unit. An integer must give an integer.
 //!
-//! Data without a unit is taken to be in the column's unit. Data with a unit is refused by a column without
-//! one, because the unit would be lost.
+//! Data without a unit is taken to be in the column's unit. A column without a unit refuses data with a unit, which
+//! would be lost.
 
 use std::sync::Arc;
 
@@ -25,28 +23,23 @@ use kubist_expr::Conversion;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
-/// Units that mean a plain number.
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
-/// The longest value that an error message repeats, in characters.
+/// The longest value in an error message, in characters.
 const MOST_CHARACTERS: usize = 60;
 
-/// A column of a user's batch that is to be stored.
 pub struct Given<'a> {
-    /// The field in the user's data, with its unit.
     pub field: &'a Field,
     pub values: &'a ArrayRef,
-    /// The position of the first row in the user's batch, for error messages.
     pub first_row: usize,
-    /// True if the column has an error bound, so that its values are rounded.
     pub is_rounded: bool,
 }
 
 enum Way {
     /// Every value has an equal one.
     Equal,
-    /// Some values have an equal one; a round trip tests each.
+    /// A round trip tests each value.
     IfEqual,
-    /// To a narrower float.
+    /// The type is a narrower float.
     Narrower,
 }
 
@@ -80,7 +73,7 @@ impl Given<'_> {
         }
     }
 
-    /// The conversion from the data's unit to the column's; `None` if none is needed.
+    /// `None` if the units are equal.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -143,8 +136,7 @@ impl Given<'_> {
                 true => self.cast(values, column, &DataType::Float64)?,
                 false => values.clone(),
             };
-            // With an offset (such as K to °C), a result near zero is a difference of larger numbers, so it
-            // may be subnormal.
+            // With an offset (such as K to °C), a difference of larger numbers may be subnormal.
             let refused = if conversion.keeps_zero() { Refused::Small } else { Refused::Nothing };
             return self.nearest(column, values, wanted, &floats(&given)?, |value| conversion.of_float(value), refused);
         }
@@ -216,19 +208,16 @@ impl Given<'_> {
     }
 }
 
-/// The values that are refused, besides those that would become infinite.
+/// Refused values, in addition to infinite ones. Small values become subnormal.
 #[derive(Clone, Copy)]
 enum Refused {
     Nothing,
-    /// Those that become subnormal.
     Small,
-    /// Those that become subnormal, and differ from the result.
     UnequalSmall,
-    /// Those that differ from the result.
     Unequal,
 }
 
-/// Rounds each value to the type. The error is the first row whose value does not fit.
+/// The error is the first row whose value does not fit.
 fn nearest<T: ArrowPrimitiveType>(
     given: &PrimitiveArray<Float64Type>,
     change: impl Fn(f64) -> f64,
@@ -262,8 +251,7 @@ fn nearest<T: ArrowPrimitiveType>(
     Ok(Arc::new(stored.finish()))
 }
 
-/// The conversion from one type to another; `None` if it is refused.
-/// Returns whether `wide` is a number type that has an equal value for each value of the number type `narrow`.
+/// True if `wide` has an equal value for each value of the number type `narrow`.
 pub fn is_contained(narrow: &DataType, wide: &DataType) -> bool {
     let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
     is_number(narrow) && is_number(wide) && (narrow == wide || matches!(way(narrow, wide), Some(Way::Equal)))

@@ -1,9 +1,8 @@
-//! Holds: snapshots that a process uses for long, such as for training, and whose files must stay.
+//! Holds: they keep the files of snapshots that a process uses for long, such as for training.
 //!
-//! A hold begins at a time that is not after its snapshot. Until it ends, nobody deletes checkpoints or
-//! rewrites, or segments and bytes that were still in use when it began. So every snapshot since then can be
-//! opened and read, also by another process after a crash. A cleaner that looked for holds just before one
-//! was put may not honour it.
+//! A hold begins no later than its snapshot. Until it ends, nobody deletes checkpoints, rewrites, or segments and bytes
+//! that were in use when it began, even after a crash of its process. A cleaner that listed the holds just before one
+//! was put may ignore it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -20,8 +19,8 @@ const CLOCKS: Duration = Duration::from_secs(600);
 /// A later end came from a wrong clock.
 const LONGEST: Duration = Duration::from_secs(31 * 86_400);
 
-/// Puts a hold that ends after `time`, and returns its name. `since` is a time not after the snapshot, in
-/// milliseconds since 1970.
+/// Puts a hold that ends after `time`; returns its name. `since`, in milliseconds since 1970, is not later than the
+/// snapshot.
 ///
 /// # Errors
 ///
@@ -48,7 +47,7 @@ pub fn release(core: &Core, name: &str) -> Result<()> {
     core.store.delete(name).map_err(store_error)
 }
 
-/// The time since which everything is held, and deletes holds that have ended.
+/// The time since which everything is held. Deletes ended holds.
 ///
 /// # Errors
 ///
@@ -66,7 +65,6 @@ pub fn oldest(core: &Core, now: u64) -> Result<Option<u64>> {
     Ok(oldest)
 }
 
-/// The beginning and the end of a hold.
 fn parse(name: &str) -> Option<(u64, u64)> {
     let mut parts = name.strip_prefix(HOLDS)?.split('-');
     let (since, until) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

@@ -1,13 +1,12 @@
-//! Checks that the table is still the one that a handle has read.
+//! Checks that the table is still the one that a handle has read: it can be dropped and created again, moved, restored
+//! from a backup, or replaced by a copy.
 //!
-//! A table can be dropped and created again, moved, restored from a backup, or replaced by a copy with other
-//! commits. So each refresh compares the last known entry of each log, and the last rewrite and alteration,
-//! with those in the store. New entries name their predecessors (`kubist_format::chain`), so a log with new
-//! entries needs no other check. A table with a commit needs no check of its header, because the chain of
-//! every log starts with the table's id.
+//! Each refresh compares the last known entry of each log, and the last rewrite and alteration, with the store. A log
+//! with new entries needs no other check, because entries name their predecessors (`kubist_format::chain`). The chain
+//! of every log starts with the table's id, so a table with a commit needs no check of its header.
 //!
-//! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). Only a
-//! changed or unknown stamp makes it read the entry.
+//! The comparison uses stamps, which a store returns without reading data ([`kubist_store::Stamp`]). An entry is read
+//! only if its stamp changed or is unknown.
 
 use std::collections::HashSet;
 
@@ -24,7 +23,6 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::tail::Tail;
 
-/// The entries that a handle had read before a refresh, to compare with the store.
 pub struct Known {
     logs: Vec<KnownLog>,
     objects: Vec<(String, Value)>,
@@ -34,7 +32,6 @@ pub struct Known {
 
 struct KnownLog {
     writer: String,
-    /// The begin and the end of the last entry.
     begin: u64,
     end: u64,
     chain: Chain,
@@ -61,7 +58,6 @@ enum Value {
 }
 
 impl Known {
-    /// Collects the last entries that a tail has joined; empty if following has not started.
     pub fn of(files: &TableFiles, tail: &Tail) -> Known {
         let (mut logs, mut objects) = (Vec::new(), Vec::new());
         let (rewrites, version) = (tail.state.rewrites(), tail.schema(files).version);
@@ -87,7 +83,7 @@ impl Known {
         Known { logs, objects, rewrites, checkpoint }
     }
 
-    /// Requests the stamps. A remote store without stamps reads the last entries instead.
+    /// Requests stamps, or the last entries from a remote store without stamps.
     ///
     /// # Errors
     ///
@@ -109,8 +105,8 @@ impl Known {
         Ok(There { logs, read, objects })
     }
 
-    /// Compares the stamps with the known entries. Logs that a refresh has extended since were checked by
-    /// their chain.
+    /// Compares the stamps with the known entries, except of logs that a refresh has extended and checked by their
+    /// chain.
     ///
     /// # Errors
     ///
@@ -125,7 +121,7 @@ impl Known {
                 true if *stamp != Stamp::Unknown && tail.seen.logs.get(&log.writer) == Some(&(end, *stamp)) => {}
                 true => doubtful.push((log, *stamp)),
                 false if !is_joined => doubtful.push((log, Stamp::Unknown)),
-                // The stamp is older than the entries that were read.
+                // The stamp is older than the read entries.
                 false if is_near => drop(tail.seen.logs.insert(log.writer.clone(), (end, *stamp))),
                 false => drop(tail.seen.logs.remove(&log.writer)),
             }
@@ -153,7 +149,7 @@ impl Known {
             };
             match (value, found) {
                 (Value::Header, found) => files.check_header(found)?,
-                // Cleaning deletes rewrites that a checkpoint holds, but never the newest one.
+                // Cleaning never deletes the newest rewrite.
                 (Value::Chain(_), None) if *name == rewrite_name(self.rewrites) => {
                     if tail.state.rewrites() == self.rewrites {
                         return Err(replaced(files, &format!("its object {name} is missing")));
@@ -185,7 +181,7 @@ impl Known {
     }
 }
 
-/// The error that the table has the same id but is not the one that was read.
+/// The error for a table with the same id and another history.
 pub fn replaced(files: &TableFiles, what: &str) -> Error {
     let why = format!("{what}; it may have been restored from a backup");
     Error::Replaced { location: files.store.location().into(), why }

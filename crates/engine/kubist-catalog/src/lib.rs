@@ -1,7 +1,5 @@
-//! The catalogue of a table: its header and columns, the logs followed to a view, snapshots, checkpoints, the
-//! directory of runs, and caches of its files.
-//!
-//! A view never changes. A snapshot holds one view, and its token names it to other processes.
+//! The catalogue of a table: its header and columns, the logs followed to a view, snapshots, checkpoints, the directory
+//! of runs, and caches of its files.
 
 pub mod accuracy;
 pub mod alter;

@@ -1,7 +1,5 @@
-//! Locations of tables.
-//!
-//! The scheme of a location finds the store ([`kubist_store::locate`]). This module decides whether that
-//! store holds a table, by the same rules and messages for every scheme.
+//! Locations of tables. The scheme of a location finds the store ([`kubist_store::locate`]); this module decides
+//! whether that store holds a table, with the same rules and messages for every scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +14,13 @@ use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
 use crate::look::{FirstLook, both};
 
-/// A location that names a table, or a store that the caller already holds.
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
     Held(Arc<dyn Store>),
 }
 
 impl fmt::Display for TableLocation {
-    /// Passwords are removed, because a mistyped location of another scheme may contain one.
+    /// Removes passwords, which a mistyped location may contain.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = match self {
             TableLocation::Named(named) => named.to_string(),
@@ -43,8 +40,7 @@ impl TableLocation {
         locate(location).map(TableLocation::Named).map_err(Error::Invalid)
     }
 
-    /// Returns the store of the table here, also of a table that is partly copied or dropped. A held store is
-    /// returned unread.
+    /// The table may be partly copied or dropped. A held store is returned unread.
     ///
     /// # Errors
     ///
@@ -67,7 +63,6 @@ impl TableLocation {
                 let names: Vec<String> = others.iter().map(|other| name(other)).collect();
                 let near = nearest(&name(&location), names.iter().map(String::as_str));
                 let places = near.into_iter().filter_map(|near| names.iter().position(|name| name == near));
-                // Suggest only tables that can be opened.
                 let is_table =
                     |other: &&String| TableLocation::of(other).is_ok_and(|it| it.has_table().unwrap_or(false));
                 let meant = places.filter_map(|place| others.get(place)).find(is_table);
@@ -78,8 +73,8 @@ impl TableLocation {
         Err(Error::NotATable { location: self.to_string(), why })
     }
 
-    /// Returns the store of the table here. On a remote store the first requests of opening run in parallel,
-    /// and their results are returned too if they found a table.
+    /// Like [`TableLocation::store`]. On a remote store the first requests of opening run in parallel; their results
+    /// are returned if they found a table.
     ///
     /// # Errors
     ///
@@ -89,14 +84,12 @@ impl TableLocation {
         let Some(ahead) = named.ahead() else { return Ok((self.store()?, None)) };
         let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
-            // The requests ahead were to a directory of objects. The location may be a sealed file.
+            // The location may be a sealed file, not a directory of objects.
             Found::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),
             found => Ok((self.store_of(named.as_ref(), found)?, None)),
         }
     }
 
-    /// True if a table is here.
-    ///
     /// # Errors
     ///
     /// A storage error.
@@ -131,7 +124,7 @@ impl TableLocation {
         }
     }
 
-    /// Returns the store here, created if missing. The caller checks its content.
+    /// Creates the store if missing. The caller checks its content.
     ///
     /// # Errors
     ///
@@ -143,8 +136,8 @@ impl TableLocation {
         }
     }
 
-    /// Returns the location of a separate store next to this one, with `suffix` added to its name. If the
-    /// store limits its parallel requests, the new one may run `requests` in parallel.
+    /// The location of a store next to this one, with `suffix` added to its name. A store that limits its parallel
+    /// requests may run `requests`.
     ///
     /// # Errors
     ///
@@ -157,8 +150,7 @@ impl TableLocation {
     }
 }
 
-/// The reason why no table can be created in this store. `None` if it is empty, or holds only the first files
-/// of a copy.
+/// Why no table can be created here; `None` for an empty store, or one with only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
     if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);
@@ -184,7 +176,7 @@ fn is_any_there(store: &dyn Store) -> Result<bool> {
     Ok(is_there(store, TABLE)? || is_there(store, DROPPED)? || is_there(store, UNFINISHED)?)
 }
 
-/// True if a store holds at most the empty log of a copy or salvage that has not written its mark.
+/// True if a store has at most the empty log of a copy or salvage.
 ///
 /// # Errors
 ///

@@ -9,26 +9,22 @@ use kubist_store::{Latency, Result, Store, switches};
 
 const AT_ONCE: usize = 16;
 
-/// True if each request to this store takes a network round trip.
+/// True if each request takes a network round trip.
 pub fn is_far(store: &dyn Store) -> bool {
     store.capabilities().latency == Latency::Network
 }
 
-/// The requests that opening a table starts with, made in parallel. They do not depend on each other, and all
-/// come before any log is read, as following requires.
+/// The first requests of opening a table. They come before any log is read, as following requires.
 pub struct FirstLook {
     pub dropped: Option<Bytes>,
     pub table: Option<Bytes>,
     pub checkpoints: Vec<String>,
     pub rewrites: Vec<String>,
     pub segments: Vec<String>,
-    /// The first grid, if it exists.
     pub grid: Option<Bytes>,
 }
 
 impl FirstLook {
-    /// Makes all requests.
-    ///
     /// # Errors
     ///
     /// The first error of [`Store::get`], [`Store::list`] or [`Store::segments`].
@@ -57,7 +53,7 @@ fn answer<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs two functions that use a store, in parallel if the store is remote.
+/// Runs both in parallel if the store is remote.
 pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
     match is_far(store) {
         true => thread::scope(|scope| {
@@ -70,8 +66,6 @@ pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, sec
     }
 }
 
-/// Returns several objects, in the order of `names`.
-///
 /// # Errors
 ///
 /// The first error of [`Store::get`].

@@ -1,5 +1,4 @@
-//! The secondary indexes of a view's primary runs, with which a query for values of a column need not examine
-//! every run.
+//! The secondary indexes of a view's primary runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +13,13 @@ use crate::places::Table;
 
 #[derive(Clone)]
 pub struct Live {
-    /// The first covers runs in memory, the second runs on pages of the base.
+    /// Coverings in memory, then coverings on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
 }
 
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
-    /// Runs without a secondary index.
     pub others: Arc<Vec<Place>>,
     removed: usize,
 }
@@ -35,7 +33,6 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub enum At {
     Memory(Arc<Run<Location>>),
-    /// A page of the base.
     Page(u32),
 }
 
@@ -50,7 +47,7 @@ pub struct Covered {
 
 #[derive(Debug)]
 enum Found {
-    /// The index and location of every run that was live when this was built, in ascending order.
+    /// Index and location of every run that was live when this was built, ascending.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
     Table(Table),
@@ -81,7 +78,6 @@ impl Gathering {
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
     }
 
-    /// Adds a run without a secondary index.
     pub fn add_other(&mut self, run: RunId, at: At) {
         self.others.push(Place { run, at });
     }
@@ -96,13 +92,13 @@ impl Gathering {
     }
 }
 
-/// The bits that all run ids of a log entry share.
+/// The common bits of all run ids of a log entry.
 fn entry_of(run: RunId) -> u128 {
     run.0 & !(u32::MAX as u128)
 }
 
 impl Live {
-    /// True if more than half of the runs in memory were removed after the indexes were collected.
+    /// True if most of the runs in memory were removed since.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
             let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
@@ -110,7 +106,6 @@ impl Live {
         })
     }
 
-    /// Returns the indexes after some changes of the runs in memory, in order.
     pub fn with(&self, changes: &[Arc<Changes<Location>>]) -> Live {
         let mut coverings = self.coverings.clone();
         if let Some(in_memory) = coverings.first_mut() {
@@ -121,7 +116,6 @@ impl Live {
 }
 
 impl Covering {
-    /// Returns the indexes of runs in memory.
     pub fn of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> Covering {
         let mut gathering = Gathering::default();
         runs.filter(|run| !run.is_replica()).for_each(|run| gathering.add(run, At::Memory(run.clone())));
@@ -141,7 +135,7 @@ impl Covering {
         covering
     }
 
-    /// Drops indexes whose runs are all removed. The other indexes still list removed runs.
+    /// Drops indexes without live runs; the others still list removed runs.
     fn leave_out(&mut self, removed: &SpreadSet<RunId>) {
         if removed.is_empty() {
             return;
@@ -158,7 +152,6 @@ impl Covering {
 }
 
 impl Covered {
-    /// Returns an index whose run locations are in a digest.
     pub fn of_table(table: Table) -> Covered {
         let entry = entry_of(table.run(0));
         Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
@@ -181,8 +174,7 @@ impl Covered {
         RunId(self.entry | self.lookup.first.wrapping_add(index) as u128)
     }
 
-    /// Appends the known locations of its runs, all or at some indices. If a digest has them, returns it
-    /// instead.
+    /// Appends the locations of its runs, all or at some indices, or returns the digest's table with them.
     pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
         let runs = match &*self.runs {
             Found::Known(runs) => runs,

@@ -1,7 +1,7 @@
-//! Periods of columns: as users give them, in the columns' metadata, and of rows that are written.
+//! Periods of columns: parsing, metadata, and the check of written rows.
 //!
-//! The values of a column with a period are in one interval, so every value has one image there. A row with
-//! another value is refused, because queries would not find it by its images.
+//! The values of a column with a period are in one interval, so every value has one image there. Rows with other values
+//! are refused, because queries would not find them by their images.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use kubist_types::{Error, PERIOD, Period, Result, SPHERE, Value};
 
 use crate::frame::numbers;
 
-/// Parses the period of a column: a length in the column's unit, text with a unit (`25 kpc`), or the ends of the
-/// interval of its values (`-12.5:12.5`).
+/// Parses a period: a length in the column's unit, text with a unit (`25 kpc`), or the interval of values
+/// (`-12.5:12.5`).
 ///
 /// # Errors
 ///
@@ -45,8 +45,6 @@ pub fn period_of(column: &Field, period: &Value) -> Result<Period> {
     Period::new(first, last).ok_or_else(|| refused(&format!("{first} to {last} is no interval")))
 }
 
-/// Returns the schema of a new table with the periods of its columns.
-///
 /// # Errors
 ///
 /// `Invalid` if a column is missing or a period is not possible.
@@ -61,11 +59,11 @@ pub fn with_periods(schema: &SchemaRef, periods: &[(String, Value)]) -> Result<S
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// Returns the schema of a new table with positions on a sphere.
+/// Adds positions on a sphere to the schema of a new table.
 ///
 /// # Errors
 ///
-/// `Invalid` if a column is missing, has no numbers or no angles, or the period of the longitude is no turn.
+/// `Invalid` if a column is missing, has no numbers or no angles, or the period of the longitude is not a full circle.
 pub fn with_sphere(schema: &SchemaRef, columns: Option<&[String; 2]>) -> Result<SchemaRef> {
     let Some([longitude, latitude]) = columns else { return Ok(schema.clone()) };
     let [index, other] = [column_index(schema, longitude)?, column_index(schema, latitude)?];
@@ -99,18 +97,16 @@ pub fn with_sphere(schema: &SchemaRef, columns: Option<&[String; 2]>) -> Result<
     Ok(Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone())))
 }
 
-/// A turn in the unit of a column of angles, which are in degrees without a unit.
+/// A full circle; angles without a unit are in degrees.
 fn turn_of(field: &Field) -> Result<f64> {
     let has_unit = field.metadata().get(UNIT).is_some_and(|unit| !unit.trim().is_empty());
     let degree = if has_unit { in_unit_of(field, "1 deg", Meant::Distance)? } else { None };
     Ok(360.0 * degree.unwrap_or(1.0))
 }
 
-/// Refuses values outside of the interval of a column with a period. `first_row` is the position of the first
-/// value in the user's batch.
+/// Refuses values outside a period. `first_row` is the position of the first value in the user's batch.
 pub(crate) fn check_inside(column: &Field, values: &ArrayRef, first_row: usize) -> Result<()> {
     let Some(period) = Period::of(column) else { return Ok(()) };
-    // The ends in the column's own type, which the data may have.
     let of_type = |end: f64| match values.data_type() {
         DataType::Float32 => f64::from(end as f32),
         _ => end,

@@ -11,20 +11,18 @@ use kubist_index::state::RunId;
 
 use crate::fetch::Piece;
 
-/// The table of a digest that maps runs of an index to pages of a level.
+/// Maps runs of an index to pages of a level.
 #[derive(Debug)]
 pub struct Table {
     pub pages: Range<usize>,
     segment: Arc<str>,
-    /// The offset of the first block in the segment.
     begin: u64,
     of: OfLookup,
-    /// The same map, read from the pages because the digest is damaged.
+    /// The map as read from the pages, if the digest is damaged.
     found: OnceLock<BTreeMap<u32, u32>>,
 }
 
 impl Table {
-    /// Returns the table for a level of pages. The blocks start at `begin` of the segment.
     pub fn new(pages: Range<usize>, segment: Arc<str>, begin: u64, of: OfLookup) -> Table {
         Table { pages, segment, begin, of, found: OnceLock::new() }
     }
@@ -33,7 +31,6 @@ impl Table {
         &self.of.lookup
     }
 
-    /// The number of the index's runs on pages of the level.
     pub fn len(&self) -> usize {
         self.of.runs as usize
     }
@@ -42,8 +39,7 @@ impl Table {
         RunId(self.of.first.0.saturating_add(index as u128))
     }
 
-    /// The blocks with the pages of all runs, or of the runs at some indices; none if they are known to be
-    /// damaged.
+    /// Blocks with the pages of the runs at `indices`, or of all runs; none if damaged.
     pub fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
         match indices {
             _ if self.is_found() => Vec::new(),
@@ -64,8 +60,8 @@ impl Table {
         blocks.iter().map(piece).collect()
     }
 
-    /// Returns indices and pages (in the level) of all runs, or of the runs at `indices`, from blocks; `None`
-    /// if a block is damaged.
+    /// Reads indices and pages (in the level) from blocks, of all runs or of those at `indices`; `None` if a block is
+    /// damaged.
     pub fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
         if self.is_found() || bytes.len() < blocks.len() {
             return None;
@@ -85,17 +81,14 @@ impl Table {
         pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
     }
 
-    /// True if the map was read from the pages.
     pub fn is_found(&self) -> bool {
         self.found.get().is_some()
     }
 
-    /// Stores the map of run index to page that was read from the pages.
     pub fn take(&self, found: BTreeMap<u32, u32>) {
         let _ = self.found.set(found);
     }
 
-    /// Returns indices and pages of all runs, or of the runs at `indices`, from the stored map.
     pub fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
         let Some(found) = self.found.get() else { return Vec::new() };
         let known = |index: &u32| Some((*index, *found.get(index)?));

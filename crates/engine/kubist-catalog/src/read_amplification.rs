@@ -1,5 +1,5 @@
-//! Read amplification: the regions where queries of this process examined rows without returning them. The
-//! optimizer rewrites these first, even without much compaction debt.
+//! Read amplification: the regions where queries of this process examined rows without returning them. The optimizer
+//! rewrites these first, even without much compaction debt.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard};
 
 use kubist_index::cube::{CubeId, Geometry};
 
-/// Rows that were examined but not returned, by the cube of their run, since that cube was last rewritten.
+/// Rows examined but not returned, by cube, since the cube's last rewrite.
 #[derive(Default)]
 pub struct ReadAmplification {
     wasted: Mutex<HashMap<CubeId, u64>>,
-    /// The number of rows when the grid was last compared with a newly learned one.
+    /// Rows when the grid was last compared with a new one.
     compared: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ impl ReadAmplification {
         has_grown
     }
 
-    /// Resets the count of `top`, which was rewritten, and with `whole` the counts of all cubes below it.
+    /// Resets the count of the rewritten `top`; with `whole`, also of all cubes below.
     pub fn forget(&self, geometry: &Geometry, top: CubeId, whole: bool) {
         self.lock().retain(|cube, _| if whole { !geometry.contains(top, *cube) } else { *cube != top });
     }

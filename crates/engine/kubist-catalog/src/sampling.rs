@@ -1,4 +1,4 @@
-//! How likely rows are in samples: the checks of a weight and of strata, as functions of columns.
+//! Sampling probabilities of rows: the checks of weights and strata, as functions of columns.
 
 use std::sync::Arc;
 
@@ -11,21 +11,18 @@ use kubist_index::priority::{self, is_identity_type};
 use kubist_types::error::{Error, Result};
 use kubist_types::options::Sampling;
 
-/// The hidden column with the relative weight of each row, in tables whose samples are not uniform.
+/// The hidden column with the relative weight of each row, if samples are weighted.
 pub const WEIGHT: &str = "_kubist_weight";
-/// The weight of stored rows that no writer weighed yet.
 pub const UNWEIGHED: f32 = 0.0;
 
-/// The stored columns that decide the priority of a row.
 #[derive(Clone, Debug)]
 pub struct Prioritised {
     pub identity: Vec<usize>,
-    /// The column of weights, unless samples are uniform.
     pub weight: Option<usize>,
 }
 
 impl Prioritised {
-    /// The identity, and the weight as the last one.
+    /// The identity, then the weight.
     pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.identity.iter().copied().chain(self.weight)
     }
@@ -42,7 +39,7 @@ impl Prioritised {
     }
 }
 
-/// Checks the sampling of a new table, and returns it with the names of columns as the table spells them.
+/// Checks the sampling of a new table; returns it with column names as the table spells them.
 ///
 /// # Errors
 ///
@@ -80,7 +77,7 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
     Ok(sampling.clone())
 }
 
-/// Checks the weights of rows with these columns; `offset` is the position of the first row in the user's batch.
+/// `offset` is the position of the first row in the user's batch.
 ///
 /// # Errors
 ///
@@ -100,11 +97,9 @@ pub fn check(asked: &Schema, columns: &[ArrayRef], text: &str, offset: usize) ->
     }
 }
 
-/// The values of a weight.
-///
 /// # Errors
 ///
-/// `Expression` if it cannot be evaluated.
+/// `Expression` if the weight cannot be evaluated.
 pub fn values(asked: &Schema, columns: &[ArrayRef], text: &str) -> Result<Vec<f64>> {
     let typed =
         |(field, array): (&Arc<Field>, &ArrayRef)| field.as_ref().clone().with_data_type(array.data_type().clone());

@@ -1,12 +1,10 @@
-//! The columns of a table: as users see them, as runs store them, and the conversion between the two.
+//! The columns of a table: as users see them, as runs store them, and the conversion between the two. Each alteration
+//! makes the next version of the schema.
 //!
-//! A schema is one version of the columns; each alteration makes the next version.
-//!
-//! Stored columns have plain types: dictionaries and views are stored as values. Their order is: the columns
-//! of the creation, the hidden step column, the hidden identity columns (writer name and row counter, only in
-//! tables without identity), then the added columns. Columns are only appended, so the index of a stored
-//! column never changes. A run from before a column was added lacks that column, and its rows have the
-//! column's default.
+//! Dictionaries and views are stored as plain values. The stored columns are: the columns of the creation, the hidden
+//! step column, the hidden identity columns (writer name and row counter, only in tables without identity), then the
+//! added columns. Columns are only appended, so the index of a stored column never changes. A run that is older than a
+//! column lacks it, and its rows have the column's default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -35,58 +33,52 @@ use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT};
 use kubist_types::options::{Sampling, TableOptions};
 use kubist_types::{Compression, Strata};
 
-/// The hidden column with the simulation step, in every table.
 pub const STEP: &str = "_kubist_step";
-/// The step of rows that were committed without a step.
 pub const NO_STEP: i64 = i64::MIN;
-/// The name of the column that stores the priority threshold of subsampled steps.
+/// The column with the priority threshold of subsampled steps.
 pub const KEPT_BELOW: &str = "kept_below";
 const WRITER: &str = "_kubist_writer";
 const ROW: &str = "_kubist_row";
 
 #[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// The columns that users see: those of the creation, then the added ones.
+    /// The columns of the creation, then the added ones.
     pub user: SchemaRef,
-    /// The stored columns: those of the creation, the hidden ones, then the added ones.
+    /// Created, hidden, then added columns.
     pub stored: SchemaRef,
-    /// The columns that predicates are bound to, in their stored types: the user's columns in order, then the
-    /// hidden ones. `stored_index` maps each to its stored column.
+    /// Columns for predicates, in their stored types: the user's, then the hidden ones. `stored_index` maps each to its
+    /// stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
-    /// Stored columns that are dimensions of the newest grid, in grid order.
+    /// Stored columns, in the order of the newest grid.
     pub dimensions: Vec<usize>,
     /// The grids after the first, numbered from 1.
     pub grids: Vec<Grid>,
-    /// Stored columns that are hashed into the priority, in order.
+    /// Stored columns, in the order of hashing into the priority.
     pub identity: Vec<usize>,
-    /// How likely each row is in a sample.
     pub sampling: Sampling,
-    /// The stored column of weights, unless samples are uniform.
+    /// A stored column, unless samples are uniform.
     pub weight: Option<usize>,
-    /// By which weights are divided, once there is a commit.
+    /// The divisor of weights, once there is a commit.
     pub weight_scale: Option<f64>,
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
-    /// Metadata of every column by name, including its unit.
+    /// Metadata by column name, including units.
     pub about: BTreeMap<String, Metadata>,
-    /// The error bound of every stored column that has one.
+    /// Error bounds by stored column.
     pub accuracy: BTreeMap<usize, Accuracy>,
-    /// The stored column with the priority threshold of subsampled steps. It is null in rows of complete
-    /// steps, and 1 in rows that are always kept.
+    /// The stored column with the priority threshold of subsampled steps: null in rows of complete steps, 1 in rows
+    /// that are always kept.
     pub kept_below: Option<usize>,
-    /// The encodings that writers of runs choose from.
     pub compression: Compression,
-    /// Where the strata of new runs end.
+    /// The ends of strata in new runs.
     pub strata: Strata,
-    /// The number of alterations since the creation.
     pub version: u64,
     created: usize,
     hidden: bool,
     added: Vec<Added>,
 }
 
-/// A grid after the table's first.
 #[derive(Clone, Debug)]
 pub struct Grid {
     pub dimensions: Vec<usize>,
@@ -94,7 +86,7 @@ pub struct Grid {
     pub said: Arc<NewGrid>,
 }
 
-/// The value that rows of older runs have in an added column.
+/// The value of an added column in older runs.
 #[derive(Clone, Debug)]
 struct Added {
     default: ArrayRef,
@@ -127,8 +119,6 @@ impl TableSchema {
         TableSchema::from_names(schema, &names, &options.identity, &options.lookup)?.sampled(&options.sampling)
     }
 
-    /// Returns the schema with the given dimensions, identity and secondary indexes.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column that is missing, appears twice, or has an unsuitable type.
@@ -220,8 +210,6 @@ impl TableSchema {
         })
     }
 
-    /// Returns the next version of the schema.
-    ///
     /// # Errors
     ///
     /// `Invalid` if the alteration does not fit the alterations before it.
@@ -267,8 +255,6 @@ impl TableSchema {
         Ok(next)
     }
 
-    /// Returns the schema with error bounds.
-    ///
     /// # Errors
     ///
     /// `Invalid` names a column that is missing or cannot have an error bound.
@@ -300,14 +286,14 @@ impl TableSchema {
         Ok(())
     }
 
-    /// The encoding of new runs: the compression, the strata and the rounding steps of columns.
+    /// The encoding of new runs: compression, strata and rounding steps.
     pub fn run_encoding(&self) -> RunEncoding {
         let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
         RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
     }
 
-    /// Returns a user's batch with the values that the table would store: rounded to the error bounds and
-    /// converted to the table's units. The columns it changes have their stored types.
+    /// A user's batch as the table would store its values: rounded to the error bounds, in the table's units. Changed
+    /// columns have their stored types.
     ///
     /// # Errors
     ///
@@ -337,7 +323,7 @@ impl TableSchema {
         self.grids.len() as u32
     }
 
-    /// Stored columns that are the dimensions of a grid; `None` for grid 0.
+    /// Stored columns; `None` for grid 0.
     pub fn columns_of(&self, grid: u32) -> Option<&Vec<usize>> {
         let place = (grid as usize).checked_sub(1)?;
         self.grids.get(place).map(|grid| &grid.dimensions)
@@ -408,7 +394,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Describes the user's columns for display. Field metadata of Arrow and Parquet is stored but not shown.
+    /// Field metadata of Arrow and Parquet is stored but not shown.
     pub fn describe(&self) -> Vec<ColumnInfo> {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
@@ -433,8 +419,7 @@ impl TableSchema {
             .collect()
     }
 
-    /// True if `other` has the same created columns, and its added columns are among the added ones here.
-    /// Metadata may differ.
+    /// True if `other` has the same created columns, and all its added columns are here.
     pub fn agrees(&self, other: &TableSchema) -> bool {
         let same = |(one, other): (&Arc<Field>, &Arc<Field>)| {
             one.name() == other.name()
@@ -447,13 +432,12 @@ impl TableSchema {
         })
     }
 
-    /// The periods of columns, in the user's order.
     pub fn periods(&self) -> Vec<(String, Period)> {
         let fields = self.user.fields().iter();
         fields.filter_map(|field| Some((field.name().clone(), Period::of(&self.measured(field))?))).collect()
     }
 
-    /// Refuses stored rows outside of a period that was set after they were appended.
+    /// Refuses rows outside a period that was set after they were appended.
     ///
     /// # Errors
     ///
@@ -462,7 +446,7 @@ impl TableSchema {
         self.visible().iter().try_for_each(|column| check_inside(&self.with_unit(*column), rows.column(*column), 0))
     }
 
-    /// True if each column of `other` has the same error bound here. `other` must agree with this schema.
+    /// `other` must agree with this schema.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
             let index = schema.user.index_of(name).ok()?;
@@ -471,22 +455,21 @@ impl TableSchema {
         other.user.fields().iter().all(|field| bound(self, field.name()) == bound(other, field.name()))
     }
 
-    /// The number of stored columns that every run has.
+    /// Stored columns that every run has.
     pub fn base(&self) -> usize {
         self.created + if self.hidden { 3 } else { 1 } + usize::from(self.weight.is_some())
     }
 
-    /// The default of an added column, one row, for runs that lack the column.
+    /// The default as one row, for runs that lack the column.
     pub fn default_of(&self, column: usize) -> &dyn Array {
         self.added[column - self.base()].default.as_ref()
     }
 
-    /// The zone of an added column in runs that lack it.
     pub fn zone_of_default(&self, column: usize) -> Zone {
         self.added[column - self.base()].zone
     }
 
-    /// Returns a stored batch of an earlier version with the columns of this version.
+    /// Adds missing columns to a stored batch of an earlier version.
     ///
     /// # Errors
     ///
@@ -499,11 +482,8 @@ impl TableSchema {
         RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)
     }
 
-    /// Returns a user's batch in stored form.
-    ///
-    /// Columns are matched by name in any order, and added columns may be missing. `first_row` is the number
-    /// of rows that the writer wrote before. `offset` is the position of this batch in the user's batch, for
-    /// error messages.
+    /// A user's batch in stored form. Columns are matched by name, and added columns may be missing. The writer wrote
+    /// `first_row` rows before. `offset` is the position of this batch in the user's.
     ///
     /// # Errors
     ///
@@ -542,7 +522,7 @@ impl TableSchema {
             let array = given.stored(&column, stored.data_type())?;
             check_lengths(name, &array, offset)?;
             check_inside(&column, &array, offset)?;
-            // Rounding happens once, before anything is computed from the values.
+            // Rounded before anything is computed from the values.
             columns.push(match self.accuracy.get(&self.stored_index[index]) {
                 Some(accuracy) => accuracy.round(&array),
                 None => array,
@@ -569,13 +549,10 @@ impl TableSchema {
         }
     }
 
-    /// The index of the hidden step column.
     pub fn step(&self) -> usize {
         self.created
     }
 
-    /// Returns the batch with all rows in `step`.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow fails.
@@ -591,18 +568,16 @@ impl TableSchema {
         &self.user.fields()[index]
     }
 
-    /// Converts values of a stored column to the user's type.
-    ///
     /// # Errors
     ///
-    /// `Internal` or `Invalid` if Arrow cannot cast the values.
+    /// `Internal` or `Invalid` if Arrow cannot cast the values to the user's type.
     pub fn to_user(&self, column: usize, array: ArrayRef) -> Result<ArrayRef> {
         let wanted = self.user_field(column).data_type();
         if array.data_type() == wanted {
             return Ok(array);
         }
         match arrow_cast::cast(&array, wanted) {
-            // The codes of few values may still exceed those of the user's type.
+            // The codes of a few values may exceed the user's type.
             Err(_) if matches!(array.data_type(), DataType::Dictionary(..)) => {
                 let plain = self.stored.field(column).data_type();
                 let plain = arrow_cast::cast(&array, plain).map_err(Error::kernel)?;
@@ -612,36 +587,33 @@ impl TableSchema {
         }
     }
 
-    /// True if the user's columns are the identity; false if the hidden columns are.
+    /// False if the hidden columns are the identity.
     pub fn has_identity(&self) -> bool {
         !self.hidden
     }
 
-    /// The stored columns that users see, in the user's order.
     pub fn visible(&self) -> &[usize] {
         &self.stored_index[..self.user.fields().len()]
     }
 
-    /// The columns that conditions and expressions are bound to: the visible columns in their stored types,
-    /// with their units.
+    /// The visible columns with their stored types and units.
     pub fn conditional(&self) -> Schema {
         let fields = self.asked.fields()[..self.user.fields().len()].iter();
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
     }
 
-    /// The user's field of a stored column, with its unit.
     pub fn with_unit(&self, column: usize) -> Field {
         self.measured(self.user_field(column))
     }
 
-    /// A field whose only metadata are the unit, the period and the sphere of its column.
+    /// Keeps only the unit, period and sphere of the metadata.
     fn measured(&self, field: &Field) -> Field {
         let about = self.about.get(field.name());
         let text = |key: &str| Some((key.to_owned(), about?.get(key)?.as_str()?.to_owned()));
         field.clone().with_metadata([UNIT, PERIOD, SPHERE].into_iter().filter_map(text).collect::<HashMap<_, _>>())
     }
 
-    /// Returns the stored column of a name. An exact match wins; otherwise letter case is ignored.
+    /// An exact match wins; otherwise letter case is ignored.
     ///
     /// # Errors
     ///
@@ -650,8 +622,6 @@ impl TableSchema {
         Ok(self.stored_index[column_index(&self.user, name)?])
     }
 
-    /// Returns the name as the table spells it.
-    ///
     /// # Errors
     ///
     /// The errors of [`TableSchema::column`].
@@ -659,7 +629,7 @@ impl TableSchema {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
-    /// Returns the stored column with exactly this name; stored metadata uses exact names.
+    /// Stored metadata uses exact names, so letter case counts here.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {

@@ -27,16 +27,13 @@ fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn 
     Err(Error::Busy(format!("{}: ten thousand {prefix}{number:06} were begun", files.store.location())))
 }
 
-/// Writes a segment of a rewrite or checkpoint. Returns its name and the result of `fill`, after the segment
-/// is durable.
-///
-/// Cleaning may delete the segment of a process that is suspended for long. If another machine deletes it,
-/// later writes fail; this is reported as `SnapshotExpired`, not as a failure of the storage.
+/// Writes a durable segment; returns its name and the result of `fill`. Cleaning may delete the segment of a process
+/// that is suspended for long; later writes then fail with `SnapshotExpired`.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if the segment was cleaned; `Busy` if ten thousand names are taken; the errors of
-/// `fill`; a storage error.
+/// `SnapshotExpired` if the segment was cleaned; `Busy` if ten thousand names are taken; the errors of `fill`; a
+/// storage error.
 pub fn write_segment<T>(
     files: &TableFiles,
     prefix: &str,

@@ -1,4 +1,4 @@
-//! Waiting until log entries are durable that others depend on.
+//! Waits until log entries are durable that others depend on.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use kubist_types::{Cancel, Error, Result};
 use crate::error::store_error;
 use crate::files::TableFiles;
 
-/// True if a process owns the log of `writer`. The entries of a log without an owner are durable.
+/// The entries of a log without an owner are durable.
 ///
 /// # Errors
 ///
@@ -20,13 +20,11 @@ pub fn is_owned(files: &TableFiles, writer: &str) -> Result<bool> {
     }
 }
 
-/// Waits until the log of `writer` is durable up to `position`. A rewrite must not outlive a commit that it
-/// replaces.
+/// Waits until the log is durable up to `position`: a rewrite must not outlive a commit that it replaces.
 ///
 /// # Errors
 ///
-/// `Busy` if it is not durable after `patience`, or has lost an entry; `Damaged`; `Cancelled`; a storage
-/// error.
+/// `Busy` if it is not durable after `patience`, or has lost an entry; `Damaged`; `Cancelled`; a storage error.
 pub fn settle(files: &TableFiles, writer: &str, position: u64, patience: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     loop {
@@ -34,7 +32,7 @@ pub fn settle(files: &TableFiles, writer: &str, position: u64, patience: Duratio
         if files.store.read_log(writer, position).map_err(store_error)?.durable >= position {
             return Ok(());
         }
-        // Taking the log of a dead owner makes its entries durable.
+        // This makes the entries of a dead owner durable.
         match files.store.own_log(writer) {
             Ok(owner) if owner.position() >= position => return Ok(()),
             Ok(_) | Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < patience => {

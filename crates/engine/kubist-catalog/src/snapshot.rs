@@ -10,14 +10,12 @@ use crate::directory::Directory;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// An immutable state of a table, whose results later commits do not change.
 #[derive(Clone)]
 pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
-    /// If set, only steps up to this one are visible.
     pub step: Option<i64>,
-    /// For repair: alterations may be missing, and values of unknown columns are skipped.
+    /// Set for repair: alterations may be missing, so values of unknown columns are skipped.
     is_partial: bool,
 }
 
@@ -28,8 +26,6 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Returns a snapshot of everything committed so far.
-    ///
     /// # Errors
     ///
     /// The errors of [`Core::view`].
@@ -41,19 +37,17 @@ impl Snapshot {
         Snapshot { core, view, step: None, is_partial: false }
     }
 
-    /// Returns the snapshot for repair, where runs may have more columns than the known alterations add.
     pub fn partial(self) -> Snapshot {
         Snapshot { is_partial: true, ..self }
     }
 
-    /// True if a run may have this number of stored columns.
     pub fn has_columns(&self, columns: usize) -> bool {
         let schema = &self.view.schema;
         columns >= schema.base() && (self.is_partial || columns <= schema.stored.fields().len())
     }
 
-    /// Returns the snapshot up to a step. Rows of later steps, and of steps that a declared writer has not
-    /// finished, are invisible. The step itself must be complete.
+    /// Returns the snapshot up to a complete step. Later steps, and steps that a declared writer has not finished, are
+    /// invisible.
     ///
     /// # Errors
     ///
@@ -71,12 +65,12 @@ impl Snapshot {
         history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
     }
 
-    /// The number of rows that any writer committed with a token; `None` if there is no such commit.
+    /// Rows committed with a token by any writer.
     pub fn committed(&self, token: &str) -> Option<u64> {
         self.view.history.rows_under(token)
     }
 
-    /// The stored totals of all rows of a range of steps (or of all steps), if some steps were subsampled.
+    /// The stored totals of a range of steps, if some were subsampled.
     pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {
         self.view.schema.kept_below?;
         let history = &self.view.history;
@@ -102,21 +96,18 @@ impl Snapshot {
         self.view.runs.whole(&self.core, &Cancel::default())
     }
 
-    /// The token of this snapshot; [`Snapshot::at`] opens it again.
     pub fn token(&self) -> SnapshotToken {
         SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core, &self.view) }
     }
 
-    /// Returns the snapshot of a token, which may come from another process. A token that this table cannot
-    /// have is refused before anything is read.
-    ///
-    /// The last view is used without a request to the store, unless its runs are in pages. Pages may have
-    /// been cleaned, so these need a check.
+    /// Returns the snapshot of a token, perhaps of another process. A token that this table cannot have is refused
+    /// before anything is read. The last view is used without a request, unless its runs are in pages, which may have
+    /// been cleaned.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if files of the snapshot were cleaned, now or when rows are read; `Replaced` if the
-    /// table is another one or has another history; `Cancelled`.
+    /// `SnapshotExpired` if files of the snapshot were cleaned, now or when rows are read; `Replaced` if the table is
+    /// another one or has another history; `Cancelled`.
     pub fn at(core: &Arc<Core>, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
         core.check_process()?;
         cancel.check()?;

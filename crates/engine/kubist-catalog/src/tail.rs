@@ -1,7 +1,6 @@
 //! `Tail`: the logs, as far as they were read, joined to one state.
 //!
-//! Joining does no I/O. It takes entries that `follow` has read, in the order of their log. After an error,
-//! all entries before the bad one are joined and nothing of the bad one, so joining can continue there.
+//! Joining does no I/O. After an error, all entries before the bad one are joined, so joining can continue there.
 
 use std::sync::Arc;
 
@@ -30,49 +29,43 @@ use crate::vouched::{self, Vouched};
 
 #[derive(Default)]
 pub struct Tail {
-    /// True once following started, from a checkpoint or from the beginning of all logs.
     pub begun: bool,
-    /// The name of the checkpoint that following started from.
+    /// The checkpoint that following started from.
     pub checkpoint: Option<String>,
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
     pub history: History,
-    /// The number of rewrites that must be joined before the declarations of alterations apply.
+    /// Rewrites that must be joined before declarations of alterations apply.
     pub needs_rewrites: u64,
     /// The least number of columns that joined runs have.
     needs_columns: usize,
-    /// The runs of the base that the state removes, for views.
     removed: Arc<SpreadSet<RunId>>,
     /// `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
-    /// True if the state changed after the view was built, also after an error.
+    /// The state changed after the view was built, or an error occurred.
     stale: bool,
-    /// The changes since the view; `None` without a view.
     changes: Option<Changes>,
-    /// The entries joined so far, and how many a checkpoint already covers.
+    /// The joined entries, and how many a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// The number of runs in the state when newer checkpoints were last searched.
+    /// Runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// The log positions that other files prove, and whether segments were examined for this.
+    /// Also records whether segments were examined for proven positions.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
-    /// True if the table was seen after everything joined was read.
+    /// True if the table was seen after the last read.
     pub is_known_there: bool,
-    /// The requests of opening, until they are used.
     pub first_look: Option<FirstLook>,
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    /// The stamps of joined objects and logs when they were last seen.
     pub seen: Seen,
-    /// True if the last error was an entry that does not follow the joined ones, perhaps of another history.
+    /// The last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
-    /// The newest checkpoint before the last listing of rewrites, if any. All listed rewrites were joined.
+    /// The newest checkpoint before the last listing of rewrites, which were all joined.
     pub listed_at: Option<Option<String>>,
 }
 
-/// The least number of columns that these runs have, from their column ranges.
 fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
     let last = runs.filter_map(|run| run.payload.ranges.as_ref()?.of().last_column());
     last.max().map_or(0, |last| last + 1)
@@ -101,12 +94,11 @@ impl Tail {
         self.joined
     }
 
-    /// True if the state changed after the view was built.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// True if the joined alterations describe all columns and grids of the joined runs.
+    /// True if the alterations describe all columns and grids of the joined runs.
     pub fn is_described(&self, files: &TableFiles) -> bool {
         let schema = self.schema(files);
         let newest = files.forest().trees().map(|tree| tree.grid()).max().unwrap_or(0);
@@ -119,7 +111,7 @@ impl Tail {
         self.schema.as_ref().unwrap_or(&files.created)
     }
 
-    /// Joins the entries read from a writer's log, up to `last_position`.
+    /// Joins entries of a writer's log up to `last_position`.
     ///
     /// # Errors
     ///
@@ -169,8 +161,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the next rewrite.
-    ///
     /// # Errors
     ///
     /// `Damaged` or `Newer`.
@@ -196,7 +186,6 @@ impl Tail {
         }
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.history.rewritten = Chain::behind(bytes);
-        // It was there, even if its stamp is unknown.
         self.seen.objects.insert(name.to_string(), Stamp::Unknown);
         self.changed(gained);
         if let Some((after, needs)) = needs {
@@ -206,8 +195,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the next alteration.
-    ///
     /// # Errors
     ///
     /// `Damaged` or `Newer`.
@@ -230,7 +217,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Joins the declaration of the writers that every step waits for.
     pub fn join_declared(&mut self, declared: Declared) {
         self.history.declared = Some(declared);
         self.stale = true;
@@ -243,8 +229,7 @@ impl Tail {
         }
     }
 
-    /// Adds the changes of a joined entry. A run that was there before, or appears twice in the entry, is no
-    /// change.
+    /// Adds changes, without runs that were there before or appear twice.
     fn changed(&mut self, gained: Changes) {
         let Some(changes) = &mut self.changes else { return };
         let is_new = |run: &Arc<Run<Location>>| self.state.run(run.id).is_some_and(|known| Arc::ptr_eq(known, run));
@@ -253,7 +238,7 @@ impl Tail {
         changes.removed.extend(gained.removed);
     }
 
-    /// Returns the state arranged for reading; the same view while nothing has changed.
+    /// Returns the same view while nothing has changed.
     pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
             return view.clone();
@@ -281,8 +266,7 @@ impl Tail {
         view
     }
 
-    /// Reduces the changes since a view: drops runs that were added and removed again, and collects removed
-    /// runs of the base.
+    /// Drops runs that were added and removed again, and collects removed runs of the base.
     fn settled(&mut self, mut changes: Changes) -> Changes {
         let lives = |run: &Run<Location>| {
             self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))

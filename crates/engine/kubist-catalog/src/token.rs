@@ -1,10 +1,10 @@
-//! Snapshot tokens: the name of a snapshot, valid in other processes.
+//! Snapshot tokens: names of snapshots that are valid in other processes.
 //!
-//! The positions up to which a snapshot joins the logs name it. A hash of the chains up to these positions
-//! distinguishes this history from others, for example from a restored backup. A token keeps no files: once
-//! files of its snapshot are cleaned, opening it returns `SnapshotExpired`, never other rows.
+//! A token has the log positions that the snapshot joins, and a hash of the chains up to these positions, which
+//! distinguishes this history from others, such as a restored backup. A token keeps no files: once files of its
+//! snapshot are cleaned, opening it returns `SnapshotExpired`, never other rows.
 //!
-//! A token is one word of URL-safe base64. It encodes a JSON list that starts with the format version.
+//! A token is one word of URL-safe base64 that encodes a JSON list, starting with the format version.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,16 +27,13 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SnapshotToken {
-    /// The table's id, which distinguishes it from another table at its location.
     pub table: String,
-    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub alterations: u64,
     pub declared: Option<Declared>,
-    /// If set, the last visible step.
     pub step: Option<i64>,
-    /// A hash of the chains of all entries up to the positions; another history has another value.
+    /// A hash of the chains of all entries up to the positions.
     pub chain: Chain,
 }
 
@@ -63,14 +60,13 @@ impl SnapshotToken {
         }
     }
 
-    /// True if the state is not younger than the token.
+    /// True if the state is not newer than the token.
     pub fn is_at_or_after(&self, state: &State<Location>) -> bool {
         state.rewrites() <= self.rewrites
             && state.positions().all(|(writer, position)| position <= self.position(writer))
     }
 
-    /// True if `later` can be a later state of the same table. Logs and alterations only grow, and writers
-    /// are declared once.
+    /// Logs and alterations only grow, and writers are declared once.
     pub fn is_before(&self, later: &SnapshotToken) -> bool {
         self.table == later.table
             && self.rewrites <= later.rewrites

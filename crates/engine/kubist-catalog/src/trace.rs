@@ -1,8 +1,6 @@
-//! Trace of a query's time by request: the four stages of the scalability paper (section V B), as a client
-//! sees them.
+//! Trace of a query's time by request: the four stages of the scalability paper (section V B), as a client sees them.
 //!
-//! A traced query sets a thread-local variable while a thread reads. Without a trace each read only checks
-//! that variable.
+//! A traced query sets a thread-local variable while a thread reads; other reads only check that variable.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -18,7 +16,6 @@ pub struct Trace(Arc<Mutex<Traced>>);
 pub struct Traced {
     /// Each request, with the time when its rows were decoded.
     pub requests: Vec<(Request, Instant)>,
-    /// The time of the first read of rows.
     pub planned: Option<Instant>,
     /// Sum over all threads, without the waits for the store.
     pub decoding: Duration,
@@ -39,14 +36,12 @@ impl Trace {
     }
 }
 
-/// Runs work that reads and decodes rows.
 pub fn of_rows<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
     let Some(trace) = trace else { return work() };
     trace.traced().planned.get_or_insert_with(Instant::now);
     record(trace, work)
 }
 
-/// Runs work that plans a query and may read.
 pub fn of_plan<T>(trace: Option<&Trace>, work: impl FnOnce() -> T) -> T {
     match trace {
         Some(trace) => record(trace, work),
@@ -74,7 +69,7 @@ pub struct Read {
     pub asked: bool,
 }
 
-/// Reads byte ranges of segments and records the requests for the query that runs on this thread.
+/// Records the requests in the trace of this thread's query.
 ///
 /// # Errors
 ///

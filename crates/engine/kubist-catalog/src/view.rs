@@ -12,7 +12,7 @@ use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
 
-/// The entries of logs and rewrites that a handle has joined since it started, and the runs in its commits.
+/// Entries since a handle started, and the runs in its commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Joined {
     pub entries: u64,
@@ -23,12 +23,11 @@ pub struct View {
     pub schema: Arc<TableSchema>,
     pub runs: Runs,
     pub history: History,
-    /// The position up to which each log was read.
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
-    /// The entries joined when it was built; 0 for a view that no handle follows.
+    /// 0 for a view that no handle follows.
     pub joined: Joined,
-    /// Secondary indexes located on pages, and in memory once all runs are there.
+    /// Located on pages, and in memory once all runs are there.
     lookups: [Lookups; 2],
 }
 
@@ -48,7 +47,7 @@ impl Lookups {
     }
 }
 
-/// The indexes of an earlier view that no query has needed since, and the changes since, in order.
+/// The indexes of an earlier view, with the changes since, in order.
 struct Earlier {
     live: Live,
     changes: Vec<Arc<Changes>>,
@@ -71,15 +70,15 @@ impl View {
         View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
     }
 
-    /// Reuses the indexes of an earlier view, updated by changes when first needed.
+    /// Reuses the indexes of an earlier view, updated when first needed.
     pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
-        // Indexes located in memory need all runs in memory; indexes located on pages do not.
+        // Indexes located in memory need all runs in memory.
         let kind = usize::from(self.runs.are_in_memory());
         self.lookups[kind] = earlier.lookups[kind].followed(changes);
         self
     }
 
-    /// Returns the secondary indexes of the primary runs, built when first needed.
+    /// Built when first needed.
     ///
     /// # Errors
     ///
@@ -102,7 +101,7 @@ impl View {
     pub fn rows(&self) -> u64 {
         match &self.runs.base {
             None => self.runs.recent_rows(),
-            // Rewrites keep all rows except for retractions, which the history records.
+            // Rewrites keep all rows; the history records retractions.
             Some(_) => self.history.live_rows(),
         }
     }

@@ -1,18 +1,15 @@
 //! Proven log positions: lower bounds of log lengths that other files of a table record.
 //!
-//! A log that is missing, or has lost its end, looks like a log that never was longer. Other files can show
-//! the loss. Each kind was written after the log was durable up to a position:
+//! A log that is missing, or has lost its end, looks like a log that never was longer. These files show the loss,
+//! because each was written after the log was durable up to a position:
 //!
-//! - a checkpoint stores the position of every log that it covers;
-//! - a rewrite names the positions that it needs;
-//! - an acknowledgement stores the durable length of its log; so does an earlier read of the log by this
-//!   handle;
-//! - a segment `<writer>-<13 digits>` proves a durable log and acknowledgement, because a writer creates
-//!   segments only after both.
+//! - a checkpoint, for every log that it covers;
+//! - a rewrite, for the positions that it needs;
+//! - an acknowledgement, or an earlier read of the log by this handle;
+//! - a segment `<writer>-<13 digits>`, because a writer creates segments only after a durable log and acknowledgement.
 //!
-//! A log that ends before such a position is damaged for every reader. Readers must not skip the gap, and no
-//! writer may start again where acknowledged commits were. Commits that no such file records can be lost
-//! without a trace.
+//! A log that ends before such a position is damaged for every reader. Readers must not skip the gap, and no writer may
+//! start again where acknowledged commits were. The loss of commits that no such file records cannot be detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,18 +28,16 @@ struct Word {
     position: u64,
     commits: u64,
     rows: u64,
-    /// The file that proves it, as the subject of a sentence.
+    /// The file that proves the position.
     who: String,
 }
 
-/// The proven position of every log, with its proof.
 #[derive(Clone, Debug, Default)]
 pub struct Vouched {
     words: BTreeMap<String, Word>,
 }
 
 impl Vouched {
-    /// Stores a proven position of a writer's log if it is the highest so far.
     pub fn say(&mut self, writer: &str, position: u64, history: &History, who: &str) {
         if position > self.words.get(writer).map_or(0, |word| word.position) {
             let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));
@@ -58,7 +53,6 @@ impl Vouched {
         }
     }
 
-    /// The position that the log must reach.
     pub fn position(&self, writer: &str) -> u64 {
         self.words.get(writer).map_or(0, |word| word.position)
     }
@@ -67,8 +61,7 @@ impl Vouched {
         self.words.keys().map(String::as_str)
     }
 
-    /// Returns the error of a log that ends at `end` (`None`: it is missing), unless it reaches its proven
-    /// position.
+    /// The error of a log that ends at `end` (`None`: missing) before its proven position.
     pub fn short(&self, files: &TableFiles, writer: &str, end: Option<u64>) -> Option<Error> {
         let word = self.words.get(writer).filter(|word| end.is_none_or(|end| end < word.position))?;
         let state = if end.is_some() { "it ends there" } else { "it is missing" };
@@ -105,8 +98,7 @@ pub fn check_need(
     Err(damaged(files, writer, end, what))
 }
 
-/// Checks that the owner of a log found everything that readers have read. Otherwise readers would miss its
-/// next commits.
+/// Checks that the owner found everything that readers have read. Otherwise readers would miss its next commits.
 ///
 /// # Errors
 ///
@@ -124,7 +116,7 @@ fn damaged(files: &TableFiles, writer: &str, offset: u64, what: String) -> Error
     Error::Damaged { file: format!("{}/log of {writer}", files.store.location()), offset, what }
 }
 
-/// The writers of existing segments, each with one of its segments.
+/// The writers of existing segments, with one segment each.
 ///
 /// # Errors
 ///
@@ -133,12 +125,11 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     Ok(owners(&files.store.segments().map_err(store_error)?))
 }
 
-/// Returns the writers of segments, each with one segment. Segments of the same writer are usually adjacent.
 pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
-        // Segments of a writer whose name starts with such a prefix are ignored here.
+        // Segments of writers with such names are ignored here.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
         (is_number && !of_no_writer).then_some(owner.len())
     };
@@ -153,7 +144,7 @@ pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     found
 }
 
-/// Returns the errors of logs whose writers had segments before the logs were read. `logs` exist; nothing in
+/// Errors of writers without a log that had segments before the logs were read. `logs` exist; nothing in
 /// `unacknowledged` is acknowledged.
 pub fn without_log(
     files: &TableFiles,

@@ -1,13 +1,13 @@
 //! Weights of rows, in tables whose samples are not uniform.
 //!
 //! A row of the relative weight w is in a sample of fraction f with probability `min(1, w f / (1 - f))`
-//! (`kubist_index::priority::weigh`). Each row stores its weight in a hidden column, so that every reader computes the
-//! same priority and the same probability, whatever the other rows are.
+//! (`kubist_index::priority::weigh`). A hidden column stores the weight, so that every reader computes the same
+//! priority.
 //!
 //! - By an expression: w is its value divided by the scale, which an alteration records: the mean of the first commit,
 //!   where a value counts as at most 100 times the mean.
-//! - By strata: of the N rows that a writer committed so far, in K strata, N_h are in the row's stratum. Then w is
-//!   `(1 + N / (K N_h)) / 2`. So half of a sample is uniform, and half is divided equally between the strata.
+//! - By strata: a writer has committed N rows in K strata so far, and N_h rows are in the row's stratum. Then w is
+//!   `(1 + N / (K N_h)) / 2`, so half of a sample is uniform, and half is divided equally between the strata.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,15 +25,12 @@ use crate::core::Core;
 use crate::sampling::{self, Prioritised, UNWEIGHED, WEIGHT};
 use crate::schema::TableSchema;
 
-/// More strata are no classes.
 const MOST_STRATA: usize = 10_000;
-/// A heavier row counts as this many times the mean of the first commit.
+/// The most that a row's weight counts, in means of the first commit.
 const MOST_OF_MEAN: f64 = 100.0;
 const MOST_ROUNDS: usize = 1_000;
 
 impl TableSchema {
-    /// Returns the schema of a new table with this sampling.
-    ///
     /// # Errors
     ///
     /// `Invalid` names the column or the expression that is not possible.
@@ -50,7 +47,7 @@ impl TableSchema {
         Ok(self)
     }
 
-    /// Checks the weights of stored rows; `offset` is the position of the first row in the user's batch.
+    /// `offset` is the position of the first row in the user's batch.
     ///
     /// # Errors
     ///
@@ -62,31 +59,28 @@ impl TableSchema {
         }
     }
 
-    /// The stored columns that decide the priority.
     pub fn prioritised(&self) -> Prioritised {
         Prioritised { identity: self.identity.clone(), weight: self.weight }
     }
 }
 
-/// The columns that users see, of stored rows.
 fn seen(schema: &TableSchema, stored: &RecordBatch) -> Vec<ArrayRef> {
     schema.visible().iter().map(|column| stored.column(*column).clone()).collect()
 }
 
-/// The strata of the rows that a writer committed.
 #[derive(Default)]
 pub struct Weigher {
-    /// The number of rows in each stratum, by the hash of its values.
+    /// The number of rows by the hash of a stratum's values.
     rows: HashMap<u64, u64>,
     all: u64,
 }
 
 impl Weigher {
-    /// Returns stored rows with their weights. Rows that have a weight, as those of a copy, keep it.
+    /// Rows with a weight, such as those of a copy, keep it.
     ///
     /// # Errors
     ///
-    /// `Invalid` for too many strata; the errors of [`Core::view`]; a storage error.
+    /// `Invalid` for too many strata; the errors of [`Core::view`].
     pub fn weighed(
         &mut self,
         core: &Core,
@@ -150,8 +144,8 @@ impl Weigher {
     }
 }
 
-/// The mean of positive numbers, each at most [`MOST_OF_MEAN`] times the mean. So one giant does not make all others
-/// rare. Their sum may overflow.
+/// The mean of positive numbers, each at most [`MOST_OF_MEAN`] times the mean, so that one giant does not make all
+/// others rare. Their sum may overflow.
 fn scale_of(values: &[Vec<f64>]) -> f64 {
     let rows = values.iter().map(Vec::len).sum::<usize>() as f64;
     let mean = |most: f64| values.iter().flatten().map(|value| value.min(most) / rows).sum::<f64>();
@@ -167,7 +161,7 @@ fn scale_of(values: &[Vec<f64>]) -> f64 {
 }
 
 impl Core {
-    /// Publishes the scale of the first commit, or returns the one that another writer published first.
+    /// Publishes the scale of the first commit, or returns the one that another writer published.
     fn publish_weight_scale(&self, scale: f64) -> Result<f64> {
         let published = self.alter(Alteration::Weight { scale }, &Default::default());
         match (self.view(&Default::default())?.schema.weight_scale, published) {

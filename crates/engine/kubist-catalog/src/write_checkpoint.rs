@@ -1,24 +1,24 @@
 //! Writing of checkpoints: when one is due, and its contents.
 //!
-//! A checkpoint of a directory that does not fit in memory builds on the previous one. It lists its
-//! pages, adds pages for the runs that came later, and lists the removed runs of older pages. It rewrites
-//! some levels of pages (`kubist_index::levels`), and all levels once many runs were removed. On the
-//! optimizer's request it also rewrites levels without intact digests.
+//! A checkpoint of a directory that does not fit in memory builds on the previous one. It lists its pages, adds pages
+//! for later runs, and lists the removed runs of older pages. It rewrites some levels of pages
+//! (`kubist_index::levels`), and all levels once many runs were removed. The optimizer can also request a rewrite of
+//! levels without intact digests.
 //!
 //! # Why no checkpoint names pages that cleaning deletes
 //!
-//! Cleaning deletes a segment of pages only if a checkpoint with its number or a later one exists, and if no
-//! checkpoint listed *then* names it.
+//! Cleaning deletes a segment of pages only if a checkpoint with its number or a later one exists, and if no checkpoint
+//! listed *then* names it.
 //!
-//! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was
-//! read. While N does not exist, nobody deletes N - 1, because the two newest checkpoints are never deleted.
-//! So the pages of N - 1 exist when N is put, and from then on N itself is listed.
+//! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was read. The
+//! two newest checkpoints are never deleted, so the pages of N - 1 exist when N is put, and from then on N itself is
+//! listed.
 //!
-//! A cleaner may have listed a checkpoint that is no longer the newest. Its successors name only its pages,
-//! or pages for numbers that were unused at that time.
+//! A cleaner may have listed a checkpoint that is no longer the newest. Its successors name only its pages, or pages
+//! for numbers that were unused at that time.
 //!
-//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own. No
-//! reader uses that one, because readers use the newest.
+//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own, which no
+//! reader has used, because readers use the newest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,18 +47,17 @@ use crate::settle::settle;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// A checkpoint is due after `ENTRIES` entries, or `RUNS` runs in them. In addition the new runs must be a
-/// quarter of all runs, or `MANY_RUNS`.
+/// A checkpoint is due after `ENTRIES` entries or `RUNS` runs, if the new runs are also a quarter of all or at least
+/// `MANY_RUNS`, or if there are 16 times `ENTRIES` entries.
 const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
 
 const RUN_BYTES: u64 = 128;
 const CUTOFF_BYTES: u64 = 32;
-/// The next checkpoint rewrites a level that is smaller than this fraction (1/32) of the directory that fits
-/// in memory.
+/// The next checkpoint rewrites a level that is smaller than this fraction (1/32) of the directory that fits in memory.
 const LEAST_SHARE: u64 = 32;
-/// All levels are rewritten once more than this fraction (1/16) of the runs on their pages were removed.
+/// All levels are rewritten once this fraction (1/16) of the runs on their pages were removed.
 const GONE_SHARE: u64 = 16;
 
 struct Pages<'a> {
@@ -94,7 +93,7 @@ struct Body {
     segment: Option<String>,
 }
 
-/// The segment of a level unless it is empty, its pages, and the removed runs that were skipped.
+/// The segment unless it is empty, its pages, and the skipped removed runs.
 type Level = (Option<String>, Vec<Leaf>, SpreadSet<RunId>);
 
 struct Since {
@@ -102,7 +101,7 @@ struct Since {
     kept: usize,
 }
 
-/// Returns the runs of a view that came after the newest checkpoint; `None` if all pages must be written.
+/// Runs after the newest checkpoint; `None` if all pages must be written.
 fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),
@@ -139,7 +138,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
         let bytes = encode_live(&live, directory.forest());
         return Ok(Body { bytes, segment: None });
     }
-    // A directory that fits in memory is written as a whole and does not depend on the previous checkpoint.
+    // A directory that fits in memory is written whole.
     let in_memory = core.fits_in_memory(runs);
     let newest = newest.filter(|_| !in_memory);
     let since = newest.map(|newest| since(core, view, newest, how, cancel)).transpose()?.flatten();
@@ -157,7 +156,6 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
     Ok(Body { bytes: encode_leaves(&leaves, &removed, &core.forest()), segment })
 }
 
-/// Writes the pages of a level: all entries that are not on the first `kept` pages of the base.
 fn write_level(
     core: &Core,
     runs: &Runs,
@@ -165,7 +163,6 @@ fn write_level(
     (kept, in_memory): (usize, bool),
     cancel: &Cancel,
 ) -> Result<Level> {
-    // The entries of the view named all its grids.
     let forest = core.forest();
     let on_kept = runs.base.as_ref().map_or(0, |base| runs_of(&base.pages[..kept]));
     let sizes = page_sizes(runs.about().saturating_sub(on_kept), in_memory);
@@ -184,20 +181,18 @@ fn write_level(
     Ok((Some(segment), pages, gone))
 }
 
-/// Writes a checkpoint of everything that is durable, unless the newest one covers it.
-///
-/// Returns `false` if this is impossible now: a writer is just making an entry durable, or another process
-/// was faster.
+/// Writes a checkpoint of everything durable, unless the newest one covers it. Returns `false` if a writer is just
+/// making an entry durable or another process was faster.
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::IfNew, cancel)
 }
 
-/// Like [`write()`], even if the newest checkpoint covers everything. A process that has written pages for
-/// the same number then fails to put its checkpoint.
+/// Like [`write()`], even if the newest checkpoint covers everything. A process with pages for the same number then
+/// fails to put its checkpoint.
 ///
 /// # Errors
 ///
@@ -206,18 +201,17 @@ pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::Anew, cancel)
 }
 
-/// When to write a checkpoint, and which pages it may keep.
+/// When to write, and which pages to keep.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
     IfNew,
     Anew,
-    /// Always, and rewrites all levels of pages without an intact digest.
+    /// Always; rewrites all levels without an intact digest.
     Digested,
 }
 
 fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
-    // Listed before the view is read: if writing takes long, the number is taken, so the checkpoint cannot
-    // follow a newer one.
+    // Listed before the view is read, so that the checkpoint cannot follow a newer one, whose number is then taken.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view(cancel)?;
@@ -233,19 +227,17 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
     let Body { bytes: body, segment } = match body(core, &view, number, names.last(), how, cancel) {
-        // Other processes have written newer checkpoints and cleaned since.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
     };
-    // The rest writes a few small objects and is not interrupted.
     cancel.check()?;
     let head = Head { positions: view.positions.clone(), rewrites: view.rewrites, history: view.history.clone() };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
-    // Losing the race is harmless: the other checkpoint is as new.
+    // Losing is harmless: the other checkpoint is as new.
     let name = format!("{CHECKPOINTS}{number:020}");
     let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
-    // The number was used and cleaned before, together with the pages of this checkpoint.
+    // The number was used and cleaned before, with the pages of this checkpoint.
     if won && core.store.list(CHECKPOINTS).map_err(store_error)?.last() != Some(&name) {
         core.store.delete(&name).map_err(store_error)?;
         return Ok(false);
@@ -253,7 +245,7 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     if let Some(segment) = segment.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }
-    // The previous one stays for readers that have just listed it, and all stay for held snapshots.
+    // The previous one stays for readers that have just listed it; all stay for holds.
     if names.len() > 1 && hold::oldest(core, unix_ms())?.is_none() {
         for old in names.iter().rev().skip(1) {
             core.store.delete(old).map_err(store_error)?;
@@ -263,7 +255,7 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes a checkpoint if pages of the newest one have no intact digest, and rewrites these pages.
+/// Writes a checkpoint and rewrites pages of the newest one, if they have no intact digest.
 ///
 /// # Errors
 ///
@@ -277,8 +269,7 @@ pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     }
 }
 
-/// True if enough is new for another checkpoint. `unseen` counts the runs of an entry that was just written
-/// and not read yet.
+/// `unseen` counts the runs of an entry that was just written and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);

@@ -14,13 +14,13 @@ use crate::fetch::Piece;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Explains damage in a run. If the run was replaced and its bytes freed, the error is `SnapshotExpired`.
+    /// `SnapshotExpired` if the run was replaced and its bytes freed.
     pub fn explained(&self, run: &Run<Location>, damage: Error) -> Error {
         let site = run.payload.site();
         self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 
-    /// Returns the zone maps of runs and the cost of reading them. With `may_stay` new ones are cached.
+    /// Also returns the cost of reading. With `may_stay`, new zone maps are cached.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Snapshot {
             if rows != run.rows || length != location.data_length {
                 return Err(damaged("the zone map does not fit its run".to_string()));
             }
-            // A run has fewer columns if it is older than a column, but never more.
+            // An older run may have fewer columns, but never more.
             if !self.has_columns(map.columns.len()) {
                 let (found, known) = (map.columns.len(), self.view.schema.stored.fields().len());
                 return Err(damaged(format!(

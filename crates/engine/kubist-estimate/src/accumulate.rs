@@ -1,4 +1,4 @@
-//! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are merged.
+//! Accumulators for each group and aggregate, filled by parallel tasks and then merged.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -23,10 +23,9 @@ use kubist_types::human::count;
 
 pub const MOST_GROUPS: usize = 10_000;
 
-/// Limit of stored numbers in all accumulators: 128 MB.
+/// All accumulators together take at most 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
-/// The key of the only group without `group_by`.
 const ONE_GROUP: u64 = 0;
 
 pub struct Asked {
@@ -34,7 +33,6 @@ pub struct Asked {
     pub bound: Bound,
 }
 
-/// The aggregates and grouping keys to evaluate for each record.
 pub struct Task {
     pub aggregates: Vec<Asked>,
     pub group_by: Vec<GroupBy>,
@@ -44,11 +42,9 @@ pub struct Task {
 
 pub struct Brought {
     pub schema: SchemaRef,
-    /// A condition on the scanned records. Records that do not match only count as drawn from the frame.
+    /// Records that do not match only count as drawn from the frame.
     pub condition: Option<Expression>,
-    /// Indexes of the position columns, if positions are needed.
     pub places: Vec<usize>,
-    /// Index of the column of weights, unless samples are uniform.
     pub weight: Option<usize>,
 }
 
@@ -56,22 +52,20 @@ pub struct Brought {
 pub struct PilotFindings {
     /// By aggregate and argument.
     shifts: Vec<Vec<Shift>>,
-    /// By aggregate and argument: the smallest and the largest finite value.
+    /// By aggregate and argument: bounds of the finite values.
     ends: Vec<Vec<Option<(f64, f64)>>>,
     /// By aggregate and argument: the smallest finite value above 0.
     positive: Vec<Vec<Option<f64>>>,
     pub clustered: bool,
-    /// The mean number of records of an identity.
+    /// Mean number of records of an identity.
     pub together: f64,
 }
 
-/// Scanned records with the values of all arguments.
 pub struct Values {
     rows: usize,
     arguments: Vec<Vec<Vec<f64>>>,
-    /// By aggregate: the exact integers of its first argument, if used.
     wholes: Vec<Option<Wholes>>,
-    /// By aggregate: hashes of the values for `count_distinct`, and the column for nulls.
+    /// For `count_distinct`, by aggregate: hashes of the values, and the column that shows nulls.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
     keys: Keys,
     labels: Vec<ArrayRef>,
@@ -79,13 +73,11 @@ pub struct Values {
     /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
     places: Vec<ArrayRef>,
-    /// The relative weight of every record, unless samples are uniform.
+    /// Weights of the records, unless the sample is uniform.
     weights: Option<ArrayRef>,
 }
 
-/// The group keys of records: hashes of their labels.
 enum Keys {
-    /// Without `group_by`.
     One,
     Each(Vec<u64>),
     /// Each record's code, and the key of each code.
@@ -131,7 +123,7 @@ impl Values {
     }
 }
 
-/// The hasher of keys that are hashes.
+/// A hasher for keys that already are hashes.
 #[derive(Clone, Copy, Default)]
 pub struct Hashed(u64);
 
@@ -161,15 +153,15 @@ impl BuildHasher for Hashed {
 pub struct Accumulated {
     index: HashMap<u64, usize, Hashed>,
     pub groups: Vec<Group>,
-    /// Counts of the records drawn from the frame, whose number is known.
+    /// Records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
-    /// Predictions of the sampled records, for regression.
+    /// Predictions for the sampled records.
     pub expected: Option<Expected>,
 }
 
-/// Rows, group by group. The rows of group i end at `ends[i]`, where those of the next one begin.
+/// The rows of group i end at `ends[i]`, where the next group begins.
 struct ByGroup {
-    /// `None`: all rows, in their order.
+    /// `None`: all rows in their own order.
     rows: Option<Vec<usize>>,
     ends: Vec<usize>,
 }
@@ -233,7 +225,7 @@ impl Task {
         })
     }
 
-    /// The features of an aggregate; empty if it is not a function of totals.
+    /// Empty if the aggregate is not a function of totals.
     pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
         let bound = &self.aggregates[aggregate].bound;
         let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();
@@ -241,7 +233,7 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// The number of random groups. Fewer with `group_by`, because each group needs memory for all.
+    /// Fewer with `group_by`, because each group needs memory for all random groups.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
@@ -266,7 +258,6 @@ impl Task {
     }
 }
 
-/// The schema of columns, of which some are dictionaries.
 fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     let same = schema.fields().iter().zip(columns).all(|(field, array)| field.data_type() == array.data_type());
     let typed =
@@ -277,7 +268,7 @@ fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     }
 }
 
-/// A column of one row. A copy, because a slice would keep the whole array in memory.
+/// A copy, because a slice would keep the whole array in memory.
 fn one_row(array: &ArrayRef, row: usize) -> Result<ArrayRef> {
     let of = |array: &dyn Array, row| take(array, &UInt64Array::from(vec![row]), None).map_err(Error::kernel);
     let one = of(array.as_ref(), Some(row as u64))?;
@@ -302,8 +293,7 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// Computes statistics of a pilot. `identified`: the table has identity columns. `is_all`: no more
-    /// records will be read.
+    /// `identified`: the table has identity columns. `is_all`: no more records will be read.
     pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
@@ -326,7 +316,7 @@ impl PilotFindings {
         };
         let shift = |aggregate: usize, argument: usize| {
             let (low, high) = ends(aggregate, argument).unwrap_or((0.0, 0.0));
-            // With the constant value as shift, all differences are exactly 0.
+            // With a constant value as shift, all differences are exactly 0.
             let by = if low == high { low } else { short(mean(aggregate, argument)) };
             let largest = low.abs().max(high.abs());
             // Values that are read later may be larger.
@@ -353,7 +343,8 @@ impl PilotFindings {
     }
 }
 
-/// The number with half of its binary digits. Its sums are exact, so values that are all 0 have the mean 0.
+/// Keeps half of the binary digits. Sums of such numbers are exact, so values that are all 0 have the mean
+/// 0.
 fn short(number: f64) -> f64 {
     f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }
@@ -374,12 +365,13 @@ fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
     }))
 }
 
-/// The factors of sampled records with unequal inclusion probabilities pi (Poisson sampling: Särndal, Swensson and
-/// Wretman, Model Assisted Survey Sampling, 1992, 3.5).
+/// Factors of sampled records with unequal inclusion probabilities pi (Poisson sampling: Särndal, Swensson
+/// and Wretman, Model Assisted Survey Sampling, 1992, 3.5).
 struct Design {
-    /// `1 / pi`: the expansion of Horvitz and Thompson.
+    /// `1 / pi`: the Horvitz-Thompson expansion.
     expand: Vec<f64>,
-    /// `sqrt(1 - pi) / pi`: the squares of these multiples add up to the estimated variance of the total.
+    /// `sqrt(1 - pi) / pi`: the squares of features times this factor add up to the estimated variance of
+    /// the total.
     spread: Vec<f64>,
 }
 
@@ -394,7 +386,6 @@ impl Design {
         }
     }
 
-    /// Expands features, and appends their multiples for the variance.
     fn expand(&self, features: &mut Vec<Vec<f64>>) {
         let spread = |feature: &Vec<f64>| feature.iter().zip(&self.spread).map(|(x, by)| x * by).collect();
         let of_spread: Vec<Vec<f64>> = features.iter().map(spread).collect();
@@ -404,7 +395,6 @@ impl Design {
 }
 
 impl Accumulated {
-    /// An empty state, with a frame or auxiliary variables if given.
     pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
         Accumulated {
             frame: is_framed.then(|| Sums::new(1, task.random_groups())),
@@ -419,8 +409,8 @@ impl Accumulated {
         keys
     }
 
-    /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample fraction; records
-    /// with weights must be added for the fraction that the sample has at last.
+    /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample
+    /// fraction, for records with weights the final one.
     pub fn add(
         &mut self,
         task: &Task,
@@ -496,7 +486,7 @@ impl Accumulated {
                 codes.iter().enumerate().map(group).collect::<Result<_>>()?
             }
         };
-        // `ends` first has the number of rows of each group, then the place of its next row.
+        // `ends` first has the number of rows of each group, then the index of its next row.
         let mut ends = vec![0; self.groups.len()];
         groups.iter().for_each(|group| ends[*group as usize] += 1);
         let mut start = 0;
@@ -512,7 +502,7 @@ impl Accumulated {
         Ok(ByGroup { rows: Some(rows), ends })
     }
 
-    /// The group with a key, which is added if it is new. `row` is one of its rows.
+    /// Finds or adds the group. `row` is one of its rows.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);
@@ -589,7 +579,6 @@ impl Accumulated {
         accumulators.for_each(|accumulator| accumulator.thin(groups));
     }
 
-    /// True if an accumulator still stores every value.
     pub fn keeps_all(&self) -> bool {
         self.accumulators().any(|accumulator| accumulator.keeps_all())
     }
@@ -606,7 +595,6 @@ impl Accumulated {
         self.accumulators().map(|accumulator| accumulator.fullness()).sum()
     }
 
-    /// The columns of `group_by`, one row for each group.
     pub fn labels(&self, fields: &Schema) -> Result<RecordBatch> {
         let columns = (0..fields.fields().len()).map(|column| {
             let parts: Vec<&dyn Array> = self.groups.iter().map(|group| group.label[column].as_ref()).collect();

@@ -1,6 +1,4 @@
-//! The table of aggregates; each has its own file.
-//!
-//! To add an aggregate, write its file and list it here. docs/estimates.md repeats the rows, and a test
+//! The table of aggregates; each has its own file. A test compares the rows with docs/estimates.md and
 //! prints the expected text.
 
 mod correlation;
@@ -42,7 +40,6 @@ const TABLE: [Definition; 13] = [
     weighted_mean::DEFINITION,
 ];
 
-/// Parses an aggregate and binds it to the columns of `schema`.
 pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let at_fault = |what: String| Error::invalid(format!("{text}: {what}"));
     let known = || TABLE.map(|definition| definition.listed).join(", ");
@@ -71,7 +68,6 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     }
 }
 
-/// The name and the arguments of a text that is one call.
 fn only_call(text: &str) -> Option<(&str, Vec<&str>)> {
     let (name, rest) = text.trim().split_once('(')?;
     let arguments = split(rest.strip_suffix(')')?)?;
@@ -255,7 +251,6 @@ mod tests {
         }
     }
 
-    /// Scaling by powers of two keeps figures of extreme values finite without rounding.
     #[test]
     fn extreme_populations_have_the_values_of_plain_ones() {
         let plain: [&[f64]; 2] = [&[1.0, 2.0, -3.0, 1.75], &[3.0, -1.0, 2.0, 5.0]];
@@ -290,14 +285,12 @@ mod tests {
                 let priorities = [0, 1, 2, 3];
                 let accumulated = &mut *accumulated_beside(text, &values[..of], &shifts[..of], Some(&priorities));
                 let interval = found(accumulated, &drawn);
-                // The interval of the largest values may exceed the range of floats.
                 let is_bounded = interval.low.is_finite() && interval.high.is_finite();
                 assert!(power > 1000 || is_bounded, "{text} of 2^{power}: {interval:?}");
             }
         }
     }
 
-    /// The gradients match the change of the value under small changes of weights.
     #[test]
     fn gradients_are_derivatives() {
         let x = [1.0, 2.5, -4.0, 7.0, 3.0, 0.5];
@@ -324,7 +317,7 @@ mod tests {
                 (scale(found.high) - scale(found.low))
                     / (bent(quantile, found.skewness) - bent(-quantile, found.skewness))
             };
-            // The infinitesimal jackknife: each record in turn weighs a little more.
+            // Infinitesimal jackknife: each record in turn weighs a little more.
             let value_with = |heavier: Option<usize>| {
                 let rows: Vec<usize> =
                     (0..6).flat_map(|row| vec![row; if Some(row) == heavier { 10_001 } else { 10_000 }]).collect();
@@ -365,7 +358,6 @@ mod tests {
         assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
         let counted = Conditions { p: 0.1, rows: Some(Number::exact(250)), ..EXACT };
         assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
-        // An estimated number contributes its own error, and there is no other.
         let about = Conditions { p: 0.1, rows: Some(Number { rows: 250.0, error: 5.0 }), ..EXACT };
         let interval = found(&mut *sums, &about);
         let half = student(about.alpha, 19.0) * 0.005;
@@ -389,7 +381,7 @@ mod tests {
         assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
     }
 
-    /// A constant sample gives no bounds where nothing else bounds the other records.
+    /// A constant sample gives no bounds unless something else bounds the other records.
     #[test]
     fn alike_values_bound_nothing() {
         let alike = [3.0; 50];

@@ -1,11 +1,11 @@
 //! Auxiliary variables: predictions of each record's features from its position.
 //!
-//! The manifest stores, for regions of space ([`Parcels`]), the number of records and the bounds of each
-//! column. A few representative records between these bounds give the predicted features of each record of a
-//! parcel. The total of the predictions is known for all records and for the sample. Their difference
-//! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey
-//! Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). Predictions may be wrong: the
-//! residuals then widen the measured interval.
+//! For regions of space ([`Parcels`]), the manifest stores the number of records and the bounds of each
+//! column. A few representative records between these bounds predict the features of all records of the
+//! subregion. The total of the predictions is known for all records and for the sample, and their
+//! difference corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted
+//! Survey Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). If predictions are wrong,
+//! the residuals widen the measured interval.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,51 +18,48 @@ use crate::control::Control;
 
 const MOST_CELLS: usize = 1 << 18;
 
-/// The weight of a representative record of a parcel.
 const EACH: f64 = 1.0 / LIKE as f64;
 
 pub struct Auxiliary {
     places: Arc<dyn Places>,
-    /// Every parcel's first entry, and the end.
     firsts: Vec<u32>,
     groups: Vec<u32>,
-    /// By entry: `width` features, over all aggregates.
+    /// Features of all aggregates by entry.
     features: Vec<f64>,
     width: usize,
     of: Vec<Range<usize>>,
     index: HashMap<u64, u32>,
-    /// By group: the mean per feature over all records in parcels.
+    /// By group: mean per feature over all records in subregions.
     centers: Vec<f64>,
     rows: f64,
-    /// The variance of the number, which the manifest knows only approximately.
+    /// Variance of `rows`, which the manifest knows only approximately.
     loose: f64,
-    /// By group: its covariance with each feature's total about the mean. By group and aggregate: the
+    /// By group: covariance of `rows` with each feature's total about the mean. By group and aggregate:
     /// covariances of these totals.
     loose_features: Vec<f64>,
     loose_pairs: Vec<Vec<Vec<f64>>>,
     random_groups: usize,
 }
 
-/// Representative records of parcels that meet the condition, at most [`LIKE`] of each.
+/// At most [`LIKE`] representative records that meet the condition in each subregion.
 pub struct Like<'a> {
-    /// Their numbers, ascending; parcel i has [`LIKE`] numbers from i * LIKE.
+    /// Ascending; subregion i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,
 }
 
-/// Sums of the predictions over the sampled records.
 pub struct Expected {
     pub of: Arc<Auxiliary>,
-    /// By group: sums by random group and feature; empty until the group has a prediction.
+    /// By group, random group and feature; empty until the group has a prediction.
     cells: Vec<Vec<f64>>,
-    /// By random group: the sampled records in parcels.
+    /// By random group: number of sampled records in subregions.
     inside: Vec<f64>,
 }
 
 impl Auxiliary {
-    /// Builds predictions from `like`. `together` is the mean number of records that share a priority. `None`
-    /// if there are too many cells or a feature is not finite.
+    /// `together` is the mean number of records that share a priority. `None` if there are too many cells
+    /// or a feature is not finite.
     pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
         let mut of: Vec<Range<usize>> = Vec::new();
         for made in &like.features {
@@ -123,7 +120,6 @@ impl Auxiliary {
         Some(found)
     }
 
-    /// Computes the means of features and the covariances of their totals.
     fn center(&mut self, rows: &[f64], variances: &[f64], together: f64) {
         let width = self.width;
         let loose: Vec<f64> = rows.iter().zip(variances).map(|(rows, variance)| rows * variance * together).collect();
@@ -203,7 +199,6 @@ impl Expected {
         self.inside.iter_mut().zip(&other.inside).for_each(|(sum, more)| *sum += more);
     }
 
-    /// The control variate of the number of records alone.
     pub fn of_rows(&self) -> Option<Control<'_>> {
         (!self.inside.is_empty()).then_some(Control {
             cells: &[],
@@ -218,7 +213,6 @@ impl Expected {
         })
     }
 
-    /// The control variate of an aggregate in the group with this label hash.
     pub fn control(&self, key: u64, aggregate: usize) -> Option<Control<'_>> {
         let of = &*self.of;
         let (group, features) = (*of.index.get(&key)? as usize, &of.of[aggregate]);

@@ -1,4 +1,4 @@
-//! The bins of a histogram in one dimension: their specification and their edges.
+//! The bins of a histogram in one dimension.
 
 use crate::aggregate::Pilot;
 use crate::call::Call;
@@ -11,9 +11,9 @@ pub const MOST_BINS: f64 = 65_536.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
-    /// Bin width if given without a range; then `count` is the limit.
+    /// If given without a range; `count` is then the limit.
     pub width: Option<f64>,
-    /// First and last edge; by default the range of the pilot's values.
+    /// The default is the range of the pilot's values.
     pub range: Option<(f64, f64)>,
     pub form: Form,
 }
@@ -22,13 +22,13 @@ pub struct Bins {
 pub struct Form {
     /// Equal ratios instead of equal differences.
     pub log: bool,
-    /// Round edges; the number of bins is approximate.
+    /// The number of bins is approximate.
     pub round: bool,
 }
 
 impl Form {
-    /// Parses the trailing words `log` and `round`. Returns the form and the number of arguments before them.
-    /// The first `directions` arguments are always values.
+    /// Parses the trailing words `log` and `round`, and returns the number of arguments before them. The
+    /// first `directions` arguments are always values.
     pub fn of(call: &Call, directions: usize) -> (Form, usize) {
         let (mut form, mut count) = (Form::default(), call.arguments.len());
         while count > directions {
@@ -44,7 +44,7 @@ impl Form {
 }
 
 impl Bins {
-    /// Parses `argument` as a number of bins, or with a unit as their width, in the unit of argument `of`.
+    /// Parses a number of bins, or with a unit their width, in the unit of argument `of`.
     pub fn of(call: &Call, argument: usize, of: usize, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if let Some(width) = call.with_unit(argument, of, Meant::Distance)? {
             return Bins::wide(width, range, form);
@@ -62,7 +62,6 @@ impl Bins {
         }
     }
 
-    /// Bins of a width, over `range` or over the values.
     fn wide(width: f64, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if !(width.is_finite() && width > 0.0) {
             return Err(format!("the width of a bin must be above 0, found {width}"));
@@ -83,7 +82,6 @@ impl Bins {
         Ok(Bins { count: bins.round() as usize, width: None, range, form })
     }
 
-    /// Chooses the edges, if necessary from the range of the pilot.
     pub fn axis(&self, pilot: &Pilot, argument: usize) -> Axis {
         let known = pilot.ends.get(argument).copied().flatten();
         let positive = pilot.positive.get(argument).copied().flatten();
@@ -109,7 +107,7 @@ impl Bins {
     }
 }
 
-/// Bin edges, ascending. The outer bins also hold the values beyond.
+/// Ascending edges. The outer bins include the values beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,
@@ -122,7 +120,6 @@ impl Axis {
         self.edges.len() - 1
     }
 
-    /// Warns that the last bin also holds the values of the cut-off bins.
     pub fn cut_off(&self) -> Option<String> {
         let [.., begin, _] = self.edges[..] else { return None };
         self.of_more.then(|| {
@@ -139,7 +136,7 @@ impl Axis {
         self.edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(self.bins() - 1)
     }
 
-    /// The ends of a bin, extended to `all` for outer bins.
+    /// Outer bins are extended to `all`.
     pub fn ends(&self, bin: usize, all: (f64, f64)) -> (f64, f64) {
         let (low, high) = (self.edges[bin], self.edges[bin + 1]);
         let low = if bin == 0 { low.min(all.0) } else { low };

@@ -12,7 +12,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Checks the number of arguments; `what` describes the accepted ones.
+    /// `what` describes the accepted arguments.
     pub fn takes(&self, counts: RangeInclusive<usize>, what: &str) -> Result<(), String> {
         let count = self.arguments.len();
         match counts.contains(&count) {
@@ -26,8 +26,7 @@ impl Call<'_> {
         text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))
     }
 
-    /// The numeric value of an argument, which may have a unit such as `20um`; it is converted to the unit of
-    /// the argument `of`.
+    /// A numeric argument. With a unit, such as `20um`, it is converted to the unit of the argument `of`.
     pub fn number_beside(&self, index: usize, of: usize) -> Result<f64, String> {
         Ok(match self.with_unit(index, of, Meant::Value)? {
             Some(number) => number,
@@ -35,8 +34,7 @@ impl Call<'_> {
         })
     }
 
-    /// The value of an argument with a unit, converted to the unit of the argument `of`; `None` if it has no
-    /// unit.
+    /// As [`Call::number_beside`]; `None` without a unit.
     pub fn with_unit(&self, index: usize, of: usize, meant: Meant) -> Result<Option<f64>, String> {
         let text = self.arguments[index];
         let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);

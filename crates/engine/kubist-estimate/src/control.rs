@@ -1,14 +1,12 @@
-//! The control variate of a group and aggregate: predicted totals of the sample, compared with the
-//! predicted totals of all records.
+//! The control variate of a group and aggregate: predicted totals of the sample, compared with those of all
+//! records.
 
-/// A difference below this fraction of its operands is rounding error and counts as 0.
+/// A difference below this fraction of its operands is a rounding error.
 const ROUNDED: f64 = 1e-9;
 
-/// Predictions for the sampled records of a group, in the features of an aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
-    /// Predicted sums by random group; each has `width` numbers, and this aggregate's features begin at
-    /// `first`.
+    /// By random group, `width` numbers each; this aggregate's features begin at `first`.
     pub cells: &'a [f64],
     pub width: usize,
     pub first: usize,
@@ -16,15 +14,13 @@ pub struct Control<'a> {
     pub loose: f64,
     pub loose_features: &'a [f64],
     pub loose_pairs: &'a [f64],
-    /// By random group: the number of sampled records inside parcels. `rows` is the number of all records in
-    /// parcels.
+    /// By random group: sampled records in subregions. `rows` is the number of all records in subregions.
     pub inside: &'a [f64],
     pub rows: f64,
 }
 
 #[cfg(test)]
 impl<'a> Control<'a> {
-    /// A control variate of two features; only the number of records is uncertain.
     pub fn of_test(cells: &'a [f64], centers: &'a [f64], inside: &'a [f64], rows: f64) -> Control<'a> {
         let (loose_features, loose_pairs) = (&[0.0, 3.0], &[0.0, 0.0, 0.0, 50.0]);
         Control { cells, width: 2, first: 0, centers, loose: 1000.0, loose_features, loose_pairs, inside, rows }
@@ -32,27 +28,26 @@ impl<'a> Control<'a> {
 }
 
 impl Control<'_> {
-    /// By random group: the predicted sum of a feature over the sampled records, minus the population mean of
-    /// the prediction for each. Its expectation is 0.
+    /// By random group: the predicted sum of a feature over the sampled records, minus the population mean
+    /// for each. Its expectation is 0.
     pub fn expected(&self, feature: usize) -> Vec<f64> {
         let Some(center) = self.centers.get(feature) else { return vec![0.0; self.inside.len()] };
         let cells = self.cells.chunks_exact(self.width).zip(self.inside);
         let expected = cells.map(|(cell, inside)| {
             let (sum, mean) = (cell[self.first + feature], center * inside);
-            // A constant prediction has no information; only rounding error would remain.
+            // A constant prediction has no information, so only rounding error would remain.
             if (sum - mean).abs() > ROUNDED * (sum.abs() + mean.abs()) { sum - mean } else { 0.0 }
         });
         expected.collect()
     }
 
-    /// By random group, for sample fraction `p`: the number of sampled records in parcels minus its expected
-    /// value.
+    /// By random group: the number of sampled records in subregions minus its expectation.
     pub fn rows(&self, p: f64) -> Vec<f64> {
         let each = p * self.rows / self.inside.len() as f64;
         self.inside.iter().map(|inside| inside - each).collect()
     }
 
-    /// The covariance of the known totals of two features. Each feature has two coefficients: one for the
+    /// The covariance of the known totals of two features, each with two coefficients: one for the
     /// prediction, one for the number of records.
     pub fn variance(&self, (one, [a, b]): (usize, [f64; 2]), (other, [c, d]): (usize, [f64; 2])) -> f64 {
         let features = self.centers.len();
@@ -60,7 +55,7 @@ impl Control<'_> {
         a * c * together + a * d * self.with_rows(one) + b * (c * self.with_rows(other) + d * self.loose)
     }
 
-    /// The covariance of a feature with the number of records in parcels.
+    /// The covariance of a feature with the number of records in subregions.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
         a * self.with_rows(one) + b * self.loose
     }

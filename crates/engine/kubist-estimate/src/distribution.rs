@@ -1,17 +1,14 @@
-//! Quantiles and confidence intervals of the distributions in use.
-//!
-//! Intervals are exact for small numbers. For large numbers they are score intervals, whose difference from
-//! the exact ones is negligible.
+//! Quantiles and confidence intervals of distributions: exact intervals for small numbers, and score
+//! intervals for large ones, where both practically agree.
 
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
-/// Above this number of trials, binomial intervals are score intervals.
 const EXACT_TRIALS: f64 = 1000.0;
-/// Above this number of degrees of freedom, Student's t equals the normal distribution to five digits.
+/// Above it, Student's t equals the normal distribution to five digits.
 const NORMAL_DEGREES: f64 = 1e5;
 
-/// The two-sided quantile of Student's t: `P(|T| <= t) = 1 - alpha`.
+/// Two-sided: `P(|T| <= t) = 1 - alpha`.
 pub fn student(alpha: f64, degrees: f64) -> f64 {
     if degrees < 1.0 {
         return f64::INFINITY;
@@ -22,13 +19,12 @@ pub fn student(alpha: f64, degrees: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees).expect("positive degrees").inverse_cdf(1.0 - alpha / 2.0)
 }
 
-/// The two-sided quantile of the normal distribution.
 pub fn normal(alpha: f64) -> f64 {
     Normal::standard().inverse_cdf(1.0 - alpha / 2.0)
 }
 
-/// The interval of a proportion: Clopper and Pearson (Biometrika 26, 1934), for many trials Wilson's score
-/// interval (JASA 22, 1927). `trials` may be fractional (an effective number of trials).
+/// Clopper and Pearson (Biometrika 26, 1934), or for many trials Wilson's score interval (JASA 22, 1927).
+/// `trials` may be fractional (an effective number of trials).
 pub fn share(successes: f64, trials: f64, alpha: f64) -> (f64, f64) {
     if trials <= 0.0 {
         return (0.0, 1.0);
@@ -46,7 +42,7 @@ pub fn share(successes: f64, trials: f64, alpha: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// The interval of a population size N, of which each record was found with probability `p`: all N for which
+/// The interval of a population size N if each record was found with probability `p`: all N for which
 /// neither tail of Binomial(N, p) beyond `found` is below `alpha / 2`.
 pub fn population(found: f64, p: f64, alpha: f64) -> (f64, f64) {
     if p >= 1.0 {

@@ -1,43 +1,39 @@
 //! Estimates the number of records in a region from a sample of the runs that cross its boundary.
 //!
-//! The manifest counts the runs inside the region exactly. For a boundary run it has the number of records
-//! and their bounding box, so the expected number inside is proportional to the covered fraction of that box.
-//! A sample of these runs is counted, and the ratio of counted to expected records is applied to all (ratio
-//! estimator: Cochran, Sampling Techniques, 1977, chapter 6). Runs are drawn independently (Poisson sampling:
-//! Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 3.5) with a probability proportional
-//! to their uncertainty. For evenly distributed records, about thirty runs give the count of a box of
-//! millions to 0.1 %. Otherwise the interval is wider.
+//! The manifest counts the runs inside the region exactly. The expected fraction of a boundary run's
+//! records inside is the covered fraction of its bounding box. A sample of these runs is counted, and the
+//! ratio of counted to expected records applies to all (ratio estimator: Cochran, Sampling Techniques,
+//! 1977, chapter 6). Runs are drawn independently with a probability proportional to their uncertainty
+//! (Poisson sampling: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 3.5). For evenly
+//! distributed records, about thirty runs give the count of a box of millions to 0.1 %.
 
 use kubist_population::{MOST_PART, Number, Worth};
 
 /// Runs for the decision whether to continue, and for a first error estimate.
 const FIRST_RUNS: f64 = 16.0;
 const LEAST_RUNS: f64 = 32.0;
-/// Lower bound for the variance of a record being inside, because records may cluster in the covered part
-/// of the box.
+/// Lower bound for the variance of a record being inside, because records may cluster.
 const LEAST_VARIANCE: f64 = 0.05;
-/// If the counted runs agree with the expectation, the others may still deviate by this fraction of the
+/// If counted runs agree with the expectation, the others may still deviate by this fraction of the
 /// deviation of evenly distributed records.
 const LEAST_PART: f64 = 0.1;
-/// If more than this fraction would be drawn, all are drawn and the number is exact.
+/// Beyond this fraction all runs are drawn, and the number is exact.
 const MOST_RUNS: f64 = 0.5;
 /// Extra runs to draw, because the required number is an estimate.
 const MARGIN: f64 = 1.2;
-/// Largest growth in one stage; errors from few runs are often too large.
+/// Errors from few runs are often too large, so a stage grows at most by this factor.
 const MOST_GROWTH: f64 = 2.5;
 /// Fixed cost of counting a run, in examined records.
 const RUN_ROWS: f64 = 48.0;
-/// Counting must reduce the total of examined records to this fraction.
+/// Counting must reduce the examined records to this fraction.
 const WORTH: f64 = 0.9;
 
 pub struct Crossing {
     pub rows: f64,
     pub expected: f64,
-    /// A hash that decides whether it is drawn.
     pub hash: u64,
 }
 
-/// Boundary runs of a region, some of them counted.
 pub struct Edge {
     inside: f64,
     runs: Vec<Run>,
@@ -54,7 +50,7 @@ pub struct Drawn {
 struct Run {
     rows: f64,
     expected: f64,
-    /// The approximate standard deviation of the expected number.
+    /// Approximate standard deviation of the expected number.
     size: f64,
     /// Uniform in [0, 1); the run is drawn if its probability is higher.
     chance: f64,
@@ -62,7 +58,7 @@ struct Run {
 }
 
 impl Edge {
-    /// `inside` is the number of records in runs entirely inside the region.
+    /// `inside` counts the records of runs entirely inside the region.
     pub fn new(inside: u64, runs: impl Iterator<Item = Crossing>) -> Edge {
         let run = |Crossing { rows, expected, hash }: Crossing| {
             let share = expected / rows;
@@ -78,9 +74,9 @@ impl Edge {
         Edge { inside: inside as f64, size: runs.iter().map(|run| run.size).sum(), runs, rate: 0.0 }
     }
 
-    /// Chooses the next runs to count so that the total number of examined records is minimal: for the number
-    /// itself, and for the figures that use it. `None` once the number is accurate enough, or if counting is
-    /// not worth it.
+    /// Chooses the next runs to count so that the total number of examined records is minimal, for the
+    /// number itself and for the figures that use it. `None` once the number is accurate enough, or if
+    /// counting is not worth it.
     ///
     /// If the number's error is the fraction `t` of the figures' error, the number takes `spent / t^2`
     /// examined records and the figures `known / (1 - t^2)`.
@@ -90,9 +86,8 @@ impl Edge {
         }
         let wanted = (worth.error * self.number().rows).powi(2);
         let looked_at = |rate: f64| self.cost(rate, part_looked_at);
-        // The records that figures need if the number contributes `part` of their variance.
         let figures = |part: f64| if worth.known > 0.0 { worth.known / (1.0 - part) } else { 0.0 };
-        // Runs not counted yet are assumed to be evenly filled. The variance is inversely proportional to the
+        // Uncounted runs are assumed to be evenly filled. The variance is inversely proportional to the
         // rate.
         let (first, least) = (FIRST_RUNS / self.size, LEAST_RUNS / self.size);
         let (rate, variance) = match self.rate == 0.0 {
@@ -112,7 +107,7 @@ impl Edge {
         let now = self.error().powi(2) / wanted;
         let serves = self.rate >= least && now <= MOST_PART;
         let without = if serves { figures(now).min(worth.unknown) } else { worth.unknown };
-        // Very few runs give no error, so more runs cannot be judged either.
+        // With too few runs, there is no error to compare.
         let is_worth = ahead < WORTH * without;
         if !is_worth {
             return None;
@@ -124,7 +119,7 @@ impl Edge {
         Some(Drawn { rate, runs: (0..self.runs.len()).filter(|run| open(&self.runs[*run])).collect() })
     }
 
-    /// The expected cost of counting the runs drawn at a rate, in examined records.
+    /// The cost in examined records.
     fn cost(&self, rate: f64, part_looked_at: f64) -> f64 {
         let of_run = |run: &Run| (part_looked_at * run.rows + RUN_ROWS) * run.probability(rate);
         self.runs.iter().map(of_run).sum()
@@ -135,7 +130,7 @@ impl Edge {
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
     }
 
-    /// The estimated number of records in the region; its error is infinite until enough runs were counted.
+    /// The error is infinite until enough runs were counted.
     pub fn number(&self) -> Number {
         if self.rate.is_infinite() {
             let counted = self.runs.iter().filter_map(|run| run.counted);
@@ -190,7 +185,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Runs with their true counts. Half of them are denser inside the region, half outside.
+    /// Half of the runs are denser inside the region, half outside.
     fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
         let run = |number: usize| {
             let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));
@@ -202,7 +197,7 @@ mod tests {
         (0..count).map(run).collect()
     }
 
-    /// Draws and counts until no run is left to draw; also returns the rows of the counted runs.
+    /// Also returns the rows of the counted runs.
     fn told(runs: &[(Crossing, u64)], worth: &Worth, random: &mut SmallRng) -> (Number, f64) {
         let crossing = |(run, _): &(Crossing, u64)| Crossing { hash: random.random(), ..*run };
         let mut edge = Edge::new(1_000_000, runs.iter().map(crossing));
@@ -268,7 +263,6 @@ mod tests {
         for unknown in [10_000.0, 40_000.0, 150_000.0, 1e7] {
             let worth = Worth { error: 30_000.0 / inside(&runs), known: 0.2 * unknown, unknown };
             let (number, rows) = told(&runs, &worth, &mut random);
-            // Which runs are drawn is random, and so is the measured error.
             assert!(rows <= 1.5 * unknown, "{rows} of {unknown}");
             assert!(number.error < 33_000.0 || unknown < 1e7, "{rows} {number:?}");
             read.push(rows);
@@ -276,7 +270,7 @@ mod tests {
         assert!(read[0] == 0.0 && read[3] > 0.0, "{read:?}");
     }
 
-    /// Runs that match the expectation exactly prove little about runs that were not counted.
+    /// Runs that match the expectation exactly prove little about uncounted runs.
     #[test]
     fn agreement_is_no_proof() {
         let mut random = SmallRng::seed_from_u64(4);

@@ -1,12 +1,11 @@
 //! The stages of an estimate.
 //!
 //! Records are read in order of priority, each once. A **pilot** of about 1,000 records measures the
-//! variance. It determines the sample fraction for the requested error; that fraction is read with a margin,
-//! and rarely a little more afterwards. Because the pilot fixes the stages, stopping at one of them costs
-//! almost no confidence (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox,
-//! Biometrika 39, 1952). A caller that watches the estimates may stop at any stage, so its intervals are
-//! wider: stage k spends `alpha / (k (k + 1))` of the error probability. All intervals of all stages then
-//! hold with probability `1 - alpha`.
+//! variance, which determines the sample fraction for the requested error. That fraction is read with a
+//! margin, and rarely a little more afterwards. Because the pilot fixes the stages, stopping at one of them
+//! costs almost no confidence (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox,
+//! Biometrika 39, 1952). A caller that watches may stop at any stage, so stage k spends `alpha / (k (k +
+//! 1))` of the error probability, and all intervals together hold with probability `1 - alpha`.
 
 mod figures;
 mod frame;
@@ -40,18 +39,17 @@ use kubist_types::stats::Stats;
 use tails::Tails;
 
 const PILOT_ROWS: f64 = 1024.0;
-/// The smallest pilot, if there are as many records.
 const LEAST_PILOT_ROWS: u64 = 200;
-/// Fewer records are read at once.
+/// If fewer records match, all are read in one stage.
 const FEW_ROWS: f64 = 16_384.0;
 /// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
 const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
-/// Limit of records in boundary runs that are read for an exact count.
+/// Limit of records in boundary runs to read for an exact count.
 const COUNTED_ROWS: u64 = 2_000_000;
-/// Approximate number of examined records for each sampled one.
+/// Number of examined records for each sampled one.
 const LOOKED_AT: f64 = 1.3;
-/// The count may take one in this many parts of the remaining time.
+/// The count may take the remaining time divided by this.
 const TIME_FOR_NUMBER: u32 = 4;
 /// The assumed saving if there is no goal.
 const SAVED: f64 = 0.5;
@@ -60,15 +58,15 @@ const MOST_AGGREGATES: usize = 64;
 
 /// Iterator of estimates, from coarse to fine; the last one has the reason to stop.
 ///
-/// Each stage is a chain of functions over the values below: **pilot**, **plan**, **read**, **result**.
-/// Predictions use copies, so no state changes.
+/// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions use copies, so
+/// they change no state.
 pub struct Estimation<P = Records> {
     question: Question<P>,
-    /// The sample and the facts so far; `None` after the end.
+    /// `None` after the end.
     so_far: Option<(Sample<P>, Facts)>,
 }
 
-/// The request and its population; constant over all stages.
+/// Constant over all stages.
 struct Question<P> {
     options: EstimateOptions,
     whole: P,
@@ -77,17 +75,15 @@ struct Question<P> {
     groups: SchemaRef,
     units: BTreeMap<String, String>,
     bin_units: BTreeMap<String, Vec<Option<String>>>,
-    /// By aggregate: the largest half-width of its interval, in its unit.
+    /// By aggregate: largest half-width, in its unit.
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
-    /// Totals of subsampled steps.
     known: Option<Known>,
     /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
     /// All rows are read, because an aggregate needs them.
     everything: bool,
-    /// The caller sees every stage and may stop at any.
     watched: bool,
     begin: Instant,
     deadline: Option<Instant>,
@@ -102,9 +98,9 @@ struct Source<P> {
 
 struct Sample<P> {
     source: Source<P>,
-    /// The source of the selected records alone, while `source` is the frame.
+    /// The source of the selected records, while `source` is the frame.
     own: Option<frame::Own<P>>,
-    /// The same source without position columns, while those are read.
+    /// The source without position columns, while `source` has them.
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
     accumulated: Accumulated,
@@ -112,21 +108,20 @@ struct Sample<P> {
     at: f64,
     stages: u32,
     stats: Stats,
-    /// Of the last stage: seconds and sample fraction.
+    /// Seconds and sample fraction of the last stage.
     pace: (f64, f64),
 }
 
-/// Knowledge about the population besides the sample.
+/// Knowledge about the population from outside the sample.
 #[derive(Clone, Default)]
 struct Facts {
     rows: Option<Number>,
-    /// The number of records in the frame, if the sample is drawn from it.
+    /// Number of records in the frame, if the sample is drawn from it.
     framed: Option<Number>,
-    /// The error of the number of records as a fraction of the wanted error of figures.
+    /// Error of the number of records, as a fraction of the wanted error of figures.
     of_number: f64,
-    /// By aggregate: every record has a value of its argument, according to zone maps.
+    /// By aggregate: zone maps show that every record has a value of its argument.
     complete: Vec<bool>,
-    /// Bounds of stored columns from zone maps.
     bounds: BTreeMap<usize, Option<(f64, f64)>>,
 }
 
@@ -136,7 +131,7 @@ impl Facts {
     }
 }
 
-/// A sample after a stage; `in_time` is false if the deadline ended it early.
+/// `in_time` is false if the deadline ended the stage.
 struct Read<P> {
     sample: Sample<P>,
     in_time: bool,
@@ -164,7 +159,7 @@ impl<P> Sample<P> {
 }
 
 impl<P: Population> Estimation<P> {
-    /// Starts an estimate of these records; `watched` if the caller sees every stage.
+    /// `watched`: the caller sees every stage.
     ///
     /// # Errors
     ///
@@ -252,7 +247,7 @@ impl<P: Population> Estimation<P> {
         let known = Known::of(&records, &options, &task)?;
         let kept = known.as_ref().map_or(1.0, Known::below);
         let end = end.min(kept);
-        // Of subsampled steps, only records below this priority exist.
+        // In subsampled steps, only records below this priority exist.
         let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
         let facts = Facts { rows: known.as_ref().and_then(Known::rows), ..Facts::default() };
@@ -326,7 +321,7 @@ impl<P: Population> Question<P> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Runs `work`; `None` if the deadline passed.
+    /// `None` if the deadline passed.
     fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         if self.late() {
             return Ok(None);
@@ -358,7 +353,6 @@ impl<P: Population> Question<P> {
         let together = sample.source.records.together()?;
         let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
         let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
-        // Few rows are read at once, unless `max_rows` forbids it.
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= few.min(most) {
@@ -384,7 +378,6 @@ impl<P: Population> Question<P> {
             parts.extend(more);
             sample = sample.after(&stats).where_worth_it(rows, drawn);
             sample.at = target;
-            // How many times as many rows `max_rows` permits.
             let room = most / (rows as f64).max(1.0);
             if rows >= least || target >= self.end || (rows > 0 && room < 2.0) {
                 break;
@@ -424,7 +417,7 @@ impl<P: Population> Question<P> {
         Ok((parts, stats))
     }
 
-    /// The scan of priorities in [low, high); `None` if the range is empty.
+    /// `None` if the range [low, high) is empty.
     fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
@@ -460,7 +453,6 @@ impl<P: Population> Question<P> {
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
         let (framed, expected) = (all.frame.is_some(), all.expected.as_ref().map(|expected| expected.of.clone()));
-        // Priorities are not needed for a complete read.
         let wanted = Wanted { priorities: !certain, ..source.wanted.clone() };
         let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
         let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), source.records.cancel());
@@ -482,14 +474,13 @@ impl<P: Population> Question<P> {
         Ok((all, stats))
     }
 
-    /// Determines the number of records after a stage, if that is worth it.
     fn learned(&self, sample: Sample<P>, facts: Facts) -> Result<(Sample<P>, Facts)> {
         let (sample, facts) = self.counted(sample, facts)?;
         if sample.stages == 1 { self.judged(sample, facts) } else { Ok((sample, facts)) }
     }
 
-    /// Determines the number of records from the manifest and a few runs. Exactly if the number itself is
-    /// requested or no goal is set; otherwise as accurately as the figures need it.
+    /// Finds the number of records from the manifest and a few runs. It is exact if it is requested or no
+    /// goal is set, otherwise as accurate as the figures need.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
@@ -510,7 +501,6 @@ impl<P: Population> Question<P> {
         }
         let is_exact = !self.has_goal() || self.task.aggregates.iter().any(is_asked);
         if sample.source.records.filter().is_none() && is_exact {
-            // Only if few records must be read, and in time.
             let counted = self.in_time(|| sample.source.records.counted(COUNTED_ROWS, self.deadline))?;
             if let Some((rows, stats)) = counted.flatten() {
                 (facts.rows, sample) = (Some(Number::exact(rows)), sample.after(&stats));
@@ -535,7 +525,6 @@ impl<P: Population> Question<P> {
         Ok((sample, facts))
     }
 
-    /// True if the aggregate counts values of a column that every record has.
     fn is_complete(&self, asked: &Asked) -> Result<bool> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column());
         let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
@@ -543,9 +532,9 @@ impl<P: Population> Question<P> {
         Ok(self.in_time(|| self.whole.is_complete(column, self.deadline))?.unwrap_or(false))
     }
 
-    /// Estimates the number of records in the source, if that costs less than it saves. `saved` is the
-    /// fraction of the remaining reading that a known number saves. Also returns the error of the number as a
-    /// fraction of the figures' error, and the cost.
+    /// Estimates the number of records if that costs less than it saves. `saved` is the fraction of the
+    /// remaining reading that a known number saves. Also returns the number's error as a fraction of the
+    /// figures' error, and the cost.
     fn number(
         &self,
         sample: &Sample<P>,
@@ -559,7 +548,7 @@ impl<P: Population> Question<P> {
         let now = Instant::now();
         let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / TIME_FOR_NUMBER);
         let found = match self.in_time(|| sample.source.records.number(&worth, deadline)) {
-            // The count ran out of its time; figures do without it.
+            // The count ran out of time, so figures do without it.
             Err(Error::Cancelled) if !self.whole.cancel().is_set() => None,
             found => found?,
         };
@@ -579,7 +568,7 @@ impl<P: Population> Iterator for Estimation<P> {
 }
 
 /// Computes the figures of a table once they reach the goal or a limit. Calls `tell` with each coarser
-/// estimate; the caller must not stop by them, but use [`estimates`] for that.
+/// estimate. The caller must not use these to decide when to stop; [`estimates`] allows that.
 ///
 /// # Errors
 ///
@@ -609,8 +598,8 @@ pub fn estimate_of(
     Err(Error::internal("an estimate ended without a last stage; please report this"))
 }
 
-/// Iterator of estimates of a table that narrow, each record read once. Intervals are wider than those of
-/// [`estimate()`], because all of them hold together: the caller may stop at any.
+/// Iterator of narrowing estimates; each record is read once. All intervals hold together, so that the
+/// caller may stop at any; they are wider than those of [`estimate()`].
 ///
 /// # Errors
 ///

@@ -34,48 +34,42 @@ const COLUMNS: [&str; 13] = [
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Figure {
-    /// The aggregate as the caller wrote it.
     pub aggregate: String,
     pub group: usize,
-    /// For a histogram, the ends of the bin in each dimension. The outer end of an outer bin is infinite if
-    /// unknown.
+    /// For a histogram: the ends of the bin in each dimension. An unknown outer end is infinite.
     pub bin: Vec<(f64, f64)>,
     /// `None` if no record determines it.
     pub value: Option<f64>,
     /// The ends of the interval; infinite if unbounded.
     pub low: f64,
     pub high: f64,
-    /// The same with all digits in the exact type: for extremes and quantiles of integers, decimals, dates
-    /// and times, and for exact counts and sums.
+    /// The figure with all digits: for extremes and quantiles of integers, decimals, dates and times, and
+    /// for exact counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
-    /// The fraction of identities that it was computed from.
+    /// The fraction of identities that was used.
     pub fraction: f64,
-    /// The number of records that it was computed from.
     pub rows: u64,
-    /// The value is exact, and both ends equal it.
+    /// If true, both ends equal the value.
     pub exact: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
-    /// It continues; a better estimate follows.
+    /// A better estimate follows.
     Progress,
-    /// All goals are reached.
     Goal,
     /// The requested sample was read.
     Sample,
     Time,
     Rows,
     Bytes,
-    /// More distinct values would not fit the memory limit.
+    /// More distinct values would exceed the memory limit.
     Memory,
-    /// All records were read.
     Exact,
 }
 
-/// Figures with their intervals, at one sample fraction.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub figures: Vec<Figure>,
@@ -83,20 +77,20 @@ pub struct Estimate {
     pub groups: RecordBatch,
     pub fraction: f64,
     pub confidence: f64,
-    /// The units of aggregates that have one, by the text of the aggregate.
+    /// Units by the text of the aggregate.
     pub units: BTreeMap<String, String>,
-    /// The units of histogram dimensions.
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
     pub stopped: Stop,
-    /// With the given confidence, every group with more identities than this was seen; `None` without groups.
+    /// With the given confidence, every group with more identities than this was seen. `None` without
+    /// groups.
     pub missed_group: Option<u64>,
     pub warnings: Vec<String>,
-    /// The predicted cost of the goal. Set in the first of several estimates, if the goal needs many records.
+    /// Set in the first of several estimates, if the goal needs many records.
     pub outlook: Option<Outlook>,
 }
 
-/// The predicted cost of the goal, from the pilot.
+/// The cost of the goal, predicted from the pilot.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outlook {
     pub rows: u64,
@@ -122,7 +116,7 @@ fn about(rows: u64) -> String {
     format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
-/// Refuses grouping columns that have a name of a result column.
+/// Refuses grouping columns with the name of a result column.
 pub fn check_groups(groups: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     match groups
@@ -142,7 +136,7 @@ impl Estimate {
     pub fn in_words(&self, figure: &Figure) -> String {
         let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty()).map(String::as_str);
         match &figure.own {
-            // Integers that are not exact are shown with significant digits only.
+            // Inexact integers are shown with significant digits only.
             Some(own) if figure.exact || !own.is_integer() => {
                 let texts = own.texts();
                 texts_in_words(texts.each_ref().map(Option::as_deref), figure.exact, unit)
@@ -151,7 +145,7 @@ impl Estimate {
         }
     }
 
-    /// The bin of a figure as text, with its unit; `None` without a bin.
+    /// The text has the unit. `None` without a bin.
     pub fn bin_in_words(&self, figure: &Figure) -> Option<String> {
         let units = self.bin_units.get(&figure.aggregate);
         let unit = |direction: usize| units?.get(direction)?.as_deref();
@@ -159,8 +153,7 @@ impl Estimate {
         (!figure.bin.is_empty()).then(|| ends.collect::<Vec<_>>().join(" × "))
     }
 
-    /// Value, low and high of all figures, as floats or in the exact type that all figures share. Unbounded
-    /// ends are null in an exact type.
+    /// Floats, or values of the exact type that all figures share, where unbounded ends are null.
     ///
     /// # Errors
     ///
@@ -247,7 +240,6 @@ impl Estimate {
     fn schema(&self, directions: usize, values: DataType) -> SchemaRef {
         let field = |name: &str, kind: DataType, nullable: bool| Arc::new(Field::new(name, kind, nullable));
         let mut fields = vec![field(COLUMNS[0], DataType::Utf8, false)];
-        // Null if time ran out before any group was seen.
         fields.extend(
             self.groups.schema().fields().iter().map(|group| Arc::new(Field::clone(group).with_nullable(true))),
         );

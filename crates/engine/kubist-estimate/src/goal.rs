@@ -1,15 +1,15 @@
-//! The absolute goal of an estimate: the largest half-width of an interval, in the figure's unit.
+//! The absolute goal of an estimate.
 
 use kubist_expr::error_in;
 use kubist_types::error::{Error, Result};
 use serde::Deserialize;
 
-/// An upper limit on half the width of every interval.
+/// The largest half-width of every interval, in the figure's unit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Absolute {
     Number(f64),
-    /// With a unit, such as `0.1 mas`; converted to the unit of the value.
+    /// A text such as `0.1 mas`, converted to the unit of the value.
     Quantity(String),
 }
 
@@ -18,7 +18,7 @@ impl Absolute {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the goal is not above 0 or its dimension differs from that of the figures.
+    /// `Invalid` if the goal is not above 0, or has another dimension than the figures.
     pub fn of(&self, aggregate: &str, unit: Option<&str>) -> Result<f64> {
         let refused = |what: String| Err(Error::invalid(what));
         let (size, text) = match (self, unit) {

@@ -14,7 +14,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
 pub struct GroupBy {
-    /// Its name and the type of its labels. An expression without a name has its own text.
+    /// Describes the labels. An expression without a name is named by its text.
     pub field: Arc<Field>,
     of: Of,
 }
@@ -25,8 +25,8 @@ enum Of {
 }
 
 impl GroupBy {
-    /// Resolves a column name, or parses an expression over the columns of `visible`, each with a name behind
-    /// `AS` if it has one. Also returns the stored columns that it reads.
+    /// Resolves a column name, or parses an expression over the columns of `visible`, with an optional name
+    /// after `AS`. Also returns the stored columns that it reads.
     pub fn bind(text: &str, of: &impl Population, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
         let (text, name) = match of.find(text) {
             Ok(_) => (text, None),
@@ -46,7 +46,6 @@ impl GroupBy {
                 let grouping = Grouping::parse(text, visible)
                     .map_err(|mistake| Error::invalid(format!("group_by {text}: {mistake}")))?;
                 let columns = grouping.columns().into_iter().map(|column| of.place(column)).collect();
-                // Only numeric labels have a unit.
                 let unit = Expression::parse(text, visible).ok().and_then(|number| number.unit().map(str::to_owned));
                 let field = in_unit(
                     Field::new(name.as_deref().unwrap_or(text.trim()), grouping.data_type().clone(), true),
@@ -69,8 +68,7 @@ impl GroupBy {
         }
     }
 
-    /// The labels of all groups as a result returns them: computed integers in 64 bits if all fit, and plain
-    /// text.
+    /// Labels for the result: computed integers in 64 bits if all fit, and plain text.
     pub fn answered(&self, labels: &ArrayRef) -> Result<ArrayRef> {
         match (&self.of, labels.data_type()) {
             (Of::Expression(_), DataType::Decimal128(38, 0)) => {
@@ -92,7 +90,6 @@ fn in_unit(field: Field, unit: Option<String>) -> Arc<Field> {
     Arc::new(field.with_metadata(metadata.into_iter().collect::<HashMap<_, _>>()))
 }
 
-/// True if the text can only be a column name.
 fn is_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }

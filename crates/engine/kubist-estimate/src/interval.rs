@@ -1,10 +1,10 @@
 //! Values and their confidence intervals.
 //!
 //! Intervals use Student's t and a correction for skewness. The degrees of freedom are the number of
-//! nonempty random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic
-//! scale and correlations Fisher's z. Records with the same identity form a cluster. A sample then can
-//! have few independent units although it has many records, so the degrees of freedom follow from the
-//! kurtosis of the error instead.
+//! nonempty random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic scale,
+//! and correlations use Fisher's z. A sample of many records can have few independent units, because
+//! records of one identity form a cluster; the degrees of freedom then follow from the kurtosis of the
+//! error.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::sums::{Spread, Sums};
 /// An interval is reliable up to this skewness of the estimator: Cochran's rule n > 25 G^2, with G the
 /// skewness of the records (Sampling Techniques, 1977, 2.15).
 const MOST_SKEWNESS: f64 = 0.2;
-/// With fewer degrees of freedom the standard error itself can be wrong by a quarter.
+/// With fewer degrees, the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,19 +28,19 @@ pub struct Interval {
     pub skewness: f64,
     /// A few identities dominate the error, so the coverage may be below the confidence.
     pub decided_by_few: bool,
-    /// The effective number of identities, where it matters.
+    /// The effective number of identities, if it matters.
     pub identities: f64,
-    /// All sampled records have the same value, so the sample shows no variance.
+    /// A constant sample shows no variance.
     pub constant: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
-    /// The fraction of identities that was sampled.
+    /// The fraction of sampled identities.
     pub p: f64,
     pub alpha: f64,
     pub rows: Option<Number>,
-    /// The frame, if only its number of records is known.
+    /// Set if only the number of records in the frame is known.
     pub frame: Option<Frame<'a>>,
     /// Records with the same identity form clusters.
     pub clustered: bool,
@@ -50,19 +50,16 @@ pub struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// The sums after regression on the control variate, if there is one.
     pub fn corrected<'a>(&self, sums: &'a Sums) -> Cow<'a, Sums> {
         let corrected = self.control.as_ref().and_then(|control| sums.corrected(self.p, control));
         corrected.map_or(Cow::Borrowed(sums), Cow::Owned)
     }
 }
 
-/// Records of known number that contain the selected ones: a box, of which a condition or group selects a
-/// proportion.
+/// Records of known number that contain the selected ones, such as a box.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     pub rows: Number,
-    /// Counts of the sampled frame records.
     pub drawn: &'a Sums,
     pub corrected: &'a Sums,
 }
@@ -92,13 +89,12 @@ impl Interval {
         }
     }
 
-    /// Student's interval around the value, corrected for the skewness of the estimator by Hall's cubic
-    /// transformation (Hall, JRSS B 54, 1992).
+    /// Student's interval, corrected for the skewness of the estimator by Hall's cubic transformation
+    /// (Hall, JRSS B 54, 1992).
     pub fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
         let Spread { identities, .. } = spread;
         let (error, skewness) = spread.whole();
         if !value.is_finite() || error.is_nan() {
-            // The error of an infinite value is undefined.
             return Interval { value: Some(value), identities, ..Interval::unknown() };
         }
         let quantile = student(conditions.alpha, degrees(&spread, conditions));
@@ -114,7 +110,7 @@ impl Interval {
         }
     }
 
-    /// The interval on a transformed scale: `to` is the inverse of `from`, and `slope` is the derivative of
+    /// The interval on a transformed scale. `to` is the inverse of `from`, and `slope` the derivative of
     /// `from` at the value.
     pub fn scaled(
         value: f64,
@@ -135,7 +131,7 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
-    /// Multiplies value and ends by `factor`, which is above 0.
+    /// `factor` must be above 0.
     pub fn times(self, factor: f64) -> Interval {
         let value = self.value.map(|value| value * factor);
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }
@@ -150,7 +146,6 @@ fn degrees(spread: &Spread, conditions: &Conditions) -> f64 {
     if conditions.clustered { spread.degrees_by_kurtosis } else { spread.degrees }
 }
 
-/// True if a few clusters dominate the error.
 pub fn has_few_degrees(spread: &Spread, conditions: &Conditions) -> bool {
     conditions.clustered && degrees(spread, conditions) < LEAST_DEGREES
 }

@@ -1,4 +1,4 @@
-//! First and second moments of two variables, shared by covariance and correlation.
+//! Moments of two variables, for covariance and correlation.
 
 use crate::aggregate::Shift;
 use crate::totals::Complete;
@@ -10,7 +10,6 @@ pub fn features(values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
     vec![values.present(), products, values.of_both(|_, y| b.of(y)), values.of(|x| a.of(x))]
 }
 
-/// Moments computed from the totals of [`features`].
 pub struct Joint {
     pub n: f64,
     pub x: f64,
@@ -21,14 +20,14 @@ pub struct Joint {
 impl Joint {
     pub const WIDTH: usize = 4;
 
-    /// Takes totals that begin with the features of [`features`]; `None` without records.
+    /// Uses totals that begin with the totals of [`features`]; `None` without records.
     pub fn of(totals: &[f64]) -> Option<Joint> {
         let n = totals[0];
         let (products, y, x) = (totals[1] / n, totals[2] / n, totals[3] / n);
         (n > 0.0).then_some(Joint { n, x, y, covariance: products - x * y })
     }
 
-    /// The partial derivatives of the covariance with respect to each total.
+    /// Derivatives of the covariance with respect to each total.
     pub fn gradient(&self) -> [f64; Joint::WIDTH] {
         let Joint { n, x, y, covariance } = *self;
         [(x * y - covariance) / n, 1.0 / n, -x / n, -y / n]

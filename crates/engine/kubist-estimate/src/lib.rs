@@ -1,7 +1,7 @@
 //! Estimates: aggregates computed from a sample, each with a confidence interval.
 //!
-//! The sample comes from a [`kubist_population::Population`]: the rows of a table ([`records`]) or of files.
-//! This crate does not know how rows are stored.
+//! The sample comes from a [`kubist_population::Population`], such as the rows of a table ([`records`]) or
+//! of files. This crate does not know how rows are stored.
 
 mod accumulate;
 mod aggregate;

@@ -1,4 +1,4 @@
-//! Representative values of rows for which only the bounds per column are known.
+//! Representative values of rows whose bounds per column are known.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
 use kubist_population::LIKE;
 
-/// Steps of the permutation per column. Values of different columns must not rise together, or they would
-/// look correlated; the first eight columns all get different permutations.
+/// Steps of the permutation per column, because values that rise together would look correlated. The first
+/// eight columns get different permutations.
 const STEPS: [usize; 4] = [1, 3, 5, 7];
 
-/// [`LIKE`] equidistant values between each pair of bounds (order keys). They are null where the bounds are
-/// missing or are no numbers. Returns `None` for types without intermediate values, such as text.
+/// [`LIKE`] equidistant values between each pair of bounds (order keys); null without numeric bounds.
+/// `None` for types without intermediate values, such as text.
 pub fn between(data_type: &DataType, ends: &[Option<(u64, u64)>], number: usize) -> Option<ArrayRef> {
     let (first, last) = order::number_keys(data_type);
     let ends = ends.iter().map(|ends| ends.filter(|(low, high)| first <= *low && low <= high && *high <= last));
@@ -38,7 +38,6 @@ pub fn between(data_type: &DataType, ends: &[Option<(u64, u64)>], number: usize)
     with_exact_primitive!(data_type, T => Some(of_keys::<T>(keys, data_type)), _ => None)
 }
 
-/// The rank of the value that this row gets in column `number`.
 fn place(row: usize, number: usize) -> usize {
     (row * STEPS[number % STEPS.len()] + number) % LIKE
 }

@@ -6,36 +6,35 @@ use kubist_types::QuerySpec;
 use kubist_types::error::{Error, Result};
 use kubist_types::human;
 
-/// The aggregates, the records, and the goals.
+/// Aggregates, records and goals of an estimate.
 ///
-/// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the limits
-/// (`query.sample`, `within`, `max_rows`, `max_bytes`). Without any of them the goal is a relative error of 1
-/// %.
+/// Reading stops when all goals (`error`, `absolute`) or one of the limits (`query.sample`, `within`,
+/// `max_rows`, `max_bytes`) are reached. Without any of them, the goal is a relative error of 1 %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
-    /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; one text can hold several, separated
+    /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; a text can hold several, separated
     /// by commas. `AS` names an aggregate. See docs/estimates.md.
     pub aggregates: Vec<String>,
-    /// Columns and expressions to group by, such as `kind` or `bin(diameter, 1e-6)`; one text can hold
-    /// several, separated by commas. See docs/expressions.md.
+    /// Columns and expressions such as `kind` or `bin(diameter, 1e-6)`; a text can hold several, separated
+    /// by commas. See docs/expressions.md.
     pub group_by: Vec<String>,
-    /// Box, filter and steps. `window` and `sample` limit the priorities that are read; figures still
-    /// describe all records. `limit`, `per_cell`, `order_by` and `columns` are refused.
+    /// `window` and `sample` limit the priorities to read; figures still describe all records. `limit`,
+    /// `per_cell`, `order_by` and `columns` are refused.
     pub query: QuerySpec,
-    /// Execution options. With `part`, figures describe that part only.
+    /// With `part`, figures describe that part only.
     pub run: RunOptions,
     /// Largest half-width of an interval, relative to its value.
     pub error: Option<f64>,
     /// Largest half-width of an interval, in the unit of the value or in a unit of the same dimension.
     pub absolute: Option<Absolute>,
     pub within: Option<Duration>,
-    /// Approximate limit of records to read.
+    /// The limit is approximate.
     pub max_rows: Option<u64>,
-    /// Approximate limit of bytes to read.
+    /// The limit is approximate.
     pub max_bytes: Option<u64>,
     /// Coverage probability of the intervals, in (0, 1).
     pub confidence: f64,
-    /// Fraction of records in each tail that is read completely, in (0, 0.1]. For sums, means, ratios and
+    /// Fraction of records in each tail that is read completely, in (0, 0.1]: for sums, means, ratios and
     /// variances of columns with heavy tails.
     pub tails: Option<f64>,
 }
@@ -58,7 +57,6 @@ impl Default for EstimateOptions {
     }
 }
 
-/// Checks that the options are in range and consistent.
 pub fn check(options: &EstimateOptions) -> Result<()> {
     let EstimateOptions { query, confidence, error, tails, .. } = options;
     if options.aggregates.is_empty() {

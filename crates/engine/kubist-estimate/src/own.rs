@@ -1,7 +1,5 @@
-//! Figures in the exact type of their column: integers, decimals, dates and times with all digits.
-//!
-//! Each value is an integer number of the type's units: a decimal without its point, or a timestamp in its
-//! time unit.
+//! Figures in the exact type of their column: integers, decimals, dates and times with all digits, each an
+//! integer number of the type's units.
 
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use kubist_types::error::{Error, Result};
 /// Integers of up to 128 bits.
 pub const HUGE: DataType = DataType::Decimal128(38, 0);
 
-/// A value and the ends of its interval; `None` if unknown or unbounded.
+/// `None` for a value or end that is unknown or unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Own {
     pub data_type: DataType,
@@ -25,7 +23,7 @@ pub struct Own {
     pub high: Option<i256>,
 }
 
-/// A value with all digits in JSON: a 64-bit integer as a number, others as text.
+/// In JSON, a 64-bit integer is a number, and other values are text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Told {
@@ -34,7 +32,7 @@ pub enum Told {
 }
 
 impl Own {
-    /// The nearest integer of the value, and the interval rounded outwards.
+    /// Rounds the value to the nearest integer, and the interval outwards.
     pub fn rounded(data_type: &DataType, value: Option<f64>, low: f64, high: f64) -> Own {
         let unit = unit(data_type);
         let whole = |number: f64| i256::from_f64(number).filter(|_| number.is_finite());
@@ -46,9 +44,8 @@ impl Own {
         }
     }
 
-    /// Fills missing ends from float bounds.
     pub fn bounded(&mut self, low: f64, high: f64) {
-        // Above 2^53 the float may have been rounded, so the bound moves outwards.
+        // Floats above 2^53 may be rounded, so the bound moves outwards.
         let unit = unit(&self.data_type);
         let is_rounded = |end: f64| (end * unit).abs() >= 2f64.powi(53);
         let low = if is_rounded(low) { low.next_down() } else { low };
@@ -67,8 +64,7 @@ impl Own {
         [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
     }
 
-    /// The kind of value: `integer`, `decimal`, `date`, `timestamp`, `time`; with nanoseconds `timestamp_ns`,
-    /// `time_ns`.
+    /// `integer`, `decimal`, `date`, `timestamp` or `time`; with nanoseconds `timestamp_ns` or `time_ns`.
     pub fn kind(&self) -> &'static str {
         match &self.data_type {
             kind if is_integer(kind) => "integer",
@@ -92,12 +88,12 @@ impl Own {
     }
 }
 
-/// The type in which figures are exact: durations become integers in their unit.
+/// The type of exact figures: durations become integers in their unit.
 pub fn of(data_type: DataType) -> DataType {
     if matches!(data_type, DataType::Duration(_)) { HUGE } else { data_type }
 }
 
-/// True if values fit 128 bits, so that expressions keep all digits.
+/// True for values of up to 128 bits, so that expressions keep all digits.
 pub fn is_narrow(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::Decimal256(39.., _))
 }
@@ -106,7 +102,7 @@ pub fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == HUGE
 }
 
-/// The number of units in 1.
+/// Number of units in 1.
 pub fn unit(data_type: &DataType) -> f64 {
     match data_type {
         DataType::Decimal32(_, scale)
@@ -117,7 +113,7 @@ pub fn unit(data_type: &DataType) -> f64 {
     }
 }
 
-/// The type of sums; `None` for times, which have no sums.
+/// `None` for times, which have no sums.
 pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     match data_type {
         kind if is_integer(kind) => Some(HUGE),
@@ -129,8 +125,8 @@ pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// Values as an array. [`HUGE`] integers become 64-bit ones if all fit; 128-bit decimals become 256-bit ones
-/// if one does not fit.
+/// [`HUGE`] integers become 64-bit integers if all fit. 128-bit decimals become 256-bit decimals if one
+/// does not fit.
 pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> {
     let small: Option<Vec<Option<i64>>> = values
         .iter()
@@ -142,7 +138,6 @@ pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> 
     match (data_type, small) {
         (kind, Some(small)) if *kind == HUGE => Ok(Arc::new(Int64Array::from(small))),
         (DataType::Decimal128(_, scale), _) => {
-            // Decimal128 has at most 38 digits.
             let most = 10i128.pow(38);
             let fit: Option<Vec<Option<i128>>> = values
                 .iter()
@@ -162,7 +157,6 @@ pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> 
             let values = values.iter().map(|each| each.and_then(value));
             Ok(Arc::new(values.collect::<UInt64Array>()))
         }
-        // 32-bit dates and times are cast from 32-bit integers.
         (DataType::Date32 | DataType::Time32(_), Some(small)) => {
             let days = cast(&Int64Array::from(small), &DataType::Int32).map_err(Error::kernel)?;
             cast(&days, data_type).map_err(Error::kernel)

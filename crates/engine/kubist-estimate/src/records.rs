@@ -28,30 +28,27 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::edge::{Crossing, Edge};
 use crate::like;
 
-/// Reading the manifest entry of a run that is not in memory takes as long as this many sampled records: 2 µs
-/// compared with 20 ns.
+/// Reading the manifest entry of a run that is not in memory takes as long as this many sampled records (2
+/// µs and 20 ns).
 const UNHELD_RUN: u64 = 100;
-/// Fraction of a boundary run's records that are examined to count those inside; the first guess, before any
-/// run was counted.
+/// The examined fraction of a boundary run's records, before any run was counted.
 const PART_READ: f64 = 0.35;
 
-/// Costs in examined records: of arranging one manifest entry, and of predicting one parcel.
+/// Costs of a manifest entry and of a subregion's prediction, in examined records.
 const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
-/// At most one of this many records that would be examined without parcels is spent on parcels.
+/// Subregions may cost the records that would be examined without them, divided by this.
 const PART_FOR_PARCELS: u64 = 4;
-/// Fewer parcels predict too little; more do not improve the prediction.
+/// With fewer subregions the prediction is poor, and more do not improve it.
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 
-/// The records that a query selects, at all priorities.
 #[derive(Clone)]
 pub struct Records {
     snapshot: Snapshot,
     run: RunOptions,
     spec: QuerySpec,
     query: Arc<BoundQuery>,
-    /// Clones share what was planned.
     planner: Arc<Mutex<Planner>>,
 }
 
@@ -66,7 +63,7 @@ impl Records {
         Ok(Records { snapshot, run, spec, query, planner: Arc::new(Mutex::new(planner)) })
     }
 
-    /// Ignores a poisoned lock: a planner is consistent after every statement.
+    /// A planner is consistent after every statement, so a poisoned lock is ignored.
     fn planner(&self) -> MutexGuard<'_, Planner> {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,8 +73,7 @@ impl Records {
         !self.query.predicate.is_always() && self.planner().logical.unheld_runs().saturating_mul(UNHELD_RUN) > most
     }
 
-    /// What a search for extremes skips: runs that were read or cannot improve the result, and zones that
-    /// cannot.
+    /// Skips runs that were read or cannot improve an extreme, and zones that cannot.
     fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
         let (schema, query) = (self.snapshot.view.schema.clone(), self.query.clone());
         let (of_runs, of_zones) = (seek.clone(), seek.clone());
@@ -210,8 +206,7 @@ impl Population for Records {
         if let Some(known) = self.planner().all_have(column, deadline, &mut stats)? {
             return Ok(known);
         }
-        // Runs older than the column have no statistics. Reading the zone maps of very many runs is not worth
-        // it.
+        // Older runs lack statistics of the column, and reading very many zone maps is not worth it.
         if self.planner().logical.unheld_runs() > 0 {
             return Ok(false);
         }

@@ -1,40 +1,38 @@
 //! Estimated totals and their variance.
 //!
-//! A record is in the sample if its priority is below p. Each identity is therefore included
-//! independently with probability p (Bernoulli sampling), and totals divided by p are unbiased (Horvitz
-//! and Thompson, JASA 47, 1952). Records with the same identity form a cluster, so the variance is
-//! measured between identities. The lowest bits of the priority assign each identity to a random group.
-//! The variance between group totals gives the variance of any smooth function of totals (random groups
-//! and linearization: Wolter, Introduction to Variance Estimation, 2007, chapters 2 and 6). For the
-//! totals t_g of a linear combination in group g, the variance estimate is `(1 - p) / p^2 * sum (t_g -
-//! mean t)^2 * m / (m - 1)`, with m nonempty groups. Its expectation is that of the Horvitz-Thompson
-//! variance estimator over identities.
+//! A record is in the sample if its priority is below p. Each identity is therefore included independently
+//! with probability p (Bernoulli sampling), and totals divided by p are unbiased (Horvitz and Thompson,
+//! JASA 47, 1952). Records with the same identity form a cluster, so the variance is measured between
+//! identities: the lowest bits of the priority assign each identity to a random group, and the variance
+//! between group totals gives the variance of any smooth function of totals (random groups and
+//! linearization: Wolter, Introduction to Variance Estimation, 2007, chapters 2 and 6). For the totals t_g
+//! of a linear combination in m nonempty groups, the variance estimate is `(1 - p) / p^2 * sum (t_g - mean
+//! t)^2 * m / (m - 1)`. Its expectation is that of the Horvitz-Thompson variance estimator over identities.
 //!
-//! Records with unequal inclusion probabilities come with their features divided by the probability, followed by the
-//! multiples for the variance (`accumulate::Design`). Their totals then need no division by p, and the variance
-//! between the groups' totals of the multiples is that of Horvitz and Thompson's estimator.
+//! Records with unequal inclusion probabilities have features divided by the probability, followed by the
+//! multiples for the variance (`accumulate::Design`). Their totals need no division by p, and the variance
+//! between the groups' totals of the multiples is the Horvitz-Thompson one.
 
 use crate::control::Control;
 
-/// Regression needs at least this many nonempty random groups and sampled records, because it estimates its
-/// coefficients from them.
+/// The least number of nonempty random groups and of sampled records, from which regression estimates its
+/// coefficients.
 const LEAST_CORRECTED: f64 = 100.0;
-/// Regression is used if it reduces the variance of a total to at most this fraction.
+/// Regression must reduce the variance of a total to this fraction.
 const WORTH: f64 = 0.9;
 /// Largest leverage of a random group in the regression.
 const MOST_LEVERAGE: f64 = 0.2;
-/// A quantity with expectation 0 counts as plausible within this many standard errors.
+/// A quantity with expectation 0 is plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;
-/// The range of numbers whose fourth powers are normal floats.
+/// Numbers between these have normal floats as fourth powers.
 const LEAST_PLAIN: f64 = 1e-70;
 const MOST_PLAIN: f64 = 1e70;
-/// Two predictors are collinear if 1 minus their squared correlation is below this.
+/// Least difference between 1 and the squared correlation of two predictors; otherwise they are collinear.
 const LEAST_APART: f64 = 1e-3;
 
-/// Rows that are added together.
 const BLOCK: usize = 256;
 
-/// Totals of features; the first feature counts records.
+/// Totals of features by random group; the first feature counts records.
 #[derive(Clone, Debug)]
 pub struct Sums {
     width: usize,
@@ -42,32 +40,31 @@ pub struct Sums {
     /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
     certain: Vec<f64>,
-    /// For unequal inclusion probabilities: as `cells`, of the multiples for the variance; otherwise empty.
+    /// As `cells`, with the multiples for the variance; empty for equal inclusion probabilities.
     design: Vec<f64>,
-    /// The number of sampled records with unequal inclusion probabilities.
+    /// Sampled records with unequal inclusion probabilities.
     drawn: f64,
     corrected: Option<Corrected>,
 }
 
-/// Totals after regression on the auxiliary variables.
 #[derive(Clone, Debug)]
 struct Corrected {
     /// As `Sums::cells`, minus the part that the auxiliary variables explain.
     cells: Vec<f64>,
-    /// Residuals by random group for the variance, divided by 1 minus the leverage of the group (HC3:
-    /// MacKinnon and White, Journal of Econometrics 29, 1985). Without the division, a group that influences
-    /// its own fit would have too small a residual.
+    /// Residuals by random group for the variance, divided by 1 minus the group's leverage (HC3: MacKinnon
+    /// and White, Journal of Econometrics 29, 1985), because a group that influences its own fit has too
+    /// small a residual.
     spread: Vec<f64>,
-    /// Covariances of the totals that come from uncertainty of the known population totals, and their
-    /// covariances with the known number of records.
+    /// Covariances of totals from the uncertainty of known population totals, with each other and with the
+    /// known number of records.
     loose: Vec<f64>,
     with_rows: Vec<f64>,
     slopes: Vec<[f64; 2]>,
 }
 
 impl Corrected {
-    /// The variance of a linear combination from uncertain population totals. The combination is reduced by
-    /// `by` times the first total of `other`.
+    /// The variance from uncertain population totals. The combination is reduced by `by` times the first
+    /// total of `other`.
     fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
         let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
         let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
@@ -79,21 +76,19 @@ impl Corrected {
     }
 }
 
-/// The standard error of an estimate and its distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     pub error: f64,
-    /// The approximate number of sampled identities.
     pub identities: f64,
-    /// Degrees of freedom: nonempty random groups minus 1, or minus 3 after regression.
+    /// Nonempty random groups minus 1, or minus 3 after regression.
     pub degrees: f64,
-    /// The same from the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an
-    /// estimated variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
+    /// From the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an estimated
+    /// variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
     /// identities' totals (Valliant and Rust, Journal of Official Statistics 26, 2010).
     pub degrees_by_kurtosis: f64,
     /// The skewness of the estimator: that of a record divided by the square root of their number.
     pub skewness: f64,
-    /// The error that an estimated number of records adds. It is independent, because that number comes from
+    /// The error from an estimated number of records. It is independent, because that number comes from
     /// other records.
     pub of_number: f64,
 }
@@ -103,7 +98,7 @@ impl Spread {
         Spread { of_number, ..self }
     }
 
-    /// The total error, and the skewness that belongs to it.
+    /// The total error and its skewness.
     pub fn whole(&self) -> (f64, f64) {
         let all = self.error.hypot(self.of_number);
         let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };
@@ -112,7 +107,7 @@ impl Spread {
 }
 
 impl Sums {
-    /// `groups` must be a power of two.
+    /// `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums {
             width,
@@ -125,8 +120,8 @@ impl Sums {
         }
     }
 
-    /// Adds the rows' features (one slice for each feature): to the sample if `priorities` are given,
-    /// otherwise to the certainty stratum.
+    /// Adds the rows' features, one slice per feature. Rows without `priorities` go to the certainty
+    /// stratum.
     pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
         let Some(priorities) = priorities else { return self.add_certain(features, rows) };
         if self.cells.is_empty() {
@@ -152,7 +147,7 @@ impl Sums {
         }
     }
 
-    /// Adds rows in blocks, so that additions of a feature do not wait for each other.
+    /// Adds blocks, so that additions of a feature do not wait for each other.
     fn add_certain(&mut self, features: &[&[f64]], mut rows: impl Iterator<Item = usize>) {
         let mut block = Vec::with_capacity(BLOCK);
         loop {
@@ -185,12 +180,11 @@ impl Sums {
         }
     }
 
-    /// The factor of the squares between groups for the variance, and the divisor of totals.
+    /// Factor of the squares between groups for the variance, and divisor of totals.
     fn expansion(&self, p: f64) -> (f64, f64) {
         if self.design.is_empty() { (1.0 - p, p) } else { (1.0, 1.0) }
     }
 
-    /// Estimated totals from a sample of fraction `p`.
     pub fn totals(&self, p: f64) -> Vec<f64> {
         self.totals_of(self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.cells), p)
     }
@@ -208,7 +202,7 @@ impl Sums {
         self.certain[0]
     }
 
-    /// Totals of the records that were read, without regression.
+    /// Totals of the read records, without regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
@@ -217,7 +211,8 @@ impl Sums {
         if self.design.is_empty() { self.read()[0] } else { self.certain[0] + self.drawn }
     }
 
-    /// A lower bound of the effective number of independent records: random groups weighted by their records.
+    /// A lower bound of the effective number of independent records, from random groups weighted by their
+    /// records.
     pub fn independent(&self) -> f64 {
         let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
         let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
@@ -238,20 +233,18 @@ impl Sums {
         self.corrected.is_some()
     }
 
-    /// The same without regression.
     pub fn as_drawn(&self) -> Sums {
         Sums { corrected: None, ..self.clone() }
     }
 
-    /// The sums after regression on the control variate, for a sample of fraction `p` (regression estimator:
-    /// Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 6.4). `None` if it does not
-    /// reduce the variance enough.
+    /// Regression on the control variate, for a sample of fraction `p` (Särndal, Swensson and Wretman,
+    /// Model Assisted Survey Sampling, 1992, 6.4). `None` if it does not reduce the variance enough.
     pub fn corrected(&self, p: f64, control: &Control) -> Option<Sums> {
         if p >= 1.0 || self.occupied() < LEAST_CORRECTED || self.records() < LEAST_CORRECTED {
             return None;
         }
-        // A predictor whose sample total deviates implausibly from its expectation is not used: for example
-        // if none of a few rare parcels was drawn, or if a prediction is invalid.
+        // A predictor is not used if its sample total deviates implausibly from its expectation: for
+        // example if none of a few rare subregions was drawn, or if a prediction is invalid.
         let likely = |numbers: Vec<f64>, loose: f64| match is_likely(&numbers, p * p * loose) {
             true => numbers,
             false => vec![0.0; numbers.len()],
@@ -267,7 +260,7 @@ impl Sums {
             Some((fit.left + loose, fit))
         });
         let fits: Vec<Option<(f64, Fit)>> = fits.collect();
-        // Ratios get worse if only one of their totals uses regression, so all totals do if one benefits.
+        // A ratio gets worse if only one of its totals uses regression, so if one benefits, all use it.
         if !fits.iter().flatten().any(|(left, fit)| *left < WORTH * fit.squares) {
             return None;
         }
@@ -290,7 +283,6 @@ impl Sums {
         Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
     }
 
-    /// The number of stored numbers, once records were sampled.
     pub fn numbers(&self) -> usize {
         self.width * self.groups
     }
@@ -299,12 +291,12 @@ impl Sums {
         Sums::new(self.width, self.groups)
     }
 
-    /// The error of the linear combination `sum of coefficients * totals`.
+    /// Error of the linear combination `sum of coefficients * totals`.
     pub fn spread(&self, p: f64, coefficients: &[f64]) -> Spread {
         self.spread_less(p, coefficients, 0.0, self)
     }
 
-    /// The error of the combination minus `by` times the first total of `other`, which has the same random
+    /// Error of the combination minus `by` times the first total of `other`, which has the same random
     /// groups.
     pub fn spread_less(&self, p: f64, coefficients: &[f64], by: f64, other: &Sums) -> Spread {
         let occupied = self.occupied();
@@ -312,8 +304,8 @@ impl Sums {
             let endless = f64::INFINITY;
             return Spread { identities: endless, degrees: endless, degrees_by_kurtosis: endless, ..Spread::default() };
         }
-        // The number of identities from the fraction of empty groups (linear counting: Whang, Vander-Zanden
-        // and Taylor, ACM Transactions on Database Systems 15, 1990).
+        // Number of identities from the fraction of empty groups (linear counting: Whang, Vander-Zanden and
+        // Taylor, ACM Transactions on Database Systems 15, 1990).
         let groups = self.groups as f64;
         let identities = groups * -(1.0 - occupied / groups).ln();
         if occupied < 2.0 {
@@ -325,7 +317,6 @@ impl Sums {
         };
         let combined: Vec<f64> = self.spread_cells().zip(other.spread_cells()).map(combine).collect();
         let mean = combined.iter().sum::<f64>() / groups;
-        // Scale extreme values so that their powers stay finite.
         let largest = combined.iter().fold(0.0, |most: f64, total| most.max((total - mean).abs()));
         let is_extreme = largest > 0.0 && largest.is_finite() && !(LEAST_PLAIN..MOST_PLAIN).contains(&largest);
         let unit = if is_extreme { largest } else { 1.0 };
@@ -359,8 +350,7 @@ impl Sums {
     }
 }
 
-/// True if the sum over random groups is within [`MOST_OFF`] standard errors of 0, with `loose` added to its
-/// variance.
+/// True if the sum is within [`MOST_OFF`] standard errors of 0, with `loose` added to its variance.
 fn is_likely(numbers: &[f64], loose: f64) -> bool {
     let sum: f64 = numbers.iter().sum();
     let mean = sum / numbers.len() as f64;
@@ -374,14 +364,14 @@ struct Fit {
     expected: Vec<f64>,
     means: [f64; 2],
     mean: f64,
-    /// The sum of squares about the mean, and of the residuals.
+    /// Sums of squares: about the mean, and of the residuals.
     squares: f64,
     left: f64,
     leverages: Vec<f64>,
 }
 
 impl Fit {
-    /// `None` if there is no finite, nonzero slope, or if one group has too much leverage.
+    /// `None` without a finite, nonzero slope, or if one group has too much leverage.
     fn of(found: &[f64], expected: Vec<f64>, of_rows: &[f64]) -> Option<Fit> {
         let groups = found.len() as f64;
         let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / groups;
@@ -395,7 +385,7 @@ impl Fit {
         }
         let inverse = |square: f64| if square > 0.0 { 1.0 / square } else { 0.0 };
         let determinant = aa * bb - ab * ab;
-        // The inverse of the normal matrix. Of two collinear predictors only the better one is used.
+        // Inverse of the normal matrix. Of two collinear predictors, only the better one is used.
         let [aa, ab, bb] = match determinant > LEAST_APART * aa * bb {
             true => [bb / determinant, -ab / determinant, aa / determinant],
             false if with_a * with_a * inverse(aa) > with_b * with_b * inverse(bb) => [inverse(aa), 0.0, 0.0],
@@ -420,8 +410,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// The mean of the estimated variances over many draws matches the exact Horvitz-Thompson variance, for
-    /// identities of `size` records.
+    /// The mean of the estimated variances over many draws matches the exact Horvitz-Thompson variance.
     #[test]
     fn variances_are_those_between_identities() {
         let mut random = SmallRng::seed_from_u64(7);
@@ -470,7 +459,6 @@ mod tests {
         assert!(decided.degrees > 30.0 && decided.degrees_by_kurtosis < 3.0, "{decided:?}");
     }
 
-    /// Subtracting a total equals changing its coefficient.
     #[test]
     fn a_ratio_is_a_combination() {
         let mut random = SmallRng::seed_from_u64(9);
@@ -494,7 +482,7 @@ mod tests {
         assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
     }
 
-    /// If no record of the predicted parcels was drawn, the prediction is not used.
+    /// If no record of the predicted subregions was drawn, the prediction is not used.
     #[test]
     fn what_was_not_drawn_has_no_say() {
         let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));

@@ -1,8 +1,8 @@
 //! Aggregates that are smooth functions of totals, each the sum of a feature over all records.
 //!
-//! They share one accumulator. Each aggregate defines its features, and its value with the gradient. The
-//! gradient gives the linear combination of totals that has the same variance as the aggregate (delta method,
-//! or Taylor linearization: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapter 5).
+//! They share one accumulator. Each aggregate defines its features, and its value with the gradient, which
+//! gives the linear combination of totals with the same variance (delta method, or Taylor linearization:
+//! Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapter 5).
 
 use std::fmt::Debug;
 
@@ -17,14 +17,14 @@ pub trait Smooth: Clone + Debug + Send + Sync + 'static {
 
     fn properties(&self) -> Properties;
 
-    /// The `WIDTH` features per record; the first one counts records. Values are reduced by a shift for
-    /// each argument, so that their squares stay small.
+    /// `WIDTH` features per record; the first one counts records. A shift of each argument keeps squares
+    /// small.
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>>;
 
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval;
 }
 
-/// The values by argument and record. A record has features only if all its arguments have values.
+/// Values by argument and record. A record has features only if all its arguments have values.
 pub struct Complete<'a> {
     values: &'a [&'a [f64]],
     present: Vec<f64>,
@@ -41,7 +41,7 @@ impl<'a> Complete<'a> {
         self.present.len()
     }
 
-    /// 1 for each record in which all arguments have values, otherwise 0.
+    /// 1 for each record that has all arguments, otherwise 0.
     pub fn present(&self) -> Vec<f64> {
         self.present.clone()
     }
@@ -98,7 +98,7 @@ impl<S: Smooth> Accumulator for Totals<S> {
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
         let sums = conditions.corrected(&self.sums);
         let found = self.function.interval(&sums, &self.shifts, conditions);
-        // A constant sample does not bound the other records; only zone maps can.
+        // Only zone maps bound the records outside a constant sample.
         let interval = match found.constant && !Smooth::properties(&self.function).alike_asks_zones {
             true => Interval { low: S::LEAST, high: f64::INFINITY, ..found },
             false => found,

@@ -1,10 +1,7 @@
-//! The unit of a figure, derived from the units of its columns.
-//!
-//! An expression combines the units of its columns: metres times metres are `m^2`.
+//! The unit of a figure, derived from the units of its columns: metres times metres are `m^2`.
 
 use kubist_expr::Expression;
 
-/// How the unit of an aggregate follows from the units of its arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnitRule {
     /// No unit: a count, a proportion or a correlation.
@@ -37,7 +34,6 @@ fn squared(unit: &str) -> String {
     format!("{}^2", factor(unit))
 }
 
-/// Puts a compound unit into parentheses, so that an operator can follow.
 fn factor(unit: &str) -> String {
     match unit.chars().all(char::is_alphabetic) {
         true => unit.into(),

@@ -1,4 +1,4 @@
-//! Text of figures for people, the same in the command, in Python and in the page.
+//! Text of figures, the same in the command, in Python and on the page.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -36,7 +36,7 @@ pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Opti
     format!("{}, {} to {}{unit}", texts[0], texts[1], texts[2])
 }
 
-/// The same for a figure with an exact type: value and ends as text with all digits.
+/// For a figure with an exact type: value and ends with all digits.
 pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: Option<&str>) -> String {
     let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
     let ends = format!("{} to {}", low.map_or("-inf".into(), grouped), high.map_or("inf".into(), grouped));

@@ -19,7 +19,7 @@ use kubist_population::{Population, Scan, Scanned, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// The value type of a column; for a dictionary, the type of its values.
+/// For a dictionary, the type of its values.
 fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),
@@ -27,7 +27,7 @@ fn plain(data_type: &DataType) -> &DataType {
     }
 }
 
-/// The value of an order key; infinite if keys of the type are not exact.
+/// Infinite if keys of the type are not exact.
 fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     match (order::is_exact(data_type), end) {
         (true, _) => order::number(data_type, end.turned(turned)),
@@ -36,8 +36,7 @@ fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     }
 }
 
-/// The bounds per column from zone maps alone. They are infinite where NaN hides them; `None` without
-/// values.
+/// Bounds per column from zone maps alone: infinite where NaN hides them, `None` without values.
 pub fn bounds(
     records: &impl Population,
     columns: &[usize],
@@ -65,12 +64,12 @@ fn type_of(records: &impl Population, column: usize) -> DataType {
 #[derive(Clone, Copy, Debug)]
 pub struct Extreme {
     pub number: f64,
-    /// In units of the type, for integer types.
+    /// For integer types, the value in units of the type.
     pub whole: Option<i256>,
 }
 
-/// The best value so far. Values are compared by order keys, reversed for the maximum. Wide decimals share
-/// keys, so they are compared directly.
+/// Values are compared by order keys, reversed for the maximum. Wide decimals share keys, so they are
+/// compared directly.
 #[derive(Clone, Copy, Debug, Default)]
 struct Best {
     key: Option<u64>,
@@ -103,7 +102,7 @@ impl Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),
             None if order::is_exact(data_type) => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
-            // As a rounded float it could wrongly beat all stored values.
+            // A rounded float could wrongly beat all stored values.
             None => None,
         };
         let array = array.filter(|array| array.data_type() == data_type);
@@ -116,7 +115,7 @@ impl Best {
             return Some(Extreme { number, whole: Some(wide) });
         }
         let key = end.turned(self.key?);
-        // Adding 0.0 turns -0 into 0.
+        // Turns -0 into 0.
         Some(Extreme {
             number: order::number(data_type, key) + 0.0,
             whole: order::whole(data_type, key).map(i256::from_i128),
@@ -124,14 +123,14 @@ impl Best {
     }
 }
 
-/// One extreme to find: of a stored column, with a known value that lets the search skip runs and zones.
+/// A known value lets the search skip runs and zones.
 pub struct Sought {
     pub column: usize,
     pub end: End,
     pub seen: Option<Extreme>,
 }
 
-/// The exact extremes of all records, `None` without values, and the cost.
+/// Exact extremes of all records, `None` without values, and the cost.
 pub fn exact(
     records: &impl Population,
     sought: &[Sought],

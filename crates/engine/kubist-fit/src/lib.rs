@@ -1,8 +1,8 @@
 //! Measures the request costs of a store, to fit the constants of the scalability model.
 //!
-//! The measurement writes about 20 MiB of incompressible bytes into a temporary store next to the location.
-//! It reads them in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs
-//! no table. The bytes are in the memory of the cluster, as in the paper.
+//! The measurement writes about 20 MiB of incompressible bytes into a temporary store next to the location, reads them
+//! in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs no table. The bytes are
+//! in the memory of the cluster, as in the paper.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,22 +24,19 @@ use kubist_types::query::QuerySpec;
 use kubist_types::shown::without_password;
 
 const KIB: u64 = 1 << 10;
-/// Bytes of a request. A cluster returns at most 1 MiB at once.
+/// Bytes of a request. A cluster returns at most 1 MiB per request.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Limit of bytes in flight. More would measure the client's memory instead of the nodes.
+/// More bytes in flight would measure the client's memory, not the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
-/// Number of repetitions, and the duration per measurement.
 const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
-/// A cluster's blocks begin at multiples of this, and each read begins with a block.
+/// A cluster's blocks and each read begin at multiples of this.
 const STRIDE: u64 = 32 * KIB;
-/// Bytes of a partition, and of the whole segment.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
-/// Number of blocks per small size.
 const SMALL: u64 = 64;
-/// Threads that submit requests to a cluster. Its client limits the requests in flight itself.
+/// A cluster's client limits the requests in flight.
 const ASKING: u32 = 4;
 const DECODED_ROWS: i64 = 400_000;
 
@@ -83,11 +80,11 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
 }
 
-/// Bytes to read, in a temporary store that is erased on drop.
+/// The measured store, which is temporary and erased on drop.
 struct Field {
     whole: Arc<dyn Store>,
     by_level: BTreeMap<u32, Arc<dyn Store>>,
-    /// By size: the segment and the offsets of requests.
+    /// The segment and the offsets of requests, by size.
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
@@ -121,7 +118,7 @@ impl Field {
         segment.sync()?;
         for size in SIZES {
             if size >= STRIDE {
-                // The ranges do not touch; a store would merge adjacent ones.
+                // The ranges are separate, because a store would merge adjacent ones.
                 let stride = (2 * size).min(PARTITION);
                 let begins = (0..WHOLE / stride).map(|index| start + index * stride);
                 self.begins_of_size.insert(size, ("whole".into(), begins.collect()));
@@ -184,7 +181,7 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.by_level.clear();
-        // If the store cannot be erased, it remains, but no table refers to it.
+        // If this fails, the store remains, but no table uses it.
         let _ = self.whole.erase(&[]);
     }
 }
@@ -243,7 +240,7 @@ fn decode_ms_per_byte() -> Result<f64> {
     writer.commit()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        // A new handle, because a handle caches decoded pages.
+        // A new handle is needed, because a handle caches decoded pages.
         let snapshot = Table::open(store.clone())?.snapshot()?;
         let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {

@@ -1,8 +1,7 @@
 //! The optimizer in the background: it follows a writer's commits, or the queries of this process.
 //!
-//! After commits, it bounds the debt. If the debt exceeds its bound, commits wait, so writers slow down
-//! before readers do. A writer without an optimizer only adds a new grid when the data outgrows the newest
-//! one.
+//! Commits wait while the debt exceeds its bound, so writers slow down before readers do. A writer without an optimizer
+//! only adds a new grid when the data outgrows the newest one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -18,19 +17,17 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_write::writer::Behind;
 
-/// Fraction of a table's rows that may be debt before commits wait. The optimizer leaves up to half of the
-/// rows of any subtree as debt.
+/// Fraction of a table's rows that may be debt before commits wait. The optimizer leaves up to half.
 const MOST_DEBT: f64 = 0.75;
 /// Rows of debt that commits never wait for.
 const SMALL_DEBT: u64 = 1 << 20;
 /// Runs in the same cube before commits wait.
 const MOST_RUNS: u64 = 256;
-/// Longest wait of a commit. Rows that cannot be moved now, such as those of an incomplete step, must not
-/// stop a simulation.
+/// Longest wait of a commit. Rows that cannot be moved now must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Optimizes a table after the commits of a writer. Dropping it stops the work.
+/// Dropping it stops the work.
 pub struct CommitOptimizer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -92,7 +89,7 @@ impl Shared {
                     self.changed.notify_all();
                 },
             };
-            // Errors are ignored: a later commit or call repeats or reports the failure.
+            // A later commit or call repeats or reports the failure.
             let report = std::panic::catch_unwind(AssertUnwindSafe(|| optimize_at(core, &options, &mut pace)));
             let mut load = self.load();
             load.working = false;
@@ -116,7 +113,6 @@ impl CommitOptimizer {
 }
 
 impl Behind for CommitOptimizer {
-    /// Waits while debt exceeds its bound and the optimizer works, for at most `PATIENCE`.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let begin = Instant::now();
         let mut load = self.shared.load();
@@ -127,8 +123,7 @@ impl Behind for CommitOptimizer {
         Ok(())
     }
 
-    /// Counts a commit. Until the next plan, all of its rows count as debt, and each commit as a run of the
-    /// same cube.
+    /// Until the next plan, each commit counts as debt, and as a run of the same cube.
     fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
@@ -149,8 +144,7 @@ impl Drop for CommitOptimizer {
     }
 }
 
-/// Adds a fitting grid when the table of a writer without an optimizer grows. Existing rows stay in their
-/// cubes; later rows go to the new grid.
+/// Adds a fitting grid when the table of a writer without an optimizer grows. Only later rows go to it.
 pub struct GridFollower {
     core: Arc<Core>,
 }
@@ -162,8 +156,7 @@ impl GridFollower {
 }
 
 impl Behind for GridFollower {
-    /// Examines the data only when the table has grown enough. A failure only makes queries slower, so it
-    /// must not refuse a commit.
+    /// A failure only makes queries slower, so it does not refuse a commit.
     fn admit(&self, cancel: &Cancel) -> Result<()> {
         let Some(view) = self.core.last_view() else { return Ok(()) };
         match follow_data(&self.core, &Snapshot::new(self.core.clone(), view), When::Grown, cancel) {
@@ -175,18 +168,16 @@ impl Behind for GridFollower {
     fn committed(&self, _rows: u64) {}
 }
 
-/// Rows that queries examine without returning them before the optimizer plans again.
+/// Wasted rows of queries before the optimizer plans again.
 const WASTED_ROWS: u64 = 1 << 16;
 
-/// Optimizes the subtrees where queries of this process examine most rows without returning them.
-///
-/// A subtree is rewritten when queries have wasted as many rows on it as its rewrite costs.
+/// Rewrites a subtree when queries of this process have examined as many of its rows without returning them as the
+/// rewrite costs.
 pub struct ReadOptimizer {
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a thread that optimizes the subtrees that were expensive for queries of this process.
 pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
     let cancel = Cancel::default();
     let (core, switch) = (core.clone(), cancel.clone());
@@ -198,7 +189,6 @@ pub fn optimize_reads(core: &Arc<Core>) -> ReadOptimizer {
             let wasted = core.read_amplification.total();
             looked_at = wasted.min(looked_at);
             if wasted >= looked_at + WASTED_ROWS {
-                // A later round repeats work that failed.
                 let _ = optimize(&core, &options, &mut |_, _| {});
                 looked_at = core.read_amplification.total();
             }

@@ -1,25 +1,23 @@
 //! Cleaning: deletes files that no current snapshot needs, after a retention time.
 //!
-//! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call
-//! deletes it once the note has reached the retention time, so readers of older snapshots have that long to
-//! finish. Logs stay, and so do segments that a running writer may still append to.
+//! **Segments.** The first call that finds a segment without live runs notes it as garbage. A later call deletes it
+//! after the retention time, so readers of older snapshots have that long to finish. Logs stay, and so do segments that
+//! a running writer may append to.
 //!
-//! A segment of a rewrite or checkpoint gets no note in its first ten minutes, because it may still be
-//! published, unless a rewrite names it or a checkpoint has taken its number or a later one. On stores where
-//! changes become visible late, the time is one hour without exceptions. A rewriter that publishes after the
-//! note either finds it and gives up, or the cleaner finds its rewrite (`publish`).
+//! A segment of a rewrite or checkpoint may still be published, so it gets no note in its first ten minutes, unless a
+//! rewrite names it or a checkpoint has taken its number or a later one. On stores where changes become visible late,
+//! the time is one hour without exceptions (`publish`).
 //!
-//! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes
-//! (`Capabilities::punches`), one object notes all dead ranges, and a call after the retention time gives
-//! them back. Dead bytes stay dead (I6), because only a live run can pass its bytes on under a new name. So a
-//! note is valid if the rewrites that it relies on are durable: the fence comes first. The later call gives a
-//! range back only if no run uses it then either. In a segment that a running writer may append to, only
-//! ranges before the last live run count.
+//! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes (`Capabilities::punches`),
+//! one object notes all dead ranges, and a call after the retention time frees those that are still unused. Dead bytes
+//! stay dead (I6), because only a live run can pass its bytes on under a new name. So a note is valid if the rewrites
+//! that it relies on are durable: the fence comes first. In a segment that a running writer may append to, only ranges
+//! before the last live run count.
 //!
-//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since
-//! the hold began stay.
+//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since the
+//! hold began stay.
 //!
-//! A call frees space before it writes anything, because users clean when the disk is full.
+//! A call frees space before it writes, because users clean when the disk is full.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -42,8 +40,7 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// Time between the segment of a rewrite or checkpoint and its entry. A later note makes its writer give it
-/// up.
+/// Time between a segment of a rewrite or checkpoint and its entry. A later note makes its writer give it up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 const HELD_LOGS: usize = 64;
 const PUNCHED_AT_ONCE: usize = 1024;
@@ -55,19 +52,18 @@ pub struct Cleaning {
     pub segments_deleted: u64,
     pub bytes_deleted: u64,
     pub segments_waiting: u64,
-    /// Bytes of holes that this call gave back, in segments that stay.
+    /// Bytes of freed holes, in segments that stay.
     pub bytes_released: u64,
     /// Bytes of holes that wait for a later call.
     pub bytes_waiting: u64,
 }
 
-/// Deletes and gives back garbage that is older than `retention`, and notes new garbage.
-///
-/// Older snapshots may then fail with `SnapshotExpired`. If the call is interrupted, the next one continues.
+/// Frees garbage that is older than `retention`, and notes new garbage. Older snapshots may then fail with
+/// `SnapshotExpired`. An interrupted call is continued by the next one.
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn clean(core: &Arc<Core>, retention: Duration, cancel: &Cancel) -> Result<Cleaning> {
     clean_as_of(core, retention, unix_ms(), cancel)
 }
@@ -82,7 +78,7 @@ pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Can
     core.check_still_there()?;
     let mut round = Round { core, retention, now, cancel, report: Cleaning::default(), live: None };
     stoppable(cancel, || -> Result<()> {
-        // Work without a fence comes first; it may make space for the fence.
+        // This may make space for the fence.
         round.free(false)?;
         round.release_noted()?;
         round.release()?;
@@ -100,7 +96,6 @@ struct Round<'a> {
     now: u64,
     cancel: &'a Cancel,
     report: Cleaning,
-    /// Ranges of live runs in the last view, from the whole manifest.
     live: Option<(Arc<View>, Arc<LiveParts>)>,
 }
 
@@ -123,7 +118,6 @@ impl Round<'_> {
         Ok(Needed { pages, live })
     }
 
-    /// The newest view, and the ranges of its live runs; cached until the table changes.
     fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
         let now = self.core.view(self.cancel)?;
         let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
@@ -139,15 +133,15 @@ impl Round<'_> {
         Ok(self.live.insert((view, Arc::new(live))).clone())
     }
 
-    /// Returns the segments that may be noted or deleted, all segments, and the number of unneeded segments
-    /// that may still be published.
+    /// The segments that may be noted or deleted, all segments, and the number of unneeded ones that may still be
+    /// published.
     fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
         let needed = self.needed()?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
             self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
-            // Checked now, because the note of a segment that is newer than the list may be valid.
+            // A note of a segment that is newer than the list may be valid.
             let is_gone = match self.core.store.segment_len(segment) {
                 Err(kubist_store::Error::InvalidName { .. }) => true,
                 length => length.map_err(store_error)?.is_none(),
@@ -163,7 +157,7 @@ impl Round<'_> {
         let published = self.published(young.iter().copied())?;
         let is_new = |segment: &String| young.contains(segment) && !published.contains(segment.as_str());
         let (new, garbage): (Vec<String>, Vec<String>) = unneeded.iter().cloned().partition(is_new);
-        // A published segment that is not live now has died.
+        // A published segment that is not live has died.
         let needed = self.needed()?;
         let garbage = garbage.into_iter().filter(|segment| !needed.contains(segment)).collect();
         Ok((garbage, segments, new.len() as u64))
@@ -173,7 +167,6 @@ impl Round<'_> {
         !self.core.store.capabilities().staleness.is_zero()
     }
 
-    /// Whether a segment of a rewrite or checkpoint is so new that it may still be published.
     fn is_young(&self, segment: &str) -> bool {
         let time = if self.is_late() { SHARED_REWRITE_TIME } else { REWRITE_TIME };
         is_of_no_writer(segment)
@@ -184,8 +177,8 @@ impl Round<'_> {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
 
-    /// The segments that rewrites name, from the first rewrite that may concern the given segments. Empty if
-    /// rewrites may become visible late.
+    /// The segments that rewrites name, from the first that may concern the given ones. Empty if rewrites may become
+    /// visible late.
     fn published<'a>(&self, segments: impl Iterator<Item = &'a String>) -> Result<HashSet<Arc<str>>> {
         let mut published = HashSet::new();
         let Some(first) = segments.filter_map(|segment| rewrite_of(segment)).min().filter(|_| !self.is_late()) else {
@@ -209,11 +202,9 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Deletes garbage that is older than the retention time, and returns the number of segments that wait. A
-    /// segment without a note has age zero.
-    ///
-    /// Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must find
-    /// the note first. Without a fence, this writes nothing.
+    /// Deletes garbage after the retention time, and returns the number of segments that wait. A segment without a note
+    /// has age zero. Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must
+    /// find the note first. Without a fence, nothing is written.
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;
         let (garbage, segments, mut waiting) = self.garbage()?;
@@ -224,25 +215,24 @@ impl Round<'_> {
             let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
             let age = self.now.checked_sub(since.unwrap_or(self.now)).map(Duration::from_millis);
-            // A time in the future is the reservation of a rewriter.
+            // A time in the future is a rewriter's reservation.
             let is_held = held.is_some_and(|held| since.unwrap_or(self.now) >= held);
             match is_held || age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
                 true => waiting += 1,
                 false => due.push(segment),
             }
         }
-        // Deletes the rewrites that the checkpoint includes, except for the last ones. A late reader then
-        // detects the gap and starts from the checkpoint.
+        // The last rewrites stay, so that a late reader detects the gap and starts from the checkpoint.
         let covered = checkpoint::load(core, self.cancel)?.map_or(0, |found| found.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
-        // Rewrites that show which young segments were published stay too.
+        // These rewrites show which young segments were published.
         let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
         let young = young.filter_map(|segment| rewrite_of(segment));
         let covered = covered.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
         rewrites.retain(|name| held.is_none() && number_of(name) < covered);
         if !due.is_empty() || !rewrites.is_empty() {
-            // Since the list was made, another machine may have committed into a due segment and started its
-            // next one. All readers must also see the checkpoint before a rewrite is deleted.
+            // Another machine may have committed into a due segment and started its next one. All readers must also see
+            // the checkpoint before a rewrite is deleted.
             core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -260,8 +250,7 @@ impl Round<'_> {
         Ok(waiting)
     }
 
-    /// Deletes segments and their notes, and returns the number that stay, because they are needed by now or
-    /// may still be named.
+    /// Returns the number of segments that stay because they may be needed.
     fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
         let core = self.core;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
@@ -291,8 +280,7 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Checked again while no commit is possible. A later checkpoint gets a higher number than the
-            // deleted pages.
+            // Checked again while no commit is possible. A later checkpoint has a higher number than the deleted pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
@@ -312,7 +300,7 @@ impl Round<'_> {
         Ok(due.len() as u64 - deleted)
     }
 
-    /// Gives back the holes whose notes are older than the retention time. Deletes unreadable notes.
+    /// Frees noted holes after the retention time; deletes unreadable notes.
     fn release_noted(&mut self) -> Result<()> {
         let core = self.core;
         let held = hold::oldest(core, self.now)?;
@@ -325,14 +313,14 @@ impl Round<'_> {
             if age.is_some_and(|age| age < self.retention) {
                 continue;
             }
-            // A note from the future was written before a clock was set back; its content is ignored.
+            // A note from the future: a clock was set back since.
             let noted = match age {
                 Some(_) => read_note(core, &name)?,
                 None => Vec::new(),
             };
             let (_, live) = self.live()?;
             let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
-            // A segment without live runs is deleted as a whole, or a writer may still commit into it.
+            // Other segments are deleted whole, or a writer may still commit into them.
             let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
             self.punch(noted.map(still))?;
             core.store.delete(&name).map_err(store_error)?;
@@ -340,10 +328,10 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Gives back the holes of segments, or notes them for a later call.
+    /// Frees the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
-        // Without a retention time nothing is noted, and a held snapshot may need any hole.
+        // Without a retention time nothing is noted; a held snapshot may need any hole.
         let is_held = self.retention.is_zero() && hold::oldest(core, self.now)?.is_some();
         if !core.store.capabilities().punches || is_held {
             return Ok(());
@@ -357,7 +345,7 @@ impl Round<'_> {
             return self.punch(holes.into_iter());
         }
         self.report.bytes_waiting = bytes;
-        // One note lists all holes, so a few notes for each retention time are enough.
+        // One note lists all holes, so a few suffice for each retention time.
         let notes = core.store.list(HOLES).map_err(store_error)?;
         let is_young = |name: &String| {
             let age = self.now.checked_sub(number_of(name)).map(Duration::from_millis);
@@ -371,17 +359,15 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the holes of segments where no run can be committed, and their size in bytes, without those
-    /// that were given back before.
+    /// New holes of segments where no run can be committed, and their bytes.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
-        // Listed before the view is read: a writer with a newer segment has committed all of the older one.
+        // Listed before the view is read: the writer of a newer segment has committed all of the older one.
         let segments = core.store.segments().map_err(store_error)?;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
         let newest = newest(&segments, &logs);
         let idle = self.idle_logs(&newest)?;
-        // Read while the logs of idle writers are owned, so that no commit into their newest segments is
-        // possible.
+        // While the logs of idle writers are owned, no commit into their newest segments is possible.
         let (_, live) = self.live()?;
         let (mut holes, mut bytes) = (Vec::new(), 0);
         for segment in segments.into_iter().filter(|segment| live.contains(segment)) {
@@ -393,7 +379,7 @@ impl Round<'_> {
             });
             let ranges = live.holes(&segment, if is_open { length.min(live.end(&segment)) } else { length });
             let left = length - ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-            // A file system needs some space for its list of holes.
+            // A file system needs some space for its holes.
             if taken > left + BLOCK_BYTES * (2 + ranges.len() as u64 / 64) {
                 bytes += taken - left;
                 holes.push(Holes { segment, ranges });
@@ -430,7 +416,6 @@ impl Round<'_> {
             for some in ranges.chunks(PUNCHED_AT_ONCE) {
                 self.cancel.check()?;
                 match core.store.punch(&segment, some) {
-                    // Another process cleaned the segment.
                     Err(kubist_store::Error::Missing { .. }) => break,
                     punched => punched.map_err(store_error)?,
                 }
@@ -441,7 +426,6 @@ impl Round<'_> {
     }
 }
 
-/// Returns the holes of a note; none if it is damaged.
 fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     match core.store.get(name).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(Vec::new()),
@@ -449,7 +433,6 @@ fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     }
 }
 
-/// Whether the checkpoint of a segment may still be published.
 fn may_get_a_checkpoint(segment: &str, newest: Option<u64>) -> bool {
     checkpoint_of(segment).is_some_and(|own| newest.is_none_or(|newest| newest < own))
 }
@@ -462,7 +445,7 @@ fn checkpoint_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
-/// A lower bound of the number of the rewrite that a segment was written for.
+/// A lower bound of the rewrite's number.
 fn rewrite_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(REWRITE_SEGMENT)?.split('-').next()?.parse().ok()
 }

@@ -14,13 +14,11 @@ use kubist_index::state::Run;
 use kubist_read::runs;
 use kubist_types::{Cancel, Result};
 
-/// Largest number of examined runs. Of more runs, every n-th is examined.
 const LOOKED_INTO: usize = 512;
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
-    /// Error bound of the stored values, as in `ColumnInfo`.
     pub accuracy: Option<String>,
     pub bytes_per_row: f64,
     pub encodings: BTreeMap<String, f64>,
@@ -29,7 +27,7 @@ pub struct ColumnUse {
 
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnsUse {
-    /// In the order of the stored columns, including hidden ones.
+    /// One entry for each stored column, in order, including hidden ones.
     pub columns: Vec<ColumnUse>,
     pub zone_map_bytes_per_row: f64,
     pub runs_looked_into: u64,
@@ -45,7 +43,7 @@ struct Sums {
 }
 
 impl ColumnsUse {
-    /// Measures the primary runs of a snapshot, or every n-th if there are many.
+    /// Measures primary runs, or every n-th if there are many.
     ///
     /// # Errors
     ///

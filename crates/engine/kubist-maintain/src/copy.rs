@@ -1,12 +1,12 @@
 //! Copies a snapshot into a new table, with the same grids or another grid.
 //!
-//! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has
-//! all rows or none. An error removes the copy. A crash leaves an unfinished location that is no table;
-//! repeating the copy removes it (`unfinished`).
+//! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has all rows or
+//! none. An error removes the copy. A crash leaves an unfinished location that is no table; repeating the copy removes
+//! it (`unfinished`).
 //!
-//! The rows keep their hidden columns, so their steps, and in a table without identity their priorities.
-//! Tokens, histories of writers and declared writers are not copied. A step that waits for a writer in the
-//! table is therefore complete in the copy, with the rows that it had.
+//! The rows keep their steps, and in a table without identity their priorities. Tokens, histories of writers and
+//! declared writers are not copied, so a step that waits for a writer is complete in the copy, with the rows that it
+//! had.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,19 +42,19 @@ use kubist_write::unfinished::Unfinished;
 
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// Dimensions of its grid, among the columns that the table was created with. Missing domains are learned
-    /// from a sample of all rows. `None`: the grids of the table.
+    /// Created columns of the table. Missing domains are learned from a sample of all rows. `None`: the grids of the
+    /// table.
     pub dimensions: Option<Vec<Dimension>>,
-    /// `None`: the same, or 65,536 if `strata` turns them into windows.
+    /// `None`: the same, or 65,536 if `strata` changes to windows.
     pub capacity: Option<u32>,
-    /// Wider types of columns: integers and floats that hold every value of the column's type.
+    /// Integer and float types that hold every value of a column.
     pub types: Vec<(String, DataType)>,
-    /// `None`: the same.
+    /// `None`: the strata of the table.
     pub strata: Option<Strata>,
-    /// Periods of columns, as in [`TableOptions`]; null removes one. The rows must be inside.
+    /// As in [`TableOptions`]; null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
-    /// Names and values of objects that the copy has from its first moment.
+    /// Objects that the copy has from its beginning.
     pub objects: Vec<(String, Vec<u8>)>,
     pub cancel: Cancel,
 }
@@ -66,13 +66,12 @@ pub struct Copied {
     pub seconds: f64,
 }
 
-/// Copies all rows into a new table at an empty location, and calls `progress(copied rows, all rows)` after
-/// each batch.
+/// Copies all rows into a new table, and calls `progress(copied rows, all rows)` after each batch.
 ///
 /// # Errors
 ///
-/// `Exists` if the location is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source
-/// cannot be read; `Cancelled`; a storage error of either store. After an error the location holds no table.
+/// `Exists` if the location is not empty; `Invalid` options; `SnapshotExpired` or `Damaged` if the source cannot be
+/// read; `Cancelled`; a storage error of either store. After an error the location holds no table.
 pub fn copy_to(
     snapshot: &Snapshot,
     location: &TableLocation,
@@ -96,7 +95,7 @@ pub fn copy_to(
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, &widening, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // If the deletion fails, the remaining files are no table.
+        // Remaining files do not form a table.
         let _ = drop_table(store.as_ref(), false, &Cancel::default());
     }
     copied
@@ -139,7 +138,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     let planned = plan.header.dimensions.iter();
     let mut scales =
         planned.map(|dimension| dimension.domain.map(given).transpose()).collect::<Result<Vec<Option<Scale>>>>()?;
-    // Learned from a sample here, because the writer gets the rows in spatial order.
+    // The scales are learned from a sample, because the writer gets the rows in spatial order.
     let open: Vec<usize> = (0..scales.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
         let columns = open.iter().map(|d| dimensions[*d].column.clone()).collect();
@@ -151,7 +150,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     Ok(plan)
 }
 
-/// Plans a copy with the schema of the table's creation; `copy_alterations` copies its later grids.
+/// The plan has the schema of the table's creation; `copy_alterations` copies its later grids.
 fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
@@ -172,7 +171,6 @@ fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
 }
 
-/// The rows of a cube of the copy.
 fn capacity(snapshot: &Snapshot, options: &CopyOptions) -> u32 {
     let (own, schema) = (snapshot.core.header.capacity, &snapshot.view.schema);
     let others = options.strata.filter(|strata| *strata != schema.strata && own == default_capacity(schema.strata));
@@ -183,7 +181,6 @@ fn put_objects(table: &Core, objects: &[(String, Vec<u8>)]) -> Result<()> {
     objects.iter().try_for_each(|(name, value)| table.store.put_if_absent(name, value).map(drop).map_err(store_error))
 }
 
-/// Copies the alterations of the table; those of grids only if the copy has the same grids.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, options: &CopyOptions) -> Result<()> {
     let periods = of_rows(snapshot, &options.period, &options.cancel)?;
     let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));

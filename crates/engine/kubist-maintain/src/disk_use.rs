@@ -1,4 +1,4 @@
-//! Sizes of a table's files by purpose.
+//! Sizes of a table's files by purpose, which add up to all of its files.
 
 use kubist_store::Kept;
 
@@ -11,16 +11,14 @@ use kubist_format::names::REWRITES;
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
-/// Bytes of a table's store by purpose. They add up to all of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DiskUse {
-    /// Data of live primary runs: each row once.
+    /// Data of live primary runs, which have each row once.
     pub primary: u64,
     pub replicas: u64,
     pub zone_maps: u64,
     pub lookups: u64,
-    /// The rest of the segments: replaced runs that wait for cleaning, failed or unfinished commits, and file
-    /// headers.
+    /// Replaced runs that wait for cleaning, failed or unfinished commits, and file headers.
     pub dead: u64,
     pub logs: u64,
     pub rewrites: u64,
@@ -31,11 +29,9 @@ pub struct DiskUse {
 }
 
 impl DiskUse {
-    /// Measures the newest state of a table.
-    ///
     /// # Errors
     ///
-    /// `Cancelled`; the errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn of(core: &Core, cancel: &Cancel) -> Result<DiskUse> {
         let (view, mut found) = core.view_with(cancel, |view| {
             let (mut found, mut lookups) = (DiskUse::default(), LookupBytes::default());

@@ -1,7 +1,7 @@
-//! Deletes a table: all of its files, and no others.
+//! Deletes all files of a table, and no others.
 //!
-//! A durable marker is written before the first file is deleted, and is deleted last. While it exists, the
-//! location cannot be opened or created, only dropped again. A drop can therefore be interrupted at any time.
+//! A durable marker is written before the first file is deleted, and is deleted last. While it exists, the location can
+//! only be dropped again, so a drop can be interrupted at any time.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use kubist_types::{Cancel, Error, Result};
 pub struct Dropped {
     pub files: u64,
     pub bytes: u64,
-    /// Files that do not belong to the table and were not deleted.
+    /// Files that do not belong to the table.
     pub files_left: u64,
 }
 
@@ -30,26 +30,24 @@ fn is_ours(name: &str) -> bool {
     [TABLE, GRID, WRITERS, DROPPED, UNFINISHED].contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
-/// Deletes the table at a location, and its directory if that is then empty. Files of other programs stay.
-/// Links are not followed.
+/// Deletes the table, and its directory if that is then empty. Files of other programs stay, and links are not
+/// followed.
 ///
 /// # Errors
 ///
-/// `NotATable`; `Busy` while a writer runs, without `force`; `Cancelled`, after which the table is complete
-/// or can only be dropped again; a storage error.
+/// `NotATable`; `Busy` while a writer runs, without `force`; `Cancelled`, after which the table is complete or can only
+/// be dropped again; a storage error.
 pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result<Dropped> {
     let store = stoppable(cancel, || location.store())?;
     stoppable(cancel, || drop_table(store.as_ref(), force, cancel))
 }
 
-/// Deletes the table in a store.
-///
 /// # Errors
 ///
 /// The same as [`drop_at`].
 pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped> {
     cancel.check()?;
-    // The content is read, because a file of another program may have the same name.
+    // A file of another program may have the same name.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
     let begun = there(DROPPED)?;
     let is_table = begun || there(TABLE)?;
@@ -62,7 +60,7 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
     }
-    // Takes logs that appeared since the first pass, too. A writer that starts later sees the marker.
+    // Also takes logs that have appeared. A later writer sees the marker.
     let taken = take_logs(store, force, &mut logs, cancel).and_then(|()| {
         let sizes = store.sizes().map_err(store_error)?;
         cancel.check()?;
@@ -96,12 +94,12 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     Ok(dropped)
 }
 
-/// An empty store for a copy. The files of an interrupted copy are deleted first.
+/// Returns an empty store, without the files of an interrupted copy.
 ///
 /// # Errors
 ///
-/// `Exists` if the location holds something else; `Busy` while another process copies to it; `Cancelled`; a
-/// storage error.
+/// `Exists` if the location holds something else; `Busy` while another process copies to it; `Cancelled`; a storage
+/// error.
 pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<dyn Store>> {
     let left = match stoppable(cancel, || location.store()) {
         Ok(store) => {
@@ -117,7 +115,7 @@ pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<
     stoppable(cancel, || location.vacant())
 }
 
-/// Takes all logs that are not in `taken`, so that no writer can run. With `force` it takes none.
+/// Takes all other logs, so that no writer can run. With `force` it takes none.
 fn take_logs(
     store: &dyn Store,
     force: bool,
@@ -132,7 +130,7 @@ fn take_logs(
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
             Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
-            // Any other error leaves open whether a writer runs.
+            // After another error, a writer may still run.
             Err(error) => return Err(store_error(error)),
         }
     }

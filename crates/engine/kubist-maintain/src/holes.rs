@@ -1,7 +1,7 @@
 //! Positions of live runs in segments, and the holes between them.
 //!
-//! Positions are rounded outwards to the store's blocks. Memory holds the live ranges per segment, which
-//! are few if most of the segment is live or most is dead.
+//! Positions are rounded outwards to the store's blocks. Memory holds the live ranges per segment, which are few if
+//! most of the segment is live or most is dead.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -12,10 +12,9 @@ use kubist_format::lookup::Key;
 use kubist_index::state::Run;
 use kubist_store::BLOCK_BYTES;
 
-/// Shortest hole in blocks. Making a shorter hole takes the time of writing its blocks.
+/// The shortest hole, in blocks: making a shorter one takes as long as writing it.
 const LEAST_BLOCKS: u64 = 4;
 
-/// The ranges of segments that live runs use.
 #[derive(Default)]
 pub struct LiveParts {
     segments: HashMap<Arc<str>, BTreeMap<u64, u64>>,
@@ -55,14 +54,12 @@ impl LiveParts {
         self.segments.contains_key(segment)
     }
 
-    /// The end of the last live range of a segment, in bytes.
     pub fn end(&self, segment: &str) -> u64 {
         let last = self.segments.get(segment).and_then(BTreeMap::last_key_value);
         last.map_or(0, |(_, end)| end.saturating_mul(BLOCK_BYTES))
     }
 
-    /// The holes in the first `length` bytes of a segment, as whole blocks. The first block is never in a
-    /// hole, because an engine may store data of its own there.
+    /// Whole blocks in the first `length` bytes, without the first, where an engine may store its own data.
     pub fn holes(&self, segment: &str, length: u64) -> Vec<Range<u64>> {
         let (mut at, end, mut holes) = (1, length / BLOCK_BYTES, Vec::new());
         let parts = self.segments.get(segment).into_iter().flatten();
@@ -76,7 +73,7 @@ impl LiveParts {
         holes
     }
 
-    /// The parts of ascending ranges of a segment that are in holes.
+    /// The parts of ascending ranges that are in holes.
     pub fn holes_in(&self, segment: &str, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let holes = self.holes(segment, ranges.iter().map(|range| range.end).max().unwrap_or(0));
         let (mut holes, mut ranges, mut both) = (&holes[..], ranges, Vec::new());
@@ -101,7 +98,7 @@ mod tests {
     #[test]
     fn holes_are_what_no_live_byte_is_in() {
         let segment: Arc<str> = "s".into();
-        // Compared with a bitmap of all blocks, marked in random order.
+        // Compares with a bitmap of all blocks, marked in random order.
         for seed in 0..300u64 {
             let mut state = seed;
             let mut below = |end: u64| {

@@ -8,7 +8,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::forest::Forest;
 use kubist_index::state::{Run, RunId};
 
-/// The runs with these cubes and names, or `None` if any is no longer live.
+/// `None` if a run is no longer live.
 pub fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<Run<Location>>>> {
     let found = runs.iter().map(|(cube, id)| {
         let of_cube = directory.runs_of(*cube);
@@ -17,8 +17,7 @@ pub fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<R
     found.collect()
 }
 
-/// The ancestors of the cubes, each once. Their cutoffs determined the placement of the runs in the cubes
-/// (I5).
+/// The ancestors of the cubes, whose cutoffs determined the placement of the runs (I5).
 pub fn above(forest: &Forest, cubes: impl Iterator<Item = CubeId>) -> Vec<CubeId> {
     let mut above: Vec<CubeId> = cubes.flat_map(|cube| forest.tree_of(cube).ancestors(cube)).collect();
     above.sort_unstable();

@@ -1,4 +1,4 @@
-//! Derives the scales of a grid from the rows of lowest priority, a uniform sample.
+//! Derives the scales of a grid from the rows of lowest priority, which are a uniform sample.
 
 use kubist_catalog::frame;
 use kubist_catalog::snapshot::Snapshot;
@@ -23,7 +23,6 @@ impl ScaleKind {
         }
     }
 
-    /// The division of a domain that is to be learned.
     pub fn to_learn(domain: &Domain) -> ScaleKind {
         match domain {
             Domain::Quantile => ScaleKind::Quantile,
@@ -39,8 +38,7 @@ impl ScaleKind {
     }
 }
 
-/// Values of the columns in a sample of 65,536 rows, in the order of its rows. A value that is no number is
-/// NaN.
+/// Values of columns in a sample of 65,536 rows, in row order; NaN if no number.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Leases of subtrees, so that two optimizers do not do the same work.
 //!
-//! A lease is only a hint: rewrites are safe without it, because each checks its inputs when it is published.
-//! A lease expires, so a killed process blocks others only until then.
+//! A lease is only a hint: rewrites are safe without it, because each checks its inputs when it is published. A killed
+//! process blocks others only until its lease expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use kubist_types::error::Result;
 use kubist_format::names::LEASES;
 const LENGTH: Duration = Duration::from_secs(30);
 
-/// A subtree that other optimizers leave alone until this value is dropped or expires.
+/// Other optimizers leave the subtree alone until this is dropped or expires.
 pub struct Lease {
     store: Arc<dyn Store>,
     name: String,
 }
 
 impl Lease {
-    /// Takes the lease of a cube's subtree; `None` if another lease overlaps it.
+    /// Returns `None` if another lease overlaps the cube's subtree.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Lease {
         let now = unix_ms();
         for name in core.store.list(LEASES).map_err(store_error)? {
             let Some((other, end)) = parse(core, &name) else { continue };
-            // No lease lasts longer than LENGTH, so an end beyond that came from a wrong clock.
+            // A longer lease came from a wrong clock.
             if end < now || end > now + LENGTH.as_millis() as u64 {
                 core.store.delete(&name).map_err(store_error)?;
             } else if overlap(core, other, cube) {
@@ -58,7 +58,6 @@ fn overlap(core: &Core, one: CubeId, other: CubeId) -> bool {
     contains(one, other) || contains(other, one)
 }
 
-/// The cube of a lease and its end, in milliseconds since 1970.
 fn parse(core: &Core, name: &str) -> Option<(CubeId, u64)> {
     let (cube, end) = name[LEASES.len()..].split_once('-')?;
     Some((core.forest().cube_from_u128(u128::from_str_radix(cube, 16).ok()?)?, end.parse().ok()?))

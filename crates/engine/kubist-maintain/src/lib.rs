@@ -1,6 +1,6 @@
 //! Maintenance of a table: compaction and replication, cleaning, copies, drops.
 //!
-//! No function of this crate changes the result of a query on a snapshot, or loses an acknowledged row.
+//! No function here changes the result of a query on a snapshot, or loses an acknowledged row.
 
 pub mod background;
 pub mod clean;

@@ -1,11 +1,10 @@
 //! Merges the small secondary indexes (`Lookup`) of a table.
 //!
-//! Each commit and each rewrite writes an index. A search for a value reads every index that has a live run:
-//! hundreds in a very large table. A merge is a rewrite that moves no rows and reads none. It replaces runs
-//! by themselves, with the same bytes and cubes under new names, and writes one index that covers them.
+//! Each commit and each rewrite writes an index, and a search for a value reads every index that has a live run:
+//! hundreds in a very large table. A merge is a rewrite that reads no rows. It gives the same bytes new run names, and
+//! writes one index for them.
 //!
-//! A replica counts only while the runs that it copies live, so the optimizer merges indexes before it makes
-//! replicas.
+//! A replica counts only while the runs that it copies live, so indexes are merged before replicas are made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,19 +30,18 @@ use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// Largest number of rows in a merged index. One log entry lists all of its runs, about 100 bytes per run.
+/// One log entry lists all runs of a merged index, about 100 bytes per run.
 const MOST_ROWS: u64 = 1 << 28;
 const MOST_RUNS: u64 = 1 << 18;
-/// Largest number of rows in the background, where such a merge takes a second.
+/// The same in the background, where a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
-/// Postings in memory at a time, in two copies of 8 bytes each.
+/// Postings in memory, in two copies of 8 bytes each.
 const HELD_ROWS: u64 = 1 << 23;
-/// Postings that are sorted together, so that they fit in a processor cache.
+/// Postings that are sorted together in a processor cache.
 const PART_ROWS: u64 = 1 << 15;
 const NONE: u32 = u32::MAX;
 const SOUGHT_RUNS: u64 = 1 << 20;
 
-/// Indexes to merge into one.
 pub struct Group {
     keys: Vec<Key>,
     rows: u64,
@@ -54,21 +52,19 @@ pub struct Group {
 struct Counted {
     rows: u64,
     runs: u64,
-    /// It covers all indexed columns, and all of its runs may be replaced.
+    /// The index covers all indexed columns, and all its runs may be replaced.
     is_free: bool,
-    /// Its position in depth-first order of the first live run.
+    /// The position of its first live run in depth-first order.
     place: usize,
 }
 
-/// Calls `work` with each group of indexes that are worth merging.
-///
-/// Nothing is merged while there are at most `few_lookups` small indexes. Otherwise the smallest are merged,
-/// up to the last that has no more rows than all smaller ones together. A posting that is merged again is
-/// therefore in an index of twice the size.
+/// Calls `work` with each group of indexes that are worth merging. Nothing is merged while there are at most
+/// `few_lookups` small indexes. Otherwise the smallest are merged, up to the last that has no more rows than all
+/// smaller ones together. So each merge of a posting at least doubles its index.
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error; the errors of `work`.
+/// The errors of [`Core::view`]; the errors of `work`.
 pub fn each(core: &Core, options: &OptimizeOptions, work: &mut dyn FnMut(&Group) -> Result<()>) -> Result<()> {
     let mut groups = groups(core, options)?;
     let mut rest = &mut groups[..];
@@ -146,7 +142,6 @@ fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Calls `work` with each primary run that has an index, in depth-first order of cubes.
 fn each_covered(
     core: &Core,
     view: &View,
@@ -180,13 +175,12 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Merges the indexes of a group. Returns the rewrite and the number of indexes; a damaged one stays as it is.
-///
-/// Returns `None` if another rewrite has replaced one of the runs, or fewer than two indexes can be read.
+/// Returns the rewrite and the number of merged indexes; damaged ones stay. `None` if another rewrite has replaced one
+/// of the runs, or fewer than two indexes can be read.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<(Written, u64)>> {
     let cubes = above(&core.forest(), group.names.iter().map(|(cube, _)| *cube));
     let (view, directory) = core.view_with(cancel, |view| {
@@ -228,7 +222,6 @@ fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
     run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
 
-/// An error, and the number of the index that caused it.
 type Fault = (Option<usize>, Error);
 
 struct Merging<'a> {
@@ -239,7 +232,6 @@ struct Merging<'a> {
     rows: u64,
 }
 
-/// An index, and the live runs that it covers.
 struct Source<'a> {
     lookup: &'a Arc<Lookup>,
     runs: &'a [Arc<Run<Location>>],
@@ -258,7 +250,7 @@ impl<'a> Merging<'a> {
         let (mut next, mut all) = (0, 0);
         for (number, runs) in lookups.iter().enumerate() {
             cancel.check().map_err(|error| (None, error))?;
-            // Indexes beyond a reader's limit of zones are not merged.
+            // A reader limits the zones of an index.
             let Some(lookup) = &runs[0].payload.lookup else { continue };
             let known = |column: &usize| lookup.columns.iter().find(|place| place.column as usize == *column);
             let columns = snapshot.core.created.lookup.iter().filter_map(known);
@@ -298,7 +290,7 @@ impl<'a> Merging<'a> {
         self.sources.iter().flat_map(|source| source.runs)
     }
 
-    /// Writes the merged index, and returns the runs that it covers and its size in bytes.
+    /// Returns the runs of the merged index and its bytes.
     fn write(self, segment: &mut dyn Segment) -> std::result::Result<(Vec<Arc<Run<Location>>>, u64), Fault> {
         let columns: Vec<OfColumn> = (0..self.snapshot.core.created.lookup.len())
             .map(|column| self.write_column(column, segment))
@@ -314,7 +306,7 @@ impl<'a> Merging<'a> {
     }
 
     fn write_column(&self, column: usize, segment: &mut dyn Segment) -> std::result::Result<OfColumn, Fault> {
-        // Both are powers of two, so that each holds the keys that start with the same bits.
+        // Powers of two, so that each part holds the keys with the same first bits.
         let pieces = self.rows.div_ceil(HELD_ROWS).next_power_of_two().min(1 << 16) as u32;
         let parts = (self.rows / (pieces as u64 * PART_ROWS)).clamp(1, 1 << 8).next_power_of_two() as u32;
         let append = |segment: &mut dyn Segment, bytes: &[&[u8]]| {
@@ -340,8 +332,7 @@ impl<'a> Merging<'a> {
         })
     }
 
-    /// Returns all pairs `key << 32 | zone` whose key is in range number `piece` of `pieces`, in parts of
-    /// ascending keys.
+    /// The pairs `key << 32 | zone` of key range number `piece` of `pieces`, in parts of ascending keys.
     fn piece(
         &self,
         column: usize,

@@ -1,9 +1,8 @@
 //! The optimizer: improves the layout of a table while writers and readers continue.
 //!
-//! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a
-//! subtree that the planner chose, moves their rows to the right cubes, and publishes the result as one
-//! rewrite. Rows of older grids move to the newest grid in the same way. Then it merges secondary indexes,
-//! and makes the replicas of the table's policy.
+//! Small commits leave rows high in the tree, and cubes collect many runs. The optimizer reads the runs of a subtree
+//! that the planner chose, moves their rows to the right cubes of the newest grid, and publishes the result as one
+//! rewrite. It also merges secondary indexes, and makes the replicas of the table's policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,23 +32,20 @@ use kubist_write::publish::{NewRuns, Replacement, Written};
 use kubist_write::seen::Seen;
 
 const NICE: i32 = 10;
-/// A background round stops small rewrites after this time, does its large rewrite, and ends.
+/// After this time, a background round stops small rewrites, does its large rewrite, and ends.
 const ROUND: Duration = Duration::from_millis(300);
 
-/// Result of `Table::optimize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct OptimizeReport {
     pub rewrites: u64,
     pub rows_rewritten: u64,
-    /// Rows that moved from an older grid to the newest.
+    /// Rows that moved to the newest grid.
     pub rows_moved: u64,
-    /// Rows of new replicas.
     pub rows_copied: u64,
     pub lookups_merged: u64,
     pub bytes_written: u64,
-    /// A new grid was added, because the data did not fit the previous one.
     pub new_grid: bool,
-    /// Rewrites that failed because another one replaced their inputs first.
+    /// Rewrites whose inputs another one replaced first.
     pub conflicts: u64,
     /// Subtrees that another optimizer had leased.
     pub left_to_others: u64,
@@ -64,23 +60,21 @@ struct Turn {
     spent: Duration,
 }
 
-/// Speed limit of the optimizer, and the callbacks of its progress.
+/// The speed limit, and callbacks of progress.
 pub struct Pace<'a> {
     /// The fraction of a core that it may use now.
     pub core_share: &'a dyn Fn() -> f64,
-    /// Called after each plan.
     pub planned: &'a dyn Fn(&Debt),
-    /// Called after each rewrite with the rows rewritten so far and the debt that this rewrite removed.
+    /// Called after each rewrite with all rewritten rows and the removed debt.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Improves the layout until the debt of every subtree is below `debt_share`. Calls `progress(rewritten rows,
-/// remaining debt)` after each rewrite.
+/// Improves the layout until the debt of every subtree is below `debt_share`. Calls
+/// `progress(rewritten rows, remaining debt)` after each rewrite.
 ///
 /// # Errors
 ///
-/// `Invalid` options; `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error. Rewrites that
-/// were published before the error stay.
+/// `Invalid` options; the errors of [`Core::view`]. Rewrites that were published before the error stay.
 pub fn optimize(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -114,7 +108,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let mut report = OptimizeReport::default();
     let mut tried: HashMap<CubeId, u64> = HashMap::new();
     let mut unlisted = 0;
-    // Rows of subtrees that are not worth a whole rewrite move down in runs above a minimum size.
+    // Rows of other subtrees move down in runs above a minimum size.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     if options.follow_data {
         let snapshot = Snapshot::now(core, &options.cancel)?;
@@ -147,8 +141,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, Some(one.top), &hands, options, &mut report, &mut work)?;
-            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are
-            // exempt: their rows are gone, and the next move may start in the same cube.
+            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are exempt: their
+            // rows are gone, and the next move may start in the same cube.
             if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
                 tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
             }
@@ -178,8 +172,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        // The runs are all over the tree. A lease would block all other work, while a conflict costs only
-        // seconds.
+        // A lease would block all other work, because the runs are in the whole tree. A conflict costs only seconds.
         let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
@@ -189,7 +182,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         rest(owed(turn.spent, pace), &options.cancel)
     })?;
     let policy = options.replication.unwrap_or(core.header.replication);
-    // One replica in each round, because compactions of new commits come first.
+    // Makes only one replica, because compactions of new commits come first.
     let most = if options.one_round { 1 } else { usize::MAX };
     loop {
         let (view, Parts { parts, are_all }) = replicate::parts(core, policy, options)?;
@@ -205,7 +198,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        // Otherwise other optimizers have the leases of the remaining parts.
+        // Otherwise other optimizers have leased the remaining parts.
         if are_all || options.one_round || report.rewrites == before {
             return conclude(core, options, report);
         }
@@ -225,8 +218,8 @@ fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Writes a checkpoint after many new runs if the manifest is too long for memory, because the runs since the
-/// last checkpoint are in memory. `unlisted` counts the new runs of this call.
+/// Writes a checkpoint after many new runs if the manifest does not fit in memory, because the runs since the last
+/// checkpoint are in memory. `unlisted` counts the new runs of this call.
 fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &OptimizeOptions) -> Result<()> {
     *unlisted += written.runs;
     let is_long = core.last_view().is_some_and(|view| !core.fits_in_memory(view.runs.about()));
@@ -236,8 +229,7 @@ fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &Optim
     Ok(())
 }
 
-/// Does one unit of work under the lease of the subtree at `top`, unless another optimizer has it. Without
-/// `top`, it takes no lease.
+/// Does one unit of work under the lease of `top`, if any, unless another optimizer has it.
 fn turn(
     core: &Arc<Core>,
     top: Option<CubeId>,
@@ -263,7 +255,7 @@ fn turn(
     Ok(Turn { leased: true, written, spent })
 }
 
-/// After a checkpoint, other processes need not read these rewrites.
+/// Writes a checkpoint, with which other processes need not read these rewrites.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
@@ -278,16 +270,16 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
     Ok(report)
 }
 
-/// Moves the rows of the runs to new cubes; `None` if another rewrite has replaced a run first.
+/// `None` if another rewrite has replaced a run first.
 fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
-    // Rows that move may go to any cube of the newest tree, like rows of a commit.
+    // Moved rows may go to any cube of the newest tree.
     let (view, (known, inputs)) = core.view_with(cancel, |view| {
         let runs = &view.runs;
         if one.kind == Kind::Move {
             let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
             return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
         }
-        // For a few runs of a single cube, reading the manifest below it costs more than it saves.
+        // Reading the manifest below a single cube would cost more than it saves.
         let known = match one.kind {
             Kind::Own => runs.above(core, one.top, cancel)?,
             Kind::Whole | Kind::Move => runs.around(core, one.top, cancel)?,
@@ -319,13 +311,13 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     };
     let rows = sorted.all().collect();
     let mut placed = sorted.place(&geometry, &capacity, &seen, top, above, rows);
-    // The placement below `top` used the cutoffs above it as well (I5).
+    // The placement below `top` also used the cutoffs above it (I5).
     placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, seen.cutoff(cube))));
     let replacement = Replacement { inputs, cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }
 
-/// The threads that work: all cores, or one thread with a low priority.
+/// The working threads: all cores, or one thread with a low priority.
 struct Hands(Option<rayon::ThreadPool>);
 
 impl Hands {
@@ -333,8 +325,7 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries that need the core get most of its time. Without niceness, the thread still
-        // keeps to its fraction.
+        // Commits and queries get most of the core's time. Even without niceness, the thread keeps to its fraction.
         let polite = |_| {
             // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]
@@ -346,7 +337,7 @@ impl Hands {
         })?)))
     }
 
-    /// Returns the result, and the time on one core if one thread worked.
+    /// Also returns the time on one core if one thread worked.
     fn work(&self, work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)) -> Result<(Option<Written>, Duration)> {
         let (done, spent) = match &self.0 {
             None => (work(), Duration::ZERO),
@@ -357,7 +348,7 @@ impl Hands {
             }),
         };
         match done {
-            // Another optimizer replaced these runs and a cleaning deleted them.
+            // Another optimizer replaced these runs.
             Err(Error::SnapshotExpired { .. }) => Ok((None, spent)),
             done => Ok((done?, spent)),
         }
@@ -373,7 +364,6 @@ fn owed(spent: Duration, pace: &Pace<'_>) -> Duration {
     spent.mul_f64(1.0 / (pace.core_share)().clamp(0.01, 1.0) - 1.0)
 }
 
-/// Sleeps; a cancellation ends it within 20 ms.
 fn rest(time: Duration, cancel: &Cancel) -> Result<()> {
     let begin = Instant::now();
     while let Some(left) = time.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) {

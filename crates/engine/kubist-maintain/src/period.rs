@@ -6,12 +6,12 @@ use kubist_read::count::count;
 use kubist_read::request::RunOptions;
 use kubist_types::{Cancel, Error, Period, QuerySpec, Result, Value};
 
-/// Parses periods of columns, by their exact names, and compares the rows with them. A null removes a period.
+/// Parses periods of columns, and checks that all rows are inside. A null removes a period.
 ///
 /// # Errors
 ///
-/// `Invalid` names a column that does not exist, a value that is no period, or the number of rows outside; the
-/// errors of reading.
+/// `Invalid` names a column that does not exist, a value that is no period, or the number of rows outside; the errors
+/// of reading.
 pub fn of_rows(
     snapshot: &Snapshot,
     periods: &[(String, Value)],

@@ -1,17 +1,16 @@
 //! The compaction planner: measures the debt of a layout, and chooses the runs to replace.
 //!
-//! Debt counts rows that a new build would place in another cube, or that are in surplus runs of their cube.
-//! All rows in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring
-//! runs that fit in memory.
+//! Debt counts rows that a new build would place in another cube, or that are in surplus runs of their cube. All rows
+//! in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring runs that fit in
+//! memory.
 //!
-//! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each
-//! time the data around it doubles. It is also rewritten when queries have examined as many of its rows
-//! without returning them as the rewrite costs. Until then, cubes with many runs merge runs of similar size,
-//! so their number grows only with the logarithm of the commits.
+//! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each time the
+//! data around it doubles. It is also rewritten when queries have wasted as many rows on it as the rewrite costs. Until
+//! then, cubes with many runs merge runs of similar size, so their number grows only with the logarithm of the commits.
 //!
-//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the names of
-//! runs that are or may be rewritten. A cube ends after all cubes below it, so a rewrite of a cube replaces
-//! the rewrites below. The number of names is bounded; the next plan finds the others.
+//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and a bounded number of
+//! names of runs that are or may be rewritten; the next plan finds the others. A cube ends after all cubes below it, so
+//! its rewrite replaces the rewrites below.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,30 +29,26 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITE_SEGMENT;
 
-/// Largest number of runs in one rewrite, and in all rewrites of a plan, unless it has only one.
+/// Limit of the runs in a rewrite, and in a plan with several rewrites.
 const RUNS_AT_ONCE: usize = 1 << 18;
-/// A cube with more runs than this merges those of similar size.
+/// A cube with more runs merges those of similar size.
 const MANY_RUNS: u64 = 16;
 
-/// The debt of a table, and the rewrites to reduce it.
 pub struct Plan {
     pub debt: Debt,
-    /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where
-    /// queries wasted most, then from the root downwards.
-    ///
-    /// For one round: compactions, first of the cubes with most runs, then at most one large rewrite. This is
-    /// a move if there is one, else the most useful subtree.
+    /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where queries
+    /// wasted most, then from the root downwards. For one round: compactions of the cubes with most runs, then at most
+    /// one move or else the most useful subtree.
     pub rewrites: Vec<Rewrite>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree, which makes commits wait when it is too large. Commits do not add to older
-    /// trees.
+    /// Debt in the newest tree makes commits wait when it is too large. Commits do not add to older trees.
     pub pressing: u64,
     pub rows_to_move: u64,
-    /// Runs of the cube that has most.
+    /// The number of runs in the cube with most runs.
     pub most_runs: u64,
 }
 
@@ -64,7 +59,7 @@ impl Debt {
 }
 
 pub struct Rewrite {
-    /// The cube of the rewritten subtree; for a move, the cube of the first run.
+    /// The root of the rewritten subtree; for a move, the cube of the first run.
     pub top: CubeId,
     pub kind: Kind,
     pub runs: Vec<(CubeId, RunId)>,
@@ -73,21 +68,20 @@ pub struct Rewrite {
     wasted: u64,
 }
 
-/// The inputs of a rewrite, and the destination of their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Some runs of a cube, which are merged or pushed down.
+    /// Merges or pushes down some runs of a cube.
     Own,
-    /// All runs of a subtree, whose rows go to its new cubes.
+    /// Distributes all runs of a subtree over its new cubes.
     Whole,
-    /// Neighbouring runs of an older tree, whose rows move to the newest.
+    /// Neighbouring runs of an older tree, which move to the newest.
     Move,
 }
 
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
-    /// Cubes of earlier rewrites, each with the largest debt at which it is tried again.
+    /// The largest debt at which each cube is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
@@ -111,7 +105,7 @@ struct Brief {
     rows: u64,
     bytes: u64,
     priorities: (u64, u64),
-    /// An optimizer wrote it, not a commit.
+    /// Written by an optimizer, not a commit.
     is_placed: bool,
 }
 
@@ -135,10 +129,10 @@ struct Node {
     cutoff: Threshold,
     debt: u64,
     wasted: u64,
-    /// A new build leaves at most this number of rows here.
+    /// The most rows that a new build leaves here.
     usual: u64,
     tree: Sum,
-    /// The runs of the subtree, while it may be rewritten as a whole.
+    /// The runs of the subtree, while it may be rewritten whole.
     whole: Vec<(CubeId, RunId)>,
     before: usize,
 }
@@ -150,7 +144,7 @@ struct Found {
 }
 
 impl Found {
-    /// Replaces all but the first `kept` rewrites by this one, unless the plan would have too many runs.
+    /// Replaces all but the first `kept` rewrites, unless the plan would have too many runs.
     fn put(&mut self, kept: usize, rewrite: Rewrite) {
         self.runs -= self.rewrites.drain(kept..).map(|one| one.runs.len()).sum::<usize>();
         if self.rewrites.is_empty() || self.runs + rewrite.runs.len() <= RUNS_AT_ONCE {
@@ -160,7 +154,7 @@ impl Found {
     }
 }
 
-/// Takes the runs and cutoffs of a table in depth-first order of cubes.
+/// Takes runs and cutoffs in depth-first order of cubes.
 pub struct CompactionPlanner<'a> {
     forest: Forest,
     newest: u32,
@@ -169,22 +163,19 @@ pub struct CompactionPlanner<'a> {
     read_amplification: &'a ReadAmplification,
     wanted: Option<Wanted<'a>>,
     debt: Debt,
-    /// The cube whose entries arrive now.
     here: Option<Node>,
-    /// The last cube of the newest tree that had runs, and its ancestors that have runs.
+    /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
     compactions: Found,
-    /// For one round: the most useful subtree among those that may be rewritten as a whole.
+    /// The most useful subtree that may be rewritten whole, for one round.
     best: Option<Rewrite>,
     moves: Found,
-    /// The unfinished move, and its bytes.
     moving: Option<(Rewrite, u64)>,
 }
 
 type Movable = dyn Fn(&Arc<Run<Location>>) -> bool;
 
-/// Returns a predicate for runs that may be rewritten. Rows of incomplete steps stay, because they may be
-/// retracted.
+/// Rows of incomplete steps stay, because they may be retracted.
 pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     let incomplete = view.history.incomplete();
     move |run| {
@@ -194,8 +185,7 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// `capacity` is the capacity by which rewrites place rows. Without `wanted`, the planner only counts
-    /// debt.
+    /// Rewrites place rows by `capacity`. Without `wanted`, the planner only counts debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -259,7 +249,6 @@ impl<'a> CompactionPlanner<'a> {
         Plan { debt, rewrites }
     }
 
-    /// Computes the debt of a cube after its last entry.
     fn settle(&mut self) {
         let Some(mut here) = self.here.take().filter(|here| here.runs > 0) else { return };
         here.own.sort_unstable_by_key(|run| run.id);
@@ -295,7 +284,7 @@ impl<'a> CompactionPlanner<'a> {
         self.open.push(here);
     }
 
-    /// Decides on a subtree after its last cube, and adds its sums to the parent's.
+    /// Decides on a subtree, and adds its sums to the parent's.
     fn close(&mut self, node: Node) {
         let Some(wanted) = self.wanted else { return };
         if wanted.options.one_round || self.moves.rewrites.is_empty() {
@@ -329,14 +318,13 @@ impl<'a> CompactionPlanner<'a> {
         }
         let own = node.rewrite_of_own(wanted);
         if let Some(own) = own.filter(|own| !wanted.is_helpless(own.top, own.debt)) {
-            // Below a cube whose own runs are rewritten, this pass rewrites nothing else, because rows are
-            // about to arrive there.
+            // Below a cube whose own runs are rewritten, nothing else is, because rows are about to arrive there.
             let kept = if one_round { self.compactions.rewrites.len() } else { node.before };
             self.compactions.put(kept, own);
         }
     }
 
-    /// Adds the runs of an older tree to moves that fit in memory.
+    /// Each move fits in memory.
     fn go_on_with_move(&mut self, here: &Node) {
         let Some(wanted) = self.wanted else { return };
         for run in &here.own {
@@ -399,15 +387,14 @@ impl Node {
         }
     }
 
-    /// A rewrite of all or some runs of the cube itself, or `None` if it would not help.
+    /// Rewrites all or some runs of the cube; `None` if that would not help.
     fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),
             false if self.runs > MANY_RUNS => self.to_merge(wanted),
             false => return None,
         };
-        // An optimizer's run would only be written again. A single run is useful only if a commit left it too
-        // large.
+        // An optimizer's run would stay unchanged. A single run is useful only if a commit left it too large.
         let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !run.is_placed);
         let rows = runs.iter().map(|run| run.rows).sum();
         let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
@@ -415,8 +402,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube that are worth rewriting while the runs below stay. It excludes the largest run
-    /// if that is nearly as it should be, so that its replicas stay valid. The rows fit in memory.
+    /// The runs of the cube that are worth rewriting while the runs below stay. They fit in memory, and exclude a
+    /// nearly right largest run, so that its replicas stay valid.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
@@ -431,13 +418,13 @@ impl Node {
         if !others.is_empty() && largest.rows <= self.usual && changes_little {
             runs.remove(0);
         }
-        // The smallest first, because more fit.
+        // The smallest runs come first, because more of them fit.
         runs.reverse();
         few(runs, wanted)
     }
 
-    /// The smallest runs, up to the first that is larger than all smaller ones together. Each row is then
-    /// merged about once each time its run doubles.
+    /// The smallest runs, up to the first that is larger than all smaller ones together. Each row is then merged about
+    /// once each time its run doubles.
     fn to_merge(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let mut runs = self.own.clone();
         runs.sort_by_key(|run| run.rows);
@@ -453,7 +440,6 @@ impl Node {
     }
 }
 
-/// The longest prefix of the runs that fits in memory, at least one.
 fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
     let (mut rows, mut bytes) = (0, 0);
     let few = runs.iter().take_while(|run| {

@@ -6,25 +6,23 @@ const BYTES_AT_ONCE: u64 = 512 << 20;
 
 #[derive(Clone, Debug)]
 pub struct OptimizeOptions {
-    /// A subtree is rewritten when at least this fraction of its rows is debt. Low values give a better
-    /// layout, high values fewer written bytes.
+    /// A subtree is rewritten when at least this fraction of its rows is debt. Low values give a better layout, high
+    /// values fewer written bytes.
     pub debt_share: f64,
-    /// A rewrite holds at most this number of rows in memory.
+    /// Largest number of rows in memory.
     pub rows_at_once: u64,
-    /// Target fraction of a core's time. Below 1, the optimizer works on a single core at low priority, and
-    /// sleeps after rewrites. At 1 it uses all cores.
+    /// Target fraction of a core's time. Below 1, the optimizer uses one core at low priority, and sleeps after
+    /// rewrites; at 1 all cores.
     pub core_share: f64,
-    /// Plans once, does the cheap work and one large rewrite, and returns. Otherwise the optimizer continues
-    /// until it finds no more work.
+    /// Plans once, does the cheap work and one large rewrite. Otherwise the optimizer works until nothing is left.
     pub one_round: bool,
-    /// Adds a new grid when the data no longer fits the newest grid.
+    /// Adds a grid when the data no longer fits the newest one.
     pub follow_data: bool,
-    /// The rows to replicate into deeper cubes; `None`: the table's own setting.
+    /// `None`: the table's own setting.
     pub replication: Option<Replication>,
     /// Rewrites runs whose compression or strata differ from the table's settings.
     pub recompress: bool,
-    /// The optimizer merges small secondary indexes when there are more than this number, because each search
-    /// for a value reads all.
+    /// Small secondary indexes are merged when there are more, because each search for a value reads all.
     pub few_lookups: usize,
     pub cancel: Cancel,
 }
@@ -46,12 +44,11 @@ impl Default for OptimizeOptions {
 }
 
 impl OptimizeOptions {
-    /// Whether a rewrite or copy of this size fits in memory.
     pub fn fits(&self, rows: u64, bytes: u64) -> bool {
         rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
     }
 
-    /// Options for work next to commits: few bytes written, most of the machine left free.
+    /// Options for work next to commits: few written bytes, most of the machine left free.
     pub fn background() -> OptimizeOptions {
         OptimizeOptions {
             debt_share: 0.5,

@@ -1,7 +1,5 @@
-//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows.
-//!
-//! Writers use the table's current settings, and older runs keep theirs until this module rewrites them.
-//! The optimizer then makes new replicas of the rewritten runs.
+//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows. Older runs keep
+//! their settings until then. The optimizer then makes new replicas of the rewritten runs.
 
 use std::sync::Arc;
 
@@ -27,18 +25,17 @@ use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
 const LOOKED_AT: usize = 4096;
-/// Runs in memory at a time, plus the rest of the last cube.
+/// Runs in memory, without the rest of the last cube.
 const HELD: usize = 1 << 16;
 
 type Primaries = Vec<Arc<Run<Location>>>;
 
-/// Rewrites all runs whose compression or strata are not the table's, in groups, and calls `done` after each group.
-/// Skips a group if another rewrite replaces one of its runs first.
+/// Rewrites all runs whose compression or strata are not the table's, in groups, and calls `done` after each. Skips a
+/// group if another rewrite replaces one of its runs first.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error; the errors of `done`. Groups that
-/// were published before the error stay.
+/// The errors of [`Core::view`]; the errors of `done`. Groups that were published before the error stay.
 pub fn recompress(
     core: &Arc<Core>,
     options: &OptimizeOptions,
@@ -60,7 +57,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Runs of the same grid that fit in memory together.
+                // Each group has runs of one grid that fit in memory together.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;
@@ -78,8 +75,7 @@ pub fn recompress(
     Ok(())
 }
 
-/// Primary runs of cubes from `first` on that may be rewritten, and the next cube if there are more than
-/// [`HELD`].
+/// Movable primary runs of cubes from `first` on, and the next cube if there are more than [`HELD`].
 fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Primaries, Option<CubeId>)> {
     let movable = movable(view);
     let (mut runs, mut next) = (Primaries::new(), None);
@@ -98,7 +94,6 @@ fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Pri
     Ok((runs, next))
 }
 
-/// Rewrites runs that are in the same grid; `None` if another rewrite has replaced a run first.
 fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =

@@ -1,10 +1,9 @@
 //! Adds a new grid to a table that has rows: other dimensions, domains or scales.
 //!
-//! The optimizer and writers add a grid when the data no longer fits the newest one and the table has twice
-//! the rows that it had at that grid. Each row thus moves about once each time the table doubles.
-//!
-//! The grid is published under the next number. Writers place new rows by it when they see it; the optimizer
-//! moves existing rows. Results are the same at all times (docs/design/placement.md).
+//! The optimizer and writers add a grid when the data no longer fits the newest one and the table has twice the rows
+//! that it had at that grid, so each row moves about once each time the table doubles. Writers place new rows by the
+//! grid when they see it; the optimizer moves existing rows. Results are the same at all times
+//! (docs/design/placement.md).
 
 use std::sync::Arc;
 
@@ -23,15 +22,14 @@ use crate::policy::OptimizeOptions;
 
 #[derive(Clone, Debug)]
 pub struct GridOptions {
-    /// Its dimensions, any columns that can be dimensions. Missing domains are learned from a sample of all
-    /// rows. `None`: the columns and kinds of scale of the newest grid, with learned domains.
+    /// Any columns that can be dimensions. Missing domains are learned from a sample of all rows. `None`: the columns
+    /// and kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
-    /// Periods of columns, as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be
-    /// inside.
+    /// As in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
-    /// Fraction of a core that the move of rows may use, as in [`OptimizeOptions`].
+    /// As in [`OptimizeOptions`].
     pub core_share: f64,
-    /// Stops the work. Rows that have moved stay in the new grid.
+    /// Rows that have moved stay in the new grid.
     pub cancel: Cancel,
 }
 
@@ -41,12 +39,12 @@ impl Default for GridOptions {
     }
 }
 
-/// Publishes the next grid of a table, and returns its number.
+/// Publishes the next grid; returns its number.
 ///
 /// # Errors
 ///
-/// `Invalid` for a column that does not exist or cannot be a dimension, an invalid domain, or a domain to be
-/// learned from a table without rows; `Busy` if another process has published a grid first.
+/// `Invalid` for a column that does not exist or cannot be a dimension, an invalid domain, or a domain to be learned
+/// from a table without rows; `Busy` if another process has published a grid first.
 pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<u32> {
     let snapshot = Snapshot::now(core, &options.cancel)?;
     let grid = plan(&snapshot, options, reason)?;
@@ -61,21 +59,20 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     }
 }
 
-/// A smaller table is fast to read with any grid.
+/// Smaller tables are fast to read with any grid.
 const LEAST_ROWS: u64 = 1 << 14;
 const COMPARED: u64 = 1 << 15;
 const LOOKED_AT: u64 = 1 << 9;
 
-/// When to compare the data with the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Now,
-    /// Only if the table has grown by a quarter since the last comparison in this process.
+    /// Only if the table has grown by a quarter since the last comparison.
     Grown,
 }
 
-/// Publishes a new grid if queries on boxes would examine many more rows with the newest grid than with a
-/// fresh one. The table must have twice the rows that it had at the newest grid.
+/// Publishes a new grid if box queries would examine many more rows with the newest grid than with a fresh one, and the
+/// table has twice the rows that it had at the newest grid.
 ///
 /// # Errors
 ///

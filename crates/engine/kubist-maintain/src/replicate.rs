@@ -1,8 +1,7 @@
 //! Makes replicas: copies of rows in the deeper cubes that their outlook reaches.
 //!
-//! A replica names the runs that it copies and holds all their rows inside its cube, including overflow; it
-//! may be empty (I4). It counts only while all these runs live, so a rewrite that replaces a run needs no
-//! other change.
+//! A replica names the runs that it copies and holds all their rows inside its cube, including overflow; it may be
+//! empty (I4). It counts only while all these runs live, so a rewrite that replaces a run needs no other change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,15 +26,13 @@ use kubist_types::error::Result;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 
-/// Largest number of replicas in one part. No further part starts after this number; the next plan finds the
-/// others.
+/// After this many targets no further part starts; the next plan finds the other replicas.
 const MANY_TARGETS: usize = 1 << 16;
 
 struct Target {
     cube: CubeId,
     cutoff: Threshold,
     sources: Vec<Arc<Run<Location>>>,
-    /// Replicas that it replaces.
     old: Vec<Arc<Run<Location>>>,
 }
 
@@ -55,8 +52,7 @@ struct Node {
     cube: CubeId,
     cutoff: Threshold,
     outlook: u32,
-    /// Its largest run. The others will soon be merged, and a replica that copies any other run would then no
-    /// longer count.
+    /// The other runs will soon be merged, and then a replica that copies them would no longer count.
     largest: Option<Arc<Run<Location>>>,
     replicas: Vec<Arc<Run<Location>>>,
 }
@@ -67,29 +63,27 @@ impl Node {
     }
 }
 
-/// Takes the runs and cutoffs of a tree in depth-first order of cubes.
 struct Targets<'a> {
     geometry: Geometry,
     policy: Replication,
     options: &'a OptimizeOptions,
-    /// The cubes from the root to the parent of the current cube.
+    /// The ancestors of the current cube.
     path: Vec<Node>,
     here: Option<Node>,
     parts: Vec<Part>,
     targets: usize,
-    /// The sources of the last part.
     held: HashSet<RunId>,
     rows: u64,
     bytes: u64,
     are_all: bool,
 }
 
-/// Finds the cubes of the newest tree that lack a large fraction of the replicas that the policy requires. It
-/// skips older trees, because their rows will move.
+/// Finds the cubes of the newest tree that lack a large fraction of the required replicas. Rows of older trees will
+/// move.
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Result<(Arc<View>, Parts)> {
     core.view_with(&options.cancel, |view| {
         let (newest, movable) = (view.schema.newest_grid(), movable(view));
@@ -166,7 +160,7 @@ impl Targets<'_> {
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
             .map(|run| {
                 let levels = (cube.level() - run.cube.level()) as i32;
-                // At least 1, because the replica must name a run without rows here too.
+                // The replica must also name a run without rows here.
                 (run.rows as f64 * 0.5f64.powi(levels * geometry.dimensions() as i32)).max(1.0)
             })
             .sum();
@@ -198,11 +192,11 @@ impl Targets<'_> {
     }
 }
 
-/// Writes the replicas of a part. Returns `None` if another rewrite has replaced or copied a source first.
+/// `None` if another rewrite has replaced or copied a source first.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
     let Some(frame) = core.frame(&snapshot.view.schema, part.top.grid())? else { return Ok(Some(Written::default())) };

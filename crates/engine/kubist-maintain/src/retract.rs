@@ -21,31 +21,30 @@ use kubist_write::build::SortedRows;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
 use kubist_write::publish::{Replacement, publish, write_segment};
 
-/// Runs whose zone maps are read together, if their entries do not give their steps.
+/// Zone maps that are read together, for runs whose entries do not give their steps.
 const LOOKED_AT: usize = 4096;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Retraction {
     pub rows: u64,
-    /// Runs with retracted rows only. `runs_rewritten` counts runs with other rows too.
+    /// Runs with retracted rows only; `runs_rewritten` counts runs that also had other rows.
     pub runs_removed: u64,
     pub runs_rewritten: u64,
 }
 
-/// Retracts every commit of a step after `step` that is in the logs now.
-///
-/// New snapshots do not show its rows, and its tokens are free again. A solver can then continue from a
-/// checkpoint. Stop the writers of the old attempt first: their later commits count.
+/// Retracts every commit of a step after `step` that is in the logs now. New snapshots do not show these rows, and
+/// their tokens are free again, so that a solver can continue from a checkpoint. Stop the writers of the old attempt
+/// first, because their later commits count.
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; the errors of [`Core::view`]; a storage error.
+/// The errors of [`Core::view`].
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     retract_before(core, step, None, cancel)
 }
 
-/// Retracts the commits of steps after `step` before the given log positions. Rows do not name their commits, so
-/// no other commit may have rows of these steps.
+/// Retracts commits of steps after `step` before the given log positions. Rows do not name their commits, so no other
+/// commit may have rows of these steps.
 ///
 /// # Errors
 ///
@@ -54,7 +53,7 @@ pub fn retract_up_to(core: &Arc<Core>, step: i64, positions: &[(String, u64)], c
     retract_before(core, step, Some(positions), cancel)
 }
 
-/// The later steps whose rows stay, because their commits are not before the positions.
+/// The later steps whose commits are not before the positions.
 fn staying(snapshot: &Snapshot, step: i64, positions: &[(String, u64)]) -> Result<BTreeSet<i64>> {
     let history = &snapshot.view.history;
     let (mut leaving, mut staying) = (BTreeSet::new(), BTreeSet::new());
@@ -85,7 +84,7 @@ fn retract_before(
         let stays = positions.map_or(Ok(BTreeSet::new()), |positions| staying(&snapshot, step, positions))?;
         let column = core.created.step();
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
-        // A later commit has no rows to retract, and its entry must not be among those that the retraction covers.
+        // It has no rows to retract, and the retraction must not cover its entry.
         let is_later = |run: &Run<Location>| {
             let origin = run.payload.origin.as_ref().filter(|origin| !origin.writer.is_empty());
             origin.zip(positions).is_some_and(|(origin, positions)| {
@@ -95,7 +94,7 @@ fn retract_before(
         };
         let mut judge = |run: Arc<Run<Location>>, first: u64, last: u64| {
             let (first, last) = (i64::from_key(first), i64::from_key(last));
-            // Also a run of staying steps alone is rewritten, if other steps lie between them.
+            // A run of staying steps is also rewritten if other steps lie between them.
             if last > step && !(first == last && stays.contains(&first)) && !is_later(&run) {
                 inputs.push(run.clone());
                 match first > step && stays.range(first..=last).next().is_none() {

@@ -1,6 +1,5 @@
-//! Wider types of columns, for a copy: each value has an equal one in the wider type.
-//!
-//! Runs store keys that depend on the type, so a table cannot widen a column in place.
+//! Wider types of columns for a copy: each value has an equal one in the wider type. A table cannot widen a column in
+//! place, because runs store keys that depend on the type.
 
 use std::sync::Arc;
 
@@ -12,15 +11,12 @@ use kubist_types::error::{Error, Result};
 use kubist_catalog::given::{is_contained, wider};
 use kubist_catalog::schema::TableSchema;
 
-/// The columns of a copy that have another type than in the table.
 pub struct Widening(Vec<(String, DataType)>);
 
 impl Widening {
-    /// Checks the types against the columns of a table.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if a column is not there, or its values are not all values of the type.
+    /// `Invalid` if a column is not there, or the type does not contain all its values.
     pub fn new(types: &[(String, DataType)], schema: &TableSchema) -> Result<Widening> {
         let of_column = |(name, wanted): &(String, DataType)| {
             let column = schema.column(name)?;
@@ -51,14 +47,11 @@ impl Widening {
         }
     }
 
-    /// Returns the schema with the wider types.
     pub fn schema(&self, schema: &SchemaRef) -> SchemaRef {
         let fields: Vec<_> = schema.fields().iter().map(|field| self.field(field)).collect();
         Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
     }
 
-    /// Returns the alteration with the wider type of its column.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow fails.
@@ -76,8 +69,6 @@ impl Widening {
         })
     }
 
-    /// Returns stored rows in the wider types.
-    ///
     /// # Errors
     ///
     /// `Internal` if Arrow fails.

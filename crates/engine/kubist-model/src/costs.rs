@@ -1,9 +1,9 @@
 //! Costs of a table on an object store: storage per month, and requests of queries and commits.
 //!
-//! A query is a small box on an open table; `make bench-s3` counts its requests. It lists new rewrites, and
-//! checkpoints if the manifest is stored in pages. It reads the next alteration, the declarations, the last
-//! and the next writer, the next entry per log, zone maps and rows. A commit writes its rows and its log
-//! entry. Network egress is not included, because its price depends on the destination.
+//! A query is a small box on an open table; `make bench-s3` counts its requests. It lists new rewrites, and checkpoints
+//! if the manifest is stored in pages. It reads the next alteration, the declarations, the last and the next writer,
+//! the next entry per log, zone maps and rows. A commit writes its rows and its log entry. Network egress is not
+//! included, because its price depends on the destination.
 
 /// The environment variable for other prices in dollars: `storage=0.023,put=0.005,get=0.0004`.
 pub const PRICES: &str = "KUBIST_S3_PRICES";
@@ -16,7 +16,7 @@ const DOLLARS_PER_GIB_AND_MONTH: f64 = 0.023;
 const DOLLARS_PER_1000_PUTS_AND_LISTS: f64 = 0.005;
 const DOLLARS_PER_1000_GETS: f64 = 0.0004;
 
-/// Requests of a small box on an open table, in addition to one read for each log.
+/// Requests of a small box, in addition to one read for each log.
 const LISTS_A_QUESTION: f64 = 1.0;
 const GETS_A_QUESTION: f64 = 6.0;
 const PUTS_A_COMMIT: f64 = 2.0;
@@ -55,7 +55,7 @@ impl Prices {
         }
     }
 
-    /// Amazon's prices, with those in `text` replaced; the format is that of [`PRICES`].
+    /// Amazon's prices, except those in `text`, in the format of [`PRICES`].
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ pub struct RequestTime {
 }
 
 impl RequestTime {
-    /// In milliseconds.
+    /// The time in milliseconds.
     pub fn at(&self, elements: f64) -> f64 {
         match self.beyond {
             Some((bend, line)) if elements > bend => line.at(elements),
@@ -33,13 +33,13 @@ impl RequestTime {
     }
 }
 
-/// The speedup of a node by parallel requests, at the best number of requests for their size: formula 7
-/// (section VI a; thesis 2.7). It can be below 1 if the nodes share one machine.
+/// The speedup of a node by parallel requests, at the best number of requests for their size: formula 7 (section VI a;
+/// thesis 2.7). It can be below 1 if the nodes share one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     pub at_one_element: f64,
     pub per_ln_element: f64,
-    /// Lower limit, because the formula falls without bound.
+    /// The lower limit, because the formula falls without bound.
     pub least: f64,
 }
 

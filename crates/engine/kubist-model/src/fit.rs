@@ -1,6 +1,5 @@
-//! Fits the model's constants to measurements.
-//!
-//! Least squares of relative errors, because times span three orders of magnitude.
+//! Fits the model's constants to measurements, by least squares of relative errors, because times span three orders of
+//! magnitude.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +15,7 @@ const WORTH_A_BEND: f64 = 0.25;
 const SIZES_OF_A_LINE: usize = 4;
 /// Fewer parallel requests are preferred if they reach this fraction of the best throughput.
 const AS_GOOD: f64 = 0.95;
-/// The client's cost is measured with at least this many requests in flight, when the client does not wait.
+/// The client's cost is measured with at least this many requests in flight, so that the client does not wait.
 const BUSY: u32 = 4;
 
 /// A measurement: requests of one size, with a fixed number in flight.
@@ -60,12 +59,12 @@ pub struct Residual {
     pub fitted_ms: f64,
 }
 
-/// The smallest number of parallel requests that nearly reaches the best throughput, over all nodes.
+/// The smallest number of parallel requests, over all nodes, that nearly reaches the best throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub size: f64,
     pub in_flight: u32,
-    /// Of one node, relative to one request at a time on the cluster.
+    /// The speed of one node, relative to one request at a time on the cluster.
     pub speedup: f64,
     pub fitted: f64,
 }
@@ -82,8 +81,7 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Fit {
-    /// Fits the model to measurements of `nodes` nodes. `decode_ms` is the client's decoding time per
-    /// element.
+    /// Fits the model to measurements of `nodes` nodes. `decode_ms` is the client's decoding time per element.
     ///
     /// # Errors
     ///
@@ -117,8 +115,8 @@ impl Fit {
         })
     }
 
-    /// The best number of requests in flight for one client and `nodes` nodes: the best value of the nearest
-    /// measured size, scaled by the number of nodes.
+    /// The best number of requests in flight for one client and `nodes` nodes: that of the nearest measured size,
+    /// scaled by the number of nodes.
     pub fn in_flight(&self, size: f64, nodes: u32) -> u32 {
         let distance = |level: &&Level| (level.size / size).ln().abs();
         let nearest = self.levels.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -168,7 +166,7 @@ fn squares(line: &Line, points: &[(f64, f64)]) -> f64 {
     points.iter().map(|(size, ms)| (line.at(*size) / ms - 1.0).powi(2)).sum()
 }
 
-/// One line, or two if they fit much better.
+/// Two lines if they fit much better than one.
 fn request_time(points: &[(f64, f64)]) -> RequestTime {
     let whole = line(points);
     let bends = SIZES_OF_A_LINE..(points.len() + 1).saturating_sub(SIZES_OF_A_LINE);
@@ -185,7 +183,7 @@ fn request_time(points: &[(f64, f64)]) -> RequestTime {
     }
 }
 
-/// Fits the logarithmic speedup; also returns the best level per size.
+/// Fits the logarithmic speedup and returns the best level per size.
 fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup, Vec<Level>) {
     let mut levels: Vec<Level> = Vec::new();
     for (size, alone) in single {
@@ -215,7 +213,7 @@ fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup
 mod tests {
     use super::*;
 
-    /// Measurements that the model with the paper's constants predicts.
+    /// Measurements that follow the model with the paper's constants.
     fn printed(sizes: &[f64], nodes: u32, noise: impl Fn(usize) -> f64) -> Vec<Measured> {
         let model = Model::AS_PRINTED;
         let mut measured = Vec::new();

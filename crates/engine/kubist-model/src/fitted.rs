@@ -5,7 +5,7 @@ use crate::fit::{Fit, Measured};
 /// The scalability model of a location, and its measurements. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
-    /// Without a password.
+    /// The location, without a password.
     pub location: String,
     /// The nodes of a cluster; empty for a directory.
     pub hosts: Vec<String>,

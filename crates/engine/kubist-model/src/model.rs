@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::balance::most_loaded;
 use crate::database::{Line, RequestTime, Speedup};
 
-/// Constants of the model for one cluster and one client. An element is a record or a byte, depending on the
-/// fit.
+/// Constants of the model for one cluster and one client. An element is a record or a byte, depending on the fit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     /// Formula 6.
@@ -55,8 +54,7 @@ impl Prediction {
 }
 
 impl Model {
-    /// The constants of sections VI and V B, for two Xeon L5630 per node. An element is a record of about 46
-    /// bytes.
+    /// The constants of sections VI and V B, for two Xeon L5630 per node. An element is a record of about 46 bytes.
     pub const AS_PRINTED: Model = Model {
         request: RequestTime {
             line: Line { ms: 1.163, ms_per_element: 0.0387 },
@@ -67,8 +65,8 @@ impl Model {
         fetch: Line { ms: 0.0, ms_per_element: 0.0 },
     };
 
-    /// The time of a node for a request of `size` elements under parallel load, in milliseconds: formula 8
-    /// (section VI a; thesis 2.8).
+    /// The time of a node for a request of `size` elements under parallel load, in milliseconds: formula 8 (section VI
+    /// a; thesis 2.8).
     pub fn node_ms(&self, size: f64) -> f64 {
         self.request.at(size) / self.speedup.at(size)
     }
@@ -91,15 +89,15 @@ impl Model {
         self.predict_requests(elements / size, size, nodes)
     }
 
-    /// The smallest number of nodes for which the client, not the nodes, is the bottleneck (section VII,
-    /// figure 11; thesis figure 2.23); `None` if there is none up to `most`.
+    /// The smallest number of nodes, up to `most`, for which the client and not the nodes is the bottleneck (section
+    /// VII, figure 11; thesis figure 2.23).
     pub fn single_client_limit(&self, elements: f64, size: f64, most: u32) -> Option<u32> {
         (1..=most).find(|nodes| self.predict(elements, size, f64::from(*nodes)).bound() != Bound::Nodes)
     }
 }
 
-/// A client that selects every request's replica. While the nodes serve their requests, it must select
-/// and send as many new ones (section VII; thesis 2.12).
+/// A client that selects every request's replica. While the nodes serve their requests, it must select and send the
+/// same number of new ones (section VII; thesis 2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaSelection {
     pub in_flight: f64,
@@ -113,8 +111,8 @@ impl ReplicaSelection {
         nodes * self.in_flight * send_ms / self.request_ms
     }
 
-    /// The largest number of nodes that the client can keep busy if it spends the fraction `share` of its
-    /// time on selection.
+    /// The largest number of nodes that the client can keep busy if it spends the fraction `share` of its time on
+    /// selection.
     pub fn most_nodes(&self, send_ms: f64, share: f64) -> f64 {
         (1.0 - share) * self.request_ms / (self.in_flight * send_ms)
     }

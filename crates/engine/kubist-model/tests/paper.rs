@@ -15,8 +15,7 @@ fn near(found: f64, expected: f64, within: f64) {
 
 #[test]
 fn a_node_has_a_third_more_countries_than_its_share() {
-    // Section II: 200 countries, a million cities and billions of people on ten nodes; then the 500 largest
-    // cities.
+    // Section II: 200 countries, a million cities and billions of people on ten nodes; then the 500 largest cities.
     near(imbalance(200.0, 10.0), 0.339, 0.0005);
     near(most_loaded(200.0, 10.0), 27.0, 0.5);
     near(imbalance(1e6, 10.0), 0.005, 0.0005);
@@ -41,15 +40,15 @@ fn on_one_node_about_160_elements_are_best() {
 fn sixteen_nodes_lose_a_tenth() {
     let advice = advise(&MODEL, &MILLION, 16);
     assert!((0.08..0.10).contains(&advice.loss), "{}", advice.loss);
-    // With more nodes requests get smaller, and imbalance causes nearly all of the loss (figure 10).
+    // With more nodes, requests get smaller and imbalance causes nearly all of the loss (figure 10).
     assert!(advice.size < advise(&MODEL, &MILLION, 1).size);
     assert!(advice.imbalance > 0.9 * advice.loss && advice.imbalance < advice.loss);
 }
 
 #[test]
 fn coarse_requests_spread_badly() {
-    // Section V A: 100 requests on 16 nodes. The fullest node had 10 requests, the mean is 6.25, and formula
-    // 1 predicts about 10.
+    // Section V A: 100 requests on 16 nodes. The fullest node had 10 requests, the mean is 6.25, and formula 1 predicts
+    // about 10.
     near(most_loaded(100.0, 16.0), 10.0, 0.5);
     let ms = |requests: f64| MODEL.predict(1e6, 1e6 / requests, 16.0).ms();
     assert!(ms(10_000.0) < ms(1_000.0) && ms(1_000.0) < ms(100.0));
@@ -63,8 +62,8 @@ fn one_client_is_enough_for_some_64_to_70_nodes() {
     assert_eq!(MODEL.predict(1e6, alone, f64::from(limit - 1)).bound(), Bound::Nodes);
     assert_eq!(MODEL.predict(1e6, alone, f64::from(limit)).bound(), Bound::Sending);
     assert_eq!(advise(&MODEL, &MILLION, 1).single_client_limit, Some(limit));
-    // With the best size for each number of nodes, more nodes need more requests until the client is the
-    // bottleneck, and fewer afterwards.
+    // With the best size for each number of nodes, more nodes need more requests until the client is the bottleneck,
+    // and fewer afterwards.
     let sizes = [16, 45, 64].map(|nodes| advise(&MODEL, &MILLION, nodes).size);
     assert!(sizes[0] > sizes[1] && sizes[1] < sizes[2], "{sizes:?}");
     let sending = [45, 64].map(|nodes| {
@@ -76,7 +75,7 @@ fn one_client_is_enough_for_some_64_to_70_nodes() {
 
 #[test]
 fn a_client_that_chooses_replicas_is_busy_with_32_nodes() {
-    // Section VII: 16 requests on each node, of 11 ms each; 512 of them take 9.7 ms to send.
+    // Section VII: 16 requests on each node, of 11 ms each; sending 512 requests takes 9.7 ms.
     let selection = ReplicaSelection { in_flight: 16.0, request_ms: 11.0 };
     near(512.0 * MODEL.send_ms, 9.7, 0.05);
     near(selection.share_sending(MODEL.send_ms, 32.0), 9.7 / 11.0, 0.005);
@@ -113,7 +112,6 @@ fn the_formula_agrees_with_balls_in_bins() {
         };
         f64::from((0..ROUNDS).map(|_| round(rng)).sum::<u32>()) / f64::from(ROUNDS)
     };
-    // The excess of the fullest bin over the mean, by the formula and by simulation.
     let mut compare = |keys: u32, nodes: usize| {
         let fair = f64::from(keys) / nodes as f64;
         (most_loaded(f64::from(keys), nodes as f64) - fair) / (fullest(keys, nodes, &mut rng) - fair)

@@ -15,9 +15,9 @@ use crate::log::{self, Head, Line, Op, damaged};
 use crate::place::{Parts, Place, line_name, pack_name, route};
 use crate::search::{Index, Wanted};
 
-/// A log with more objects than this is packed.
+/// A log with more objects is packed.
 const PACK_FROM: usize = 64;
-/// How often a call reads the list of objects again, because other processes change it.
+/// Attempts to read the list of objects, which other processes change.
 const ATTEMPTS: usize = 200;
 /// The most operations of a line.
 const LINE_OPS: usize = 4096;
@@ -31,7 +31,7 @@ pub struct Catalogue {
     numbers: BTreeMap<String, Site>,
     pub(crate) state: Causal<Site, Names>,
     pub(crate) heads: BTreeMap<Site, Head>,
-    /// For each site, the lines that it has confirmed.
+    /// The lines that each site has confirmed.
     pub(crate) seen: BTreeMap<Site, BTreeMap<Site, u64>>,
     /// The number of the newest checkpoint that was read.
     pub(crate) checkpoint: u64,
@@ -43,9 +43,9 @@ pub struct Catalogue {
 pub struct New {
     /// The name, such as `airway/run-17`.
     pub name: String,
-    /// What it is: `table`, `run`.
+    /// The kind of entry, such as `table` or `run`.
     pub kind: Option<String>,
-    /// The person who answers for it.
+    /// The responsible person.
     pub owner: Option<String>,
     /// A note.
     pub note: Option<String>,
@@ -77,7 +77,7 @@ struct SiteObject {
     id: String,
 }
 
-/// One operation before it has a dot.
+/// An operation before it has a dot.
 #[derive(Clone)]
 struct Draft {
     name: String,
@@ -87,7 +87,7 @@ struct Draft {
 
 impl Catalogue {
     /// Creates a catalogue at an unused location, a directory or the URL of a store. `site` is its name among all sites
-    /// that exchange changes; by default the name of the machine and a random number.
+    /// that exchange changes; the default is the machine's name and a random number.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Catalogue {
         }
         let object = SiteObject { v: 1, site, id };
         place.put("site", &serde_json::to_vec(&object).map_err(Error::internal)?)?;
-        // Another process may have been faster: the object that is there counts.
+        // If another process was faster, its object counts.
         Catalogue::open_in(place.0)
     }
 
@@ -184,7 +184,7 @@ impl Catalogue {
         self.state.store.iter().map(|(name, _)| name.as_str())
     }
 
-    /// A name and its properties.
+    /// Returns the properties of a name.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Catalogue {
         Ok(self.entry(name)?.listed(name))
     }
 
-    /// Returns the names of the entries that satisfy the search, in order.
+    /// Returns the sorted names of the entries that satisfy the search.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl Catalogue {
         })
     }
 
-    /// Adds names, or properties to known names. A property that has this value already is not written again.
+    /// Adds names, or properties to known names. A property that already has the value is not written again.
     ///
     /// # Errors
     ///
@@ -263,7 +263,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The operation for a setting; none if nothing changes.
+    /// The operation for a setting; `None` if nothing changes.
     fn draft(&self, name: &str, setting: &Setting) -> Option<Draft> {
         let nothing = Entry::default();
         let entry = self.state.store.get(name).unwrap_or(&nothing);
@@ -302,7 +302,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes properties of a known name: the value of a setting counts for tags and locations only.
+    /// Removes properties of a known name. Only for tags and locations, the value of a setting counts.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes a name. What other sites change at the same time stays.
+    /// Removes a name. Concurrent changes of other sites stay.
     ///
     /// # Errors
     ///
@@ -344,7 +344,7 @@ impl Catalogue {
         })
     }
 
-    /// Confirms that the lines of all sites arrived here, for [`Catalogue::prune`] at other sites.
+    /// Confirms the lines of all sites, for [`Catalogue::prune`] at other sites.
     pub(crate) fn confirm(&mut self) -> Result<()> {
         let seen = |catalogue: &Catalogue| {
             let heads =
@@ -361,7 +361,7 @@ impl Catalogue {
         })
     }
 
-    /// Writes one line, made from the newest state. Another process may take its number: then it is made again.
+    /// If another process takes the number, the line is made again from the newest state.
     #[expect(clippy::type_complexity, reason = "the content of one line")]
     fn write(
         &mut self,
@@ -394,8 +394,7 @@ impl Catalogue {
         Op { name: draft.name, set: draft.set, gone }
     }
 
-    /// Puts a line under its number. Returns false if another line has the number; see "late writers" in the crate's
-    /// invariants.
+    /// Returns false if another line has the number; see "Late writers" in the crate's invariants.
     pub(crate) fn put(&self, line: &Line, bytes: &[u8]) -> Result<bool> {
         let object = line_name(&self.site, line.n);
         if !self.place.put(&object, &[bytes, b"\n"].concat())? {
@@ -425,7 +424,7 @@ impl Catalogue {
         Ok(counts)
     }
 
-    /// Reads what other processes have written since. Returns the objects with lines.
+    /// Reads new lines of other processes; returns the objects with lines.
     ///
     /// # Errors
     ///
@@ -448,8 +447,7 @@ impl Catalogue {
         })
     }
 
-    /// Reads new lines. Returns the object and the number of a line that is missing, because it was never there or
-    /// because a process has just packed it.
+    /// Returns the object and number of a missing line, which never existed or was just packed.
     fn read_parts(&mut self, parts: &Parts) -> Result<Option<(String, u64)>> {
         for (name, list) in parts {
             let site = self.number(name)?;
@@ -477,7 +475,7 @@ impl Catalogue {
         Ok(None)
     }
 
-    /// Applies a line if it is new. The error says why it does not belong to this log.
+    /// The error says why the line does not belong to this log.
     fn follow(&mut self, site: Site, line: Line, bytes: &[u8]) -> std::result::Result<(), String> {
         let head = self.heads.get(&site).cloned().unwrap_or_default();
         if line.n < head.n {
@@ -517,7 +515,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The index of a site in memory.
     pub(crate) fn number(&mut self, site: &str) -> Result<Site> {
         if let Some(&number) = self.numbers.get(site) {
             return Ok(number);
@@ -533,13 +530,12 @@ impl Catalogue {
         &self.sites[usize::from(site)]
     }
 
-    /// The state of a site's log.
     pub(crate) fn head(&self, site: &str) -> Head {
         self.numbers.get(site).and_then(|number| self.heads.get(number)).cloned().unwrap_or_default()
     }
 
-    /// Merges the newest objects of a log if there are many. A part goes into the pack unless it is more than twice as
-    /// long as everything after it, so each line is copied a logarithmic number of times.
+    /// Merges the newest objects of a log. A part goes into the pack unless it is more than twice as long as everything
+    /// after it, so each line is copied a logarithmic number of times.
     pub(crate) fn tidy(&self, site: &str, parts: &Parts) -> Result<()> {
         let Some(list) = parts.get(site) else { return Ok(()) };
         let first = list.iter().map(|part| *part.lines.start()).min().unwrap_or(1);
@@ -573,7 +569,7 @@ impl Catalogue {
         let packs = self.place.list(&format!("packs/{site}/"))?;
         let whole = pack_name(site, start, end);
         if !packs.contains(&whole) {
-            // Several packs, because the lines are long: the parts stay until they are merged again.
+            // Long lines need several packs, so the parts stay until they are merged again.
             return Ok(());
         }
         let inside = |part: &&crate::place::Part| {
@@ -583,7 +579,6 @@ impl Catalogue {
     }
 }
 
-/// Without settings that a later one replaces.
 fn last_of_each(settings: Vec<(String, Setting)>) -> Vec<(String, Setting)> {
     let mut known = HashSet::new();
     let mut last = Vec::new();
@@ -596,7 +591,7 @@ fn last_of_each(settings: Vec<(String, Setting)>) -> Vec<(String, Setting)> {
     last
 }
 
-/// Settings for one line each: at most [`LINE_OPS`], and well below the most bytes of a line.
+/// Splits settings into chunks for one line each: at most [`LINE_OPS`], and far fewer bytes than a line may have.
 fn chunks(settings: &[(String, Setting)]) -> Vec<&[(String, Setting)]> {
     let (mut chunks, mut from, mut bytes) = (Vec::new(), 0, 0);
     for (place, (name, setting)) in settings.iter().enumerate() {
@@ -625,7 +620,7 @@ fn random() -> Result<String> {
     Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
-/// The machine's name, in the characters of a site's name.
+/// The machine's name, in the characters that a site's name may have.
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
@@ -649,7 +644,7 @@ mod tests {
         fast.add(&[tagged("first")]).unwrap();
         let late = Catalogue::open_in(store.clone()).unwrap();
         (0..80).for_each(|number| fast.add(&[tagged(&format!("{number}"))]).unwrap());
-        // The late writer has read line 1. Line 2 is in a pack, and its own object is deleted.
+        // The late writer has read line 1, and line 2 is in a pack.
         assert!(store.get(&line_name("bsc", 2)).unwrap().is_none());
         let head = late.head("bsc");
         let op = Op { name: "late".into(), set: Some(Setting::Tag("x".into())), gone: BTreeMap::new() };
@@ -664,13 +659,13 @@ mod tests {
             seen: BTreeMap::new(),
         };
         let bytes = log::encode(&line).unwrap();
-        // A reader ignores it even before it is taken back.
+        // A reader ignores it even before it is deleted.
         store.put_if_absent(&line_name("bsc", 2), &[&bytes[..], b"\n"].concat()).unwrap();
         assert_eq!(Catalogue::open_in(store.clone()).unwrap().len(), 81);
         store.delete(&line_name("bsc", 2)).unwrap();
         assert!(!late.put(&line, &bytes).unwrap());
         assert!(store.get(&line_name("bsc", 2)).unwrap().is_none());
-        // The whole call makes the line again, after the newest one.
+        // The call makes the line again, after the newest one.
         let mut late = late;
         late.add(&[tagged("late")]).unwrap();
         fast.refresh().unwrap();

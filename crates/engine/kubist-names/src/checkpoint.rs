@@ -1,8 +1,8 @@
 //! Checkpoints: the whole state as one object, and the deletion of lines that it replaces.
 //!
-//! The first line is a header. Each further line is a live dot and its setting. Each line begins with its hash, as in
-//! the logs. A checkpoint is a state of the CRDT, so joining it to another state is correct in any order. A peer that
-//! lacks deleted lines gets the checkpoint instead.
+//! The first line is a header, and each further line a live dot and its setting. Each line begins with its hash. A
+//! checkpoint is a state of the CRDT, so it can be joined to another state in any order, such as that of a peer that
+//! lacks deleted lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +28,11 @@ pub struct Pruned {
 #[serde(deny_unknown_fields)]
 struct Header {
     v: u32,
-    /// The log of each site that the state has.
+    /// The log of each site.
     heads: BTreeMap<String, Head>,
     /// Operations beyond the logs, which were removed before they arrived.
     beyond: BTreeMap<String, Vec<u64>>,
     seen: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The number of further lines.
     dots: u64,
 }
 
@@ -47,7 +46,6 @@ struct Live {
 }
 
 impl Catalogue {
-    /// The bytes of a checkpoint of this state.
     pub(crate) fn checkpoint_bytes(&self) -> Result<Vec<u8>> {
         let name = |site| self.site_name(site).to_owned();
         let mut beyond: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -143,13 +141,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Reads the newest checkpoint of the store, if it is new.
     pub(crate) fn read_checkpoint(&mut self) -> Result<()> {
         let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
             return Ok(());
         };
         let object = checkpoint_name(newest);
-        // A newer one may have replaced it: the next call reads that.
+        // A newer one may have replaced it; the next call reads that.
         if let Some(bytes) = self.place.get(&object)? {
             self.join_checkpoint(&self.place.shown(&object), &bytes)?;
             self.checkpoint = newest;
@@ -157,14 +154,14 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The state of the own log in the newest checkpoint, if this handle has not read that checkpoint.
+    /// The own log's state in the newest checkpoint, if that was not read.
     pub(crate) fn newer_head(&self) -> Result<Option<Head>> {
         let (object, bytes) = loop {
             let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
                 return Ok(None);
             };
             let object = checkpoint_name(newest);
-            // A newer one may have replaced it since the list was read.
+            // A newer checkpoint may have replaced this one.
             if let Some(bytes) = self.place.get(&object)? {
                 break (object, bytes);
             }
@@ -173,7 +170,7 @@ impl Catalogue {
         Ok(header(&self.place.shown(&object), line)?.heads.remove(self.site()))
     }
 
-    /// Writes the state as the newest checkpoint and deletes older ones.
+    /// Writes the newest checkpoint and deletes older ones.
     pub(crate) fn write_checkpoint(&mut self) -> Result<u64> {
         loop {
             let bytes = self.checkpoint_bytes()?;

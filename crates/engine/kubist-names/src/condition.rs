@@ -1,8 +1,8 @@
 //! Conditions on entries: `Re > 2000 and tag = "final"`.
 //!
-//! The operators and their meaning are those of conditions on rows (Kleene's logic: a comparison with a property that an
-//! entry does not have is unknown, and so is its negation). Two things differ, so the grammar is its own: a property may
-//! have several values, of which one must satisfy the test, and a text may stand in double quotes.
+//! The operators mean the same as in conditions on rows (Kleene's logic: a comparison with a missing property is
+//! unknown, and so is its negation). The grammar is separate, because a property may have several values, one of which
+//! must satisfy the test, and because a text may be in double quotes.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -56,8 +56,6 @@ enum Token {
 const DEEPEST: usize = 64;
 const LONGEST: usize = 64 << 10;
 
-/// Parses a condition.
-///
 /// # Errors
 ///
 /// `Invalid` names the character.
@@ -150,7 +148,6 @@ impl Parser {
         Error::invalid(format!("at character {position} of the condition: {what}"))
     }
 
-    /// Takes the keyword if it is next.
     fn word(&mut self, keyword: &str) -> bool {
         let found =
             matches!(self.tokens.get(self.at), Some((_, Token::Word(word))) if word.eq_ignore_ascii_case(keyword));

@@ -43,17 +43,17 @@ impl std::fmt::Display for Scalar {
     }
 }
 
-/// What one operation gives a name.
+/// The property that one operation gives a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
-    /// What it is: `table`, `run`.
+    /// The kind of entry, such as `table` or `run`.
     Kind(String),
-    /// The person who answers for it.
+    /// The responsible person.
     Owner(String),
     /// A note.
     Note(String),
-    /// One of its tags.
+    /// A tag.
     Tag(String),
     /// The location of a copy.
     Location(String),
@@ -64,7 +64,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The tag, the location, or the name of the parameter. A new setting replaces one of the same kind and field.
+    /// A new setting replaces one of the same kind and field.
     pub(crate) fn field(&self) -> &str {
         match self {
             Setting::Tag(field) | Setting::Location(field) | Setting::Param(field, _) => field,
@@ -73,7 +73,6 @@ impl Setting {
     }
 }
 
-/// The properties of a name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Entry {
     pub kind: DotFun<Site, String>,
@@ -85,7 +84,6 @@ pub(crate) struct Entry {
     pub reads: DotFun<Site, Tally>,
 }
 
-/// All names.
 pub(crate) type Names = DotMap<String, Entry>;
 
 impl DotStore<Site> for Entry {
@@ -133,7 +131,6 @@ impl DotStore<Site> for Entry {
 }
 
 impl Entry {
-    /// An entry with one dot.
     pub fn of(setting: Setting, dot: Dot<Site>) -> Entry {
         let one = |text| DotFun::one(dot, text);
         let mut entry = Entry::default();
@@ -169,7 +166,7 @@ impl Entry {
         dots
     }
 
-    /// Every dot with the setting that it stands for.
+    /// Every dot and its setting.
     pub fn settings(&self) -> Vec<(Dot<Site>, Setting)> {
         let mut all = Vec::new();
         let texts = [
@@ -214,8 +211,7 @@ impl Entry {
     }
 }
 
-/// The values in order and without repetitions: two sites may write the same value, and each site has its own order of
-/// dots in memory.
+/// Sorted values without repetitions: two sites may write the same value, and each has its own order of dots.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let mut all: Vec<T> = values.collect();
     all.sort_by(order);
@@ -223,14 +219,14 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T
     all
 }
 
-/// A name and its properties, for readers. A property that sites wrote at the same time has all their values, in order.
+/// A name and its properties, for readers. A property that sites wrote concurrently has all their values, in order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Listed {
     /// The name.
     pub name: String,
-    /// What it is: `table`, `run`.
+    /// The kind of entry, such as `table` or `run`.
     pub kind: Vec<String>,
-    /// The person who answers for it.
+    /// The responsible person.
     pub owner: Vec<String>,
     /// The note.
     pub note: Vec<String>,

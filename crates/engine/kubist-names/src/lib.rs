@@ -1,9 +1,9 @@
 //! The catalogue: tables and runs under names, with tags, notes, parameters, an owner, the locations of copies, and a
 //! counter of reads.
 //!
-//! Each **site** keeps a whole catalogue in a store of its own, works without a network, and exchanges changes with
-//! other sites later. The state is a CRDT of `kubist-crdt`, so sites with the same changes are equal. Changes of
-//! several processes at a site, also on several machines, are put in one order by the store's `put_if_absent`.
+//! Each **site** has a whole catalogue in a separate store, works without a network, and exchanges changes with other
+//! sites later. The state is a CRDT of `kubist-crdt`, so sites with the same changes are equal. The store's
+//! `put_if_absent` orders the changes of several processes at a site, also on several machines.
 //!
 //! # Objects of the store
 //!
@@ -19,12 +19,12 @@
 //!
 //! # Invariants
 //!
-//! - **Order of objects.** A pack is durable before its lines are deleted as single objects. Readers list single
-//!   lines first and packs second, so they find every acknowledged line. A single line that a pack or checkpoint
-//!   covers is ignored.
-//! - **Late writers.** A writer that was stopped for a long time may put a line whose number is in a pack already. It
-//!   therefore reads the packs and the newest checkpoint after its put, and tries again if they cover its number
-//!   without its line.
+//! - **Order of objects.** A pack is durable before its lines are deleted as single objects. Readers list single lines
+//!   first and packs second, so they find every acknowledged line. A single line that a pack or checkpoint covers is
+//!   ignored.
+//! - **Late writers.** A writer that was stopped for a long time may put a line whose number is already in a pack. So
+//!   it reads the packs and the newest checkpoint after its put, and tries again if they cover its number without its
+//!   line.
 //! - **Dots.** The k-th operation of a site, over all lines, has the dot (site, k).
 //! - **Pruning.** A line is deleted only when each known site has confirmed that it has the line.
 

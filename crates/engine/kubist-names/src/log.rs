@@ -1,4 +1,4 @@
-//! Lines of the logs. A line has operations that become visible together.
+//! Lines of the logs. The operations of a line become visible together.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::entry::Setting;
 
 /// The most bytes of a name, a tag, a location, or the name of a parameter.
 pub const NAME_BYTES: usize = 1024;
-/// The most bytes of a note or of another text.
+/// The most bytes of a note or another text.
 pub const TEXT_BYTES: usize = 64 << 10;
-/// The most bytes of a line that this program writes, and of one that it reads.
+/// The most bytes of a line, both written and read.
 pub const LINE_BYTES: usize = 4 << 20;
 
 /// One line of a site's log.
@@ -23,20 +23,20 @@ pub struct Line {
     pub v: u32,
     /// The number of the line, from 1.
     pub n: u64,
-    /// The hash of the line before it, 0 in the first line. The first line has the site's random number in `id`.
+    /// The hash of the line before it; 0 in the first line.
     #[serde(with = "hex")]
     pub prev: u64,
     /// The site's random number, in the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The time of the site's clock, in seconds since 1970. Only for readers: no rule uses it.
+    /// The time of the site's clock, in seconds since 1970; only for readers.
     pub at: u64,
     /// The number of the site's operations before this line.
     pub before: u64,
     /// The operations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ops: Vec<Op>,
-    /// For each site, the number of lines that this site had. It confirms that these lines arrived.
+    /// For each site, the number of lines that arrived at this site.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, u64>,
 }
@@ -47,7 +47,7 @@ pub struct Line {
 pub struct Op {
     /// The name.
     pub name: String,
-    /// The new value; none for a removal.
+    /// The new value; `None` for a removal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<Setting>,
     /// The replaced or removed operations, by site.
@@ -67,7 +67,7 @@ pub struct Head {
     pub n: u64,
     /// The number of operations.
     pub ops: u64,
-    /// The number of the last line with operations; later lines only confirm that lines of other sites arrived.
+    /// The last line with operations; later lines only confirm lines of other sites.
     pub changed: u64,
     /// The hash of the last line.
     #[serde(with = "hex")]
@@ -75,14 +75,14 @@ pub struct Head {
 }
 
 impl Head {
-    /// The state after one more line, which `bytes` are.
+    /// The state after one more line with these bytes.
     pub(crate) fn after(&self, line: &Line, bytes: &[u8]) -> Head {
         let changed = if line.ops.is_empty() { self.changed } else { line.n };
         Head { n: line.n, ops: line.before + line.ops.len() as u64, changed, hash: hash(bytes) }
     }
 }
 
-/// A JSON object as a line: 16 hexadecimal digits of its hash, a space, and the object. Without the end of the line.
+/// 16 hexadecimal digits of the object's hash, a space, and the JSON object, without the end of the line.
 pub fn sealed(json: &[u8]) -> Vec<u8> {
     [format!("{:016x} ", hash(json)).as_bytes(), json].concat()
 }
@@ -146,7 +146,7 @@ pub fn decode<'a>(object: &str, site: &str, bytes: &'a [u8], first: u64) -> Resu
     Ok(lines)
 }
 
-/// The largest number of an operation: a hostile line cannot make a counter overflow.
+/// The largest number of an operation, so that a hostile line cannot make a counter overflow.
 const MOST: u64 = 1 << 53;
 
 fn check(line: &Line) -> std::result::Result<(), String> {
@@ -227,12 +227,11 @@ pub fn check_site(site: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// An error about a line of an object.
 pub(crate) fn damaged(object: &str, line: u64, offset: usize, what: &str) -> Error {
     Error::Damaged { file: format!("{object}, line {line},"), offset: offset as u64, what: what.into() }
 }
 
-/// Hashes as 16 hexadecimal digits: JSON readers round large numbers.
+/// Writes hashes as 16 hexadecimal digits, because JSON readers round large numbers.
 pub(crate) mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

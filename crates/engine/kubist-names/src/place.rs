@@ -8,7 +8,6 @@ use kubist::store::Store;
 use kubist_catalog::error::store_error;
 use kubist_types::{Error, Result};
 
-/// The most bytes of a pack.
 const PACK_BYTES: usize = 16 << 20;
 
 /// An object with lines of one site.
@@ -18,10 +17,8 @@ pub(crate) struct Part {
     pub object: String,
 }
 
-/// The objects with lines, by site.
 pub(crate) type Parts = BTreeMap<String, Vec<Part>>;
 
-/// The store of one site's catalogue.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(pub Arc<dyn Store>);
 
@@ -47,7 +44,6 @@ impl Place {
         self.0.list(prefix).map_err(store_error)
     }
 
-    /// The numbers of the checkpoints, ascending.
     pub fn checkpoints(&self) -> Result<Vec<u64>> {
         let names = self.list("state/")?;
         names
@@ -56,7 +52,7 @@ impl Place {
             .collect()
     }
 
-    /// All objects with lines. Single lines are listed before packs, see the invariants of the crate.
+    /// Single lines are listed before packs (see the invariants of the crate).
     pub fn parts(&self) -> Result<Parts> {
         let singles = self.list("ops/")?;
         let packs = self.list("packs/")?;
@@ -73,8 +69,7 @@ impl Place {
         Error::Damaged { file: self.shown(object), offset: 0, what: "no object of a catalogue has such a name".into() }
     }
 
-    /// Puts lines as packs, each at most [`PACK_BYTES`] long unless one line is longer. `first` is the number of the
-    /// first line.
+    /// Each pack has at most [`PACK_BYTES`] unless one line is longer. `first` is the number of the first line.
     pub fn put_packs(&self, site: &str, first: u64, lines: &[Vec<u8>]) -> Result<()> {
         let (mut from, mut bytes) = (first, Vec::new());
         for (index, line) in lines.iter().enumerate() {
@@ -93,8 +88,8 @@ impl Place {
     }
 }
 
-/// The parts to read for the lines after `after`, in order; a part may begin before its turn. The second value is the
-/// last line; lines beyond a gap do not count.
+/// The parts with lines after `after`, in order, and the last line. A part may begin before its turn; lines beyond a
+/// gap do not count.
 pub(crate) fn route(parts: &[Part], after: u64) -> (Vec<Part>, u64) {
     let (mut route, mut last) = (Vec::new(), after);
     let mut sorted: Vec<&Part> = parts.iter().collect();

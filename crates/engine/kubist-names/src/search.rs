@@ -12,29 +12,29 @@ use crate::entry::{Names, Scalar};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// A condition, such as `Re > 2000 and tag = "final"`. Its names are `name`, `kind`, `owner`, `note`, `tag`,
-    /// `location`, `reads`, and those of parameters; `param.x` is the parameter x in any case.
+    /// `location`, `reads`, and those of parameters; `param.x` is always the parameter x.
     pub condition: Option<String>,
-    /// Words that must all be in the name, the tags, the notes, the owner, or texts of parameters, in any case.
+    /// Words that must all be in the name, the tags, the notes, the owner, or texts of parameters; letter case is
+    /// ignored.
     pub text: Option<String>,
 }
 
 /// Columns of the entries, in the order of their names.
 pub(crate) struct Index {
     names: Vec<String>,
-    /// Per property, the row and the value; rows ascend. A row may have several values.
+    /// By property: ascending rows, which may repeat, and values.
     columns: HashMap<String, Vec<(u32, Scalar)>>,
     /// All texts of each entry, in lower case.
     texts: Vec<String>,
 }
 
-/// The rows for which a test is true, and those for which it is false. It is unknown for all others.
+/// The rows for which a test is true or false; for others it is unknown.
 struct Truth {
     yes: Vec<bool>,
     no: Vec<bool>,
 }
 
 impl Index {
-    /// The columns of these entries.
     pub fn of(entries: &Names) -> Index {
         let mut index = Index { names: Vec::new(), columns: HashMap::new(), texts: Vec::new() };
         for (row, (name, entry)) in entries.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Index {
         index
     }
 
-    /// The names of the entries that satisfy the search, in order.
+    /// Returns the sorted names of the entries that satisfy the search.
     ///
     /// # Errors
     ///
@@ -101,8 +101,7 @@ impl Index {
         exact.or_else(ignoring_case).map_or(&[], Vec::as_slice)
     }
 
-    /// Tests the values of a property: true if one value satisfies the test, false if values can be tested and none
-    /// does.
+    /// True if one value of a property satisfies the test, false if values can be tested and none does.
     fn each(&self, name: &str, mut test: impl FnMut(&Scalar) -> Option<bool>) -> Truth {
         let mut truth = Truth { yes: vec![false; self.names.len()], no: vec![false; self.names.len()] };
         for (row, value) in self.column(name) {
@@ -157,10 +156,10 @@ impl Index {
     }
 }
 
-/// Names of properties, which a parameter of the same name does not hide.
+/// A parameter of the same name does not hide these.
 const BUILT_IN: [&str; 7] = ["name", "kind", "owner", "note", "tag", "location", "reads"];
 
-/// None if the values have different types.
+/// `None` if the values have different types.
 fn compared(found: &Scalar, op: Op, value: &Scalar) -> Option<bool> {
     let order = match (found, value) {
         (Scalar::Number(found), Scalar::Number(value)) => found.partial_cmp(value)?,
@@ -178,7 +177,7 @@ fn compared(found: &Scalar, op: Op, value: &Scalar) -> Option<bool> {
     })
 }
 
-/// `LIKE`, in time proportional to the product of the lengths: after a failure, the last `%` takes one character more.
+/// `LIKE`, in time proportional to the product of the lengths: after a failure, the last `%` takes one more character.
 fn like(text: &str, pattern: &[char]) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut of, mut back) = (0, 0, None);

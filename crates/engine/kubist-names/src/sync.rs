@@ -1,4 +1,4 @@
-//! Exchange between two sites: the numbers of lines that each has, then only the missing lines.
+//! Exchange between two sites: first the numbers of lines that each has, then only the missing lines.
 
 use kubist_types::{Error, Result};
 use serde::Serialize;
@@ -18,17 +18,17 @@ pub struct Exchanged {
     pub bytes: u64,
 }
 
-/// Exchanges changes between two catalogues, both ways. It can be stopped anywhere and repeated.
+/// Exchanges changes between two catalogues, in both directions. It can be stopped anywhere and repeated.
 ///
 /// # Errors
 ///
-/// `Refused` if two sites have the same name; `Damaged` names the object and line of the catalogue that has it; a storage
-/// error. Lines that came before the error stay, and each is complete.
+/// `Refused` if two sites have the same name; `Damaged` names the object and line of the catalogue that has it; a
+/// storage error. Lines that came before the error stay, and each is complete.
 pub fn sync(own: &mut Catalogue, other: &mut Catalogue) -> Result<Exchanged> {
     own.refresh()?;
     other.refresh()?;
     let mut exchanged = Exchanged::default();
-    // The first round carries the changes, the second the confirmations that they arrived.
+    // The first round brings changes, the second confirmations that they arrived.
     for round in 0..2 {
         let came = pull(own, other)?;
         let went = pull(other, own)?;
@@ -52,7 +52,6 @@ struct Pulled {
     bytes: u64,
 }
 
-/// Copies the lines that `into` lacks.
 fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     let mut pulled = Pulled::default();
     let parts = from.place.parts()?;
@@ -68,7 +67,7 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
         let list = parts.get(&site).map_or(&[][..], Vec::as_slice);
         let before = have.ops;
         if route(list, have.n).1 < theirs.n {
-            // Some of these lines were pruned there.
+            // Some lines were pruned there.
             let bytes = from.checkpoint_bytes()?;
             into.join_checkpoint(&format!("the checkpoint of {}", from.location()), &bytes)?;
             into.write_checkpoint()?;
@@ -110,7 +109,6 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     Ok(pulled)
 }
 
-/// Two logs of one name.
 pub(crate) fn forked(site: &str, location: &str) -> Error {
     Error::Refused(format!(
         "two sites are named `{site}`: the log of `{site}` in {location} differs from the one here; nothing was taken \

@@ -14,7 +14,7 @@ fn concurrent_changes_are_all_visible() {
     assert_eq!((exchanged.came, exchanged.went), (0, 3));
     assert_eq!(shown(&one), shown(&two));
 
-    // The register shows both values, the tag that is added again wins, the update survives the removal.
+    // The register shows both values, the tag that is added again wins, and the update survives the removal.
     one.set("airway/run-17", &[Setting::Param("Re".into(), Scalar::Number(2100.0))]).unwrap();
     two.set("airway/run-17", &[Setting::Param("Re".into(), Scalar::Number(2200.0))]).unwrap();
     one.unset("airway/run-17", &[Setting::Tag("draft".into())]).unwrap();
@@ -46,7 +46,7 @@ fn nothing_new_sends_nothing_and_writes_nothing() {
     let exchanged = sync(&mut one, &mut two).unwrap();
     assert_eq!((exchanged.came, exchanged.went, exchanged.bytes), (0, 0, 0));
     assert_eq!(one.sites(), lines);
-    // What is known is not written again.
+    // Known properties are not written again.
     one.add(&[run("a", "x", 1.0)]).unwrap();
     assert_eq!(one.sites(), lines);
 }

@@ -5,7 +5,6 @@ use kubist_names::{Catalogue, log, sync};
 
 use crate::{run, shown, site, store};
 
-/// A store whose object `name` was replaced by `bytes`.
 fn replaced(from: &dyn Store, name: &str, bytes: &[u8]) -> std::sync::Arc<dyn Store> {
     let to = store("replaced");
     for object in from.list("").unwrap() {
@@ -28,7 +27,6 @@ fn every_cut_and_every_changed_byte_of_a_log_is_found() {
     every_damage_is_found(from.as_ref(), "state/0000000001");
 }
 
-/// Cuts the object at every byte, and changes every byte.
 fn every_damage_is_found(from: &dyn Store, name: &str) {
     let value = from.get(name).unwrap().unwrap();
     let mut wrong: Vec<Vec<u8>> = (0..value.len()).map(|length| value[..length].to_vec()).collect();

@@ -22,7 +22,6 @@ pub fn new(name: &str) -> New {
     New { name: name.into(), ..New::default() }
 }
 
-/// An entry with a tag and a parameter.
 pub fn run(name: &str, tag: &str, re: f64) -> New {
     let params = [("Re".to_owned(), Scalar::Number(re))].into();
     New { tags: vec![tag.into()], kind: Some("run".into()), params, ..new(name) }
@@ -33,7 +32,6 @@ pub fn shown(catalogue: &Catalogue) -> Vec<kubist_names::Listed> {
     catalogue.names().map(|name| catalogue.get(name).unwrap()).collect()
 }
 
-/// Another handle of the same store.
 pub fn again(store: &Arc<dyn Store>) -> Catalogue {
     Catalogue::open_in(store.clone()).unwrap()
 }

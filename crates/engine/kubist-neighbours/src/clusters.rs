@@ -1,12 +1,12 @@
 //! Clusters of rows: DBSCAN, and friends of friends.
 //!
-//! A row is a core row if at least `least` rows, itself included, are within the radius. Core rows within the radius
-//! of each other are in one cluster. Another row within the radius of a core row is a border row, of the cluster of
-//! its nearest core row. All other rows are noise. With `least` 1 every row is a core row: friends of friends.
+//! A core row has at least `least` rows, itself included, within the radius. Core rows within the radius of
+//! each other are in one cluster, other rows within the radius of a core row are in the cluster of the
+//! nearest one, and all others are noise. With `least` 1 every row is a core row: friends of friends.
 //!
-//! Tiles are clustered one by one, with a margin in which core rows are known. A core row near the border of a tile
-//! is seen from several tiles, and its position joins their clusters: rows of equal positions are in one cluster.
-//! Rows and their clusters go to a scratch file, until all clusters are joined.
+//! Each tile is clustered with a margin that decides which rows are core rows. Several tiles see a core row
+//! near their border, and its position joins their clusters. A scratch file holds rows and clusters until
+//! all clusters are joined.
 
 use std::collections::HashMap;
 use std::io::{Seek, SeekFrom};
@@ -30,21 +30,20 @@ use crate::tiled::{Tiled, Tiles};
 
 /// Rows whose neighbours are in memory.
 const BLOCK_ROWS: usize = 8_192;
-/// The label of rows in no cluster.
 const NOISE: i64 = -1;
 
-/// The parameters of clusters.
+/// Parameters of clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct Linking {
     /// The largest distance of neighbours, from [`Searched::radius`].
     pub radius: f64,
-    /// The rows within the radius that make a row a core row, itself included.
+    /// The number of rows within the radius, itself included, that makes a row a core row.
     pub least: usize,
     /// Clusters with fewer rows are noise.
     pub least_members: u64,
 }
 
-/// The rows with their clusters: their columns, then `label`: 0 for the cluster with most rows, -1 for noise.
+/// The columns of the rows, then `label`: 0 for the cluster with most rows, -1 for noise.
 pub struct Clusters {
     searched: Searched,
     schema: SchemaRef,
@@ -53,32 +52,30 @@ pub struct Clusters {
     reader: Option<StreamReader<std::fs::File>>,
 }
 
-/// A position as a key.
 type Key = [u64; MOST_AXES];
 
 fn key(position: &[f64]) -> Key {
     std::array::from_fn(|axis| position.get(axis).map_or(0, |number| number.to_bits()))
 }
 
-/// The clusters of the tiles so far.
 #[derive(Default)]
 struct Joined {
     sets: Sets,
-    /// The rows of each cluster.
+    /// The number of rows of each cluster.
     members: Vec<u64>,
     /// The first position of each cluster.
     first: Vec<Vec<f64>>,
-    /// The clusters of core rows near borders of tiles.
+    /// Clusters of core rows near borders of tiles.
     border: HashMap<Key, u32>,
 }
 
 impl Clusters {
-    /// Finds the clusters, and keeps rows and clusters in a scratch file.
+    /// Stores rows and clusters in a scratch file.
     ///
     /// # Errors
     ///
-    /// `Invalid` for a `least` of 0, or if a margin of one radius has too many rows; `NoSpace` for the scratch file;
-    /// the errors of [`kubist::Snapshot::query`].
+    /// `Invalid` for a `least` of 0, or if a margin of one radius has too many rows; `NoSpace` for the
+    /// scratch file; the errors of [`kubist::Snapshot::query`].
     pub fn new(searched: &Searched, linking: Linking) -> Result<Clusters> {
         if linking.least == 0 {
             return Err(Error::invalid("min_samples: 0; give 1 or more"));
@@ -93,7 +90,7 @@ impl Clusters {
         let mut file = tempfile::tempfile().map_err(|error| Error::io("cannot create a scratch file", error))?;
         let mut writer = StreamWriter::try_new(&mut file, &schema).map_err(scratch)?;
         let mut joined = Joined::default();
-        // A row in the margin of one radius is a core row by the rows within two.
+        // The rows within two radii decide which rows within one are core rows.
         let margin = if linking.least == 1 { linking.radius } else { 2.0 * linking.radius };
         let mut tiles = Tiles::new(searched, margin, true)?;
         while let Some(tiled) = tiles.next()? {
@@ -129,7 +126,7 @@ impl Joined {
         self.sets.add()
     }
 
-    /// The label of each cluster: by descending number of rows, then by the first position.
+    /// Labels follow the descending number of rows, then the first position.
     fn labels(mut self, least: u64) -> Vec<i64> {
         let count = self.members.len() as u32;
         for cluster in 0..count {
@@ -161,7 +158,6 @@ impl Joined {
     }
 }
 
-/// The clusters of one tile.
 struct Tile<'a> {
     searched: &'a Searched,
     linking: Linking,
@@ -173,7 +169,6 @@ impl Tile<'_> {
         self.tiled.rows.position(row, self.searched.axes.len())
     }
 
-    /// The rows within the radius of a row.
     fn near(&self, row: u32, mut each: impl FnMut(Near)) {
         let (space, at, radius) = (&self.searched.space, self.position(row), self.linking.radius);
         let is_sphere = self.searched.is_sphere();
@@ -185,7 +180,7 @@ impl Tile<'_> {
         });
     }
 
-    /// Whether each row is a core row; false for rows farther than one radius from the tile.
+    /// False for rows farther than one radius from the tile.
     fn cores(&self) -> Vec<bool> {
         let rows = self.tiled.rows.len() as u32;
         let around = self.tiled.tile.reach(&self.searched.space, self.linking.radius);
@@ -203,7 +198,7 @@ impl Tile<'_> {
         (0..rows).into_par_iter().map(is_core).collect()
     }
 
-    /// Whether no other tile sees a row.
+    /// True if no other tile sees the row.
     fn is_inside(&self, row: u32) -> bool {
         let at = self.position(row);
         let Reach(ranges) = Reach::around(&self.searched.space, at, at, self.linking.radius);
@@ -214,11 +209,10 @@ impl Tile<'_> {
         })
     }
 
-    /// The cluster of each own row, or noise.
+    /// The cluster of each own row; [`NOISE`] for rows in no cluster.
     fn clusters(&self, joined: &mut Joined) -> Result<Vec<i64>> {
         let cores = self.cores();
         let mut local = Sets::new(self.tiled.rows.len() as u32);
-        // The nearest core row of rows that are none.
         let mut nearest: HashMap<u32, u32> = HashMap::new();
         for block in self.tiled.own.chunks(BLOCK_ROWS) {
             self.searched.cancel.check()?;
@@ -260,8 +254,8 @@ impl Tile<'_> {
         Ok(clusters)
     }
 
-    /// The core rows within the radius of a core row that the set of its own row does not have yet, or the nearest
-    /// one of another row.
+    /// For a core row, the core rows within the radius that its set lacks; for another row, the nearest
+    /// core row.
     fn linked(&self, row: u32, cores: &[bool]) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         if cores[row as usize] {

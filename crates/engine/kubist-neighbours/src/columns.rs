@@ -1,4 +1,4 @@
-//! The columns of a position: their names, units and types.
+//! The columns of a position: names, units and types.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -10,21 +10,20 @@ use kubist_expr::{Meant, column_index, in_unit_of};
 use kubist_metric::{Reach, Space};
 use kubist_region::{End, Periodic, Region};
 
-/// The unit of a column; empty without one.
+/// The unit of a column; empty without a unit.
 pub fn unit(field: &Field) -> &str {
     field.metadata().get("unit").map_or("", |unit| unit.trim())
 }
 
-/// A column that is an axis of positions.
 #[derive(Clone, Debug)]
 pub struct Axis {
     pub field: Field,
-    /// The column's number for 1 of the position: degrees of a sphere may be radians in the column.
+    /// Angles may be radians in the column.
     factor: f64,
 }
 
 impl Axis {
-    /// The axis of a column. On a sphere its positions are in degrees.
+    /// On a sphere, positions are in degrees.
     pub fn new(schema: &Schema, name: &str, sphere: bool) -> Result<Axis> {
         let field = schema.field(column_index(schema, name)?).clone();
         if !field.data_type().is_numeric() {
@@ -43,7 +42,7 @@ impl Axis {
         self.field.name()
     }
 
-    /// The end of a range, in the column's unit. Integers are rounded outward.
+    /// In the column's unit. Integers are rounded outward.
     fn end(&self, number: f64, up: bool) -> Option<End> {
         let number = number * self.factor;
         if !number.is_finite() {
@@ -56,7 +55,6 @@ impl Axis {
         (whole.abs() < 9e15).then_some(End::Integer(whole as i64))
     }
 
-    /// The numbers of a column of results, as positions.
     pub fn numbers(&self, column: &ArrayRef) -> Result<Vec<f64>> {
         let floats = cast(column, &DataType::Float64).map_err(Error::kernel)?;
         let floats = floats.as_primitive::<Float64Type>();
@@ -65,7 +63,7 @@ impl Axis {
     }
 }
 
-/// Wrapped positions of the rows of a batch whose last columns are the axes, and whether each is a position.
+/// Wrapped positions, and whether each is valid. The last columns of the batch are the axes.
 pub fn positions(space: &Space, axes: &[Axis], batch: &RecordBatch) -> Result<(Vec<f64>, Vec<bool>)> {
     let first = batch.num_columns() - axes.len();
     let columns = axes.iter().zip(&batch.columns()[first..]).map(|(axis, column)| axis.numbers(column));
@@ -80,7 +78,7 @@ pub fn positions(space: &Space, axes: &[Axis], batch: &RecordBatch) -> Result<(V
     Ok((positions, valid))
 }
 
-/// The region of all positions in a reach; `None` is everywhere.
+/// The region within reach; `None` is everywhere.
 pub fn region(space: &Space, axes: &[Axis], reach: &Reach) -> Option<Region> {
     let (mut ranges, mut period) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
     for (number, (axis, range)) in axes.iter().zip(&reach.0).enumerate() {

@@ -8,16 +8,16 @@ use serde::Serialize;
 use crate::searched::Searched;
 use crate::tiled::Tiles;
 
-/// The pairs of rows in bins of distance: `low <= distance < high`, and `<= high` in the last bin.
+/// Pairs of rows by distance. A bin contains `low <= distance < high`, the last bin also `high`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
     /// The edges of the bins, in the unit of positions.
     pub edges: Vec<f64>,
-    /// The number of rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The pairs of each bin, each counted once.
+    /// By bin, each pair counted once.
     pub pairs: Vec<u64>,
-    /// The sum over all rows of the squared number of pairs that a row is in, by bin.
+    /// By bin: sum over all rows of the squared number of pairs that contain the row.
     pub squares: Vec<f64>,
 }
 
@@ -25,8 +25,8 @@ pub struct Counts {
 ///
 /// # Errors
 ///
-/// `Invalid` unless the edges are at least two lengths in ascending order; the errors of [`Searched::radius`] and of
-/// [`kubist::Snapshot::query`].
+/// `Invalid` unless the edges are at least two lengths in ascending order; the errors of
+/// [`Searched::radius`] and of [`kubist::Snapshot::query`].
 pub fn counts(searched: &Searched, edges: &[Length]) -> Result<Counts> {
     let edges = edges.iter().map(|edge| searched.radius("edges", edge)).collect::<Result<Vec<f64>>>()?;
     let Some(most) = edges.last().copied().filter(|_| edges.len() > 1 && edges.is_sorted_by(|a, b| a < b)) else {

@@ -1,6 +1,5 @@
-//! Matches of the rows of two tables.
-//!
-//! The rows of the first table are read tile by tile, and each tile is a set of points for a search in the second.
+//! Matches of the rows of two tables. Each tile of the first table is a set of points for a search in the
+//! second.
 
 use std::sync::Arc;
 
@@ -21,8 +20,8 @@ use crate::temporary::Temporary;
 use crate::tiled::Tiles;
 use crate::within::Within;
 
-/// The rows of a table with rows of another within a radius: the columns of the row, `distance`, and the columns of
-/// the other row, with `_2` after names that the first table has too.
+/// The rows of a table with the rows of another within a radius: the columns of the row, `distance`, and
+/// the columns of the other row, with `_2` after names that the first table has too.
 pub struct CrossMatch {
     other: Searched,
     searched: Searched,
@@ -32,16 +31,16 @@ pub struct CrossMatch {
     density: Arc<Density>,
     tiles: Tiles,
     open: Option<(Rows, Box<dyn Results>)>,
-    /// The other table, if it is only there for this search.
+    /// Set if the other table is temporary.
     kept: Option<Temporary>,
 }
 
 impl CrossMatch {
-    /// Prepares the search: of the `best` nearest rows of `other`, or of all, up to `radius`.
+    /// Prepares the search for the `best` nearest rows of `other`, or for all, up to `radius`.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the positions of the tables differ in their kind or unit; the errors of
+    /// `Invalid` if the positions of the tables differ in kind or unit; the errors of
     /// [`kubist::Snapshot::query`].
     pub fn new(searched: &Searched, other: &Searched, radius: f64, best: Option<usize>) -> Result<CrossMatch> {
         if best == Some(0) {
@@ -84,7 +83,6 @@ impl CrossMatch {
         CrossMatch { kept: table, ..self }
     }
 
-    /// The matches of the rows of the next tile; `None` at the end.
     fn next(&mut self) -> Result<Option<(Rows, Box<dyn Results>)>> {
         let Some(tiled) = self.tiles.next()? else { return Ok(None) };
         let rows = tiled.rows.only(&tiled.own, self.searched.axes.len());
@@ -120,7 +118,7 @@ impl Results for CrossMatch {
             let points: Vec<u32> =
                 batch.column(0).as_primitive::<UInt64Type>().values().iter().map(|point| *point as u32).collect();
             let first = rows.take(&self.searched, &points)?;
-            // After the point, and the rank.
+            // The other row's columns follow the point and the rank.
             let others = &batch.columns()[batch.num_columns() - self.other.schema().fields().len() - 1..];
             let columns = first.columns().iter().chain(others).cloned().collect();
             self.open = Some((rows, results));

@@ -1,12 +1,12 @@
-//! Neighbours of points and rows: the nearest rows, rows within a radius, pairs of rows, matches of two tables, and
-//! groups of rows.
+//! Neighbours of points and rows: the nearest rows, rows within a radius, pairs of rows, matches of two
+//! tables, and groups of rows.
 //!
-//! Every search reads through [`kubist::Snapshot::query`] and has the same guarantees: the result is exact, and its
-//! memory depends on [`Asked::tile_rows`], not on the size of the table. Work is divided by space, with a sample of
-//! the rows as the prediction of their density, so each region of the table is read about once.
+//! Every search reads through [`kubist::Snapshot::query`]. Results are exact, and the memory depends on
+//! [`Asked::tile_rows`], not on the size of the table. The work is divided by space with a density from a
+//! sample, so each region of the table is read about once.
 //!
-//! [`Searched`] is a table whose columns are positions. [`Points`] are positions in memory. [`Nearest`], [`Within`],
-//! [`Pairs`], [`Clusters`] and [`CrossMatch`] are [`Results`]: they deliver batches.
+//! [`Searched`] is a table whose columns are positions. [`Points`] are positions in memory. [`Nearest`],
+//! [`Within`], [`Pairs`], [`Clusters`] and [`CrossMatch`] are [`Results`]: they deliver batches.
 
 #![deny(missing_docs)]
 

@@ -1,9 +1,8 @@
 //! The nearest rows of each point.
 //!
-//! The sample predicts a radius within which a point probably has `k` rows. Points are grouped, and each group reads
-//! the rows in the reach of its points once. A point whose `k` rows are within its radius is done. Otherwise it is
-//! searched again, with a radius that certainly has `k` rows: the distance of the k-th row found, or of the k-th row
-//! of the sample.
+//! A sample predicts a radius within which a point probably has `k` rows. Each group of points reads the
+//! rows in its reach once. Points with fewer rows are searched again within a radius that certainly has `k`
+//! rows: the distance of the k-th row found, or of the k-th row of the sample.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,12 +18,12 @@ use crate::results::Results;
 use crate::rows::{BATCH_ROWS, RowStream, Rows, interleaved};
 use crate::searched::{Searched, joined};
 
-/// Neighbours of a group in memory.
+/// Number of neighbours in memory for a group.
 const GROUP_NEIGHBOURS: usize = 1 << 20;
-/// Rows of the sample that give the density at a point.
+/// Sampled rows that give the density at a point.
 const SAMPLED: usize = 8;
 
-/// The nearest rows of each point: columns `point`, `rank` from 1, `distance`, and those of the row.
+/// The nearest rows of each point: columns `point`, `rank` from 1, `distance`, and the row's columns.
 pub struct Nearest {
     searched: Searched,
     points: Points,
@@ -35,16 +34,15 @@ pub struct Nearest {
     sample: Tree,
     groups: VecDeque<Group>,
     radii: Vec<f64>,
-    /// Points to search again.
     again: Vec<(u32, f64)>,
     ready: VecDeque<RecordBatch>,
 }
 
-/// A row of the neighbours so far: its distance, its batch, its row.
+/// Distance, batch and row of a neighbour.
 type Found = (f64, usize, usize);
 
 impl Nearest {
-    /// Prepares the search; with `most`, of rows up to this distance.
+    /// Searches up to the distance `most`, if given.
     ///
     /// # Errors
     ///
@@ -98,7 +96,7 @@ impl Nearest {
         Ok(nearest)
     }
 
-    /// The radius of the first search: it probably has `k` rows, and is never larger than one that certainly has.
+    /// A radius that probably has `k` rows, at most one that certainly has.
     fn guess(&self, point: u32) -> f64 {
         let wanted = 2.0 * self.k as f64 + 8.0;
         let sampled = SAMPLED.max((wanted / self.density.scale).ceil() as usize);
@@ -108,7 +106,7 @@ impl Nearest {
         radius.min(self.to_sampled(point, self.k)).min(self.most.unwrap_or(f64::INFINITY))
     }
 
-    /// The distance to the n-th nearest row of the sample; infinite if it has fewer.
+    /// Infinite if there are fewer sampled rows.
     fn to_sampled(&self, point: u32, n: usize) -> f64 {
         let at = self.embedded(point);
         let found = self.sample.nearest(&at, n, f64::INFINITY);
@@ -135,7 +133,6 @@ impl Nearest {
         self.groups = groups(&self.searched.space, &self.density, &self.points.positions, points, limits).into();
     }
 
-    /// Reads the rows of a group, and finds the neighbours of its points.
     fn search(&mut self, group: &Group) -> Result<()> {
         let mut stream = RowStream::new(&self.searched, &group.reach, true)?;
         let mut kept = RecordBatch::new_empty(self.searched.schema());
@@ -165,7 +162,7 @@ impl Nearest {
                 done.push((*point, found));
             } else {
                 let certain = last.unwrap_or_else(|| self.to_sampled(*point, self.k));
-                // The distance of a row has rounding errors.
+                // Distances have rounding errors.
                 let certain = certain * (1.0 + 1e-9) + f64::MIN_POSITIVE;
                 self.again.push((*point, certain.min(self.most.unwrap_or(f64::INFINITY))));
             }
@@ -173,7 +170,7 @@ impl Nearest {
         self.deliver(done, &kept)
     }
 
-    /// The nearest rows among those before, in batch 0, and those of a chunk.
+    /// The nearest of the earlier rows (batch 0) and the rows of a chunk.
     fn merged(&self, point: u32, mut before: Vec<Found>, rows: &Rows, tree: &Tree) -> Vec<Found> {
         let (space, axes) = (&self.searched.space, self.searched.axes.len());
         let most = self.most.unwrap_or(f64::INFINITY);

@@ -1,6 +1,5 @@
-//! All pairs of rows within a radius.
-//!
-//! A pair of rows of two tiles is seen from both. The row that comes first in the order of positions delivers it.
+//! All pairs of rows within a radius. The tile of the row that is first in the order of positions delivers
+//! a pair.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::rows::BATCH_ROWS;
 use crate::searched::Searched;
 use crate::tiled::{Tiled, Tiles};
 
-/// Rows of the first search in a tile; later ones have as many as fill a batch.
+/// Rows in the first search of a tile. Later searches take enough rows to fill a batch.
 const FIRST_ROWS: usize = 256;
 
 /// The pairs: a column `distance`, then the columns of both rows, with `_1` and `_2` after their names.
@@ -53,7 +52,6 @@ impl Pairs {
         Ok(Pairs { searched: searched.clone(), radius, schema, tiles: Tiles::new(searched, radius, true)?, open: None })
     }
 
-    /// Searches the next rows of a tile; `None` if there are no pairs.
     fn search(&self, open: &mut Open) -> Result<Option<RecordBatch>> {
         let tiled = &open.tiled;
         let some = &tiled.own[open.next..(open.next + open.step).min(tiled.own.len())];
@@ -76,7 +74,6 @@ impl Pairs {
     }
 }
 
-/// The rows within a radius that come after a row.
 fn after(searched: &Searched, tiled: &Tiled, row: u32, radius: f64) -> Vec<(f64, u32)> {
     let (space, axes) = (&searched.space, searched.axes.len());
     let at = tiled.rows.position(row, axes);
@@ -96,7 +93,6 @@ fn after(searched: &Searched, tiled: &Tiled, row: u32, radius: f64) -> Vec<(f64,
     found
 }
 
-/// The order of two positions.
 pub fn order(one: &[f64], other: &[f64]) -> Ordering {
     let unequal = one.iter().zip(other).map(|(one, other)| one.total_cmp(other)).find(|order| order.is_ne());
     unequal.unwrap_or(Ordering::Equal)

@@ -11,17 +11,17 @@ use crate::searched::Searched;
 /// Positions, numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// The wrapped positions.
     pub(crate) positions: Vec<f64>,
     pub(crate) count: usize,
 }
 
 impl Points {
-    /// The points of a batch, which has the columns of the table's positions.
+    /// `batch` has the position columns of the table.
     ///
     /// # Errors
     ///
-    /// `Invalid` if a column is missing or has another unit, or a point is no position; the message names it.
+    /// `Invalid` if a column is missing or has another unit, or a point is no position; the message names
+    /// it.
     pub fn new(searched: &Searched, batch: &RecordBatch) -> Result<Points> {
         let schema = batch.schema();
         let (mut chosen, mut axes) = (Vec::new(), Vec::new());
@@ -77,7 +77,6 @@ fn named<'a>(schema: &'a Schema, name: &str) -> Option<(usize, &'a Field)> {
     })
 }
 
-/// The factor from a column of points to a column of the table.
 fn in_units_of(own: &Field, other: &Field) -> Result<f64> {
     match (unit(own), unit(other)) {
         (own, other) if own == other || own.is_empty() || other.is_empty() => Ok(1.0),

@@ -1,4 +1,4 @@
-//! Rows in memory, with their positions: chunks of the result of a query.
+//! Rows in memory with their positions, in chunks of a query's result.
 
 use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
@@ -8,29 +8,25 @@ use kubist_metric::{Reach, Tree};
 use crate::columns;
 use crate::searched::Searched;
 
-/// Rows of a batch of results.
 pub const BATCH_ROWS: usize = 65_536;
 
-/// The rows of a query, chunk by chunk. Rows without a position are left out.
+/// Skips rows that have no position.
 pub struct RowStream {
     searched: Searched,
     stream: Option<QueryStream>,
     with_columns: bool,
 }
 
-/// Rows in memory.
 #[derive(Default)]
 pub struct Rows {
-    /// The columns of results.
     pub batches: Vec<RecordBatch>,
-    /// The batch and the row in it of each row.
+    /// Batch and index of each row.
     pub places: Vec<(usize, usize)>,
-    /// The wrapped positions.
     pub positions: Vec<f64>,
 }
 
 impl RowStream {
-    /// The rows in a reach with their columns, or only their positions.
+    /// Reads only positions if `with_columns` is false.
     ///
     /// # Errors
     ///
@@ -40,7 +36,7 @@ impl RowStream {
         Ok(RowStream { searched: searched.clone(), stream, with_columns })
     }
 
-    /// The next chunk of about `most` rows; `None` at the end.
+    /// About `most` rows; `None` at the end.
     pub fn chunk(&mut self, most: usize) -> Result<Option<Rows>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let (space, axes) = (&self.searched.space, &self.searched.axes);
@@ -78,26 +74,23 @@ impl Rows {
         &self.positions[row as usize * axes..][..axes]
     }
 
-    /// Their tree, by row.
     pub fn tree(&self, searched: &Searched) -> Tree {
         Tree::new(&searched.space, &searched.space.embed_all(&self.positions))
     }
 
-    /// Some of the rows.
     pub fn only(&self, rows: &[u32], axes: usize) -> Rows {
         let positions = rows.iter().flat_map(|row| self.position(*row, axes).iter().copied()).collect();
         let places = rows.iter().map(|row| self.places[*row as usize]).collect();
         Rows { batches: self.batches.clone(), places, positions }
     }
 
-    /// The columns of some rows.
     pub fn take(&self, searched: &Searched, rows: &[u32]) -> Result<RecordBatch> {
         let places: Vec<(usize, usize)> = rows.iter().map(|row| self.places[*row as usize]).collect();
         interleaved(searched, &self.batches.iter().collect::<Vec<_>>(), &places)
     }
 }
 
-/// Rows of several batches, each by its batch and its row.
+/// Each row has a batch and an index.
 pub fn interleaved(searched: &Searched, batches: &[&RecordBatch], places: &[(usize, usize)]) -> Result<RecordBatch> {
     if places.is_empty() {
         return Ok(RecordBatch::new_empty(searched.schema()));

@@ -12,24 +12,25 @@ use serde::Deserialize;
 
 use crate::columns::{self, Axis, unit};
 
-/// Rows of the sample that predicts densities.
+/// Size of the sample that predicts densities.
 const SAMPLE_ROWS: u64 = 50_000;
-/// The expected rows of a group or tile.
+/// Expected number of rows in a group or tile.
 const TILE_ROWS: usize = 400_000;
 
 /// The rows to search, and their distance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Asked {
-    /// The rows, and the columns to return. It has no `limit`, `per_cell`, `window`, `order_by` or `inclusion`.
+    /// The rows, and the columns to return; without `limit`, `per_cell`, `window`, `order_by` and
+    /// `inclusion`.
     pub query: Query,
-    /// The columns of Euclidean positions; all dimensions by default.
+    /// The columns of Euclidean positions; by default all dimensions.
     pub on: Option<Vec<String>>,
-    /// Columns that repeat, and their periods in the columns' units. The table's own periods apply too.
+    /// Periods of columns in the columns' units, in addition to the table's own periods.
     pub period: BTreeMap<String, f64>,
     /// The columns of longitude and latitude: distances are angles in degrees.
     pub sphere: Option<[String; 2]>,
-    /// About how many rows are searched at a time, which bounds the memory; 400,000 by default.
+    /// Approximate number of rows to search at a time, which bounds the memory; by default 400,000.
     pub tile_rows: Option<usize>,
 }
 
@@ -38,12 +39,10 @@ pub struct Asked {
 pub struct Searched {
     snapshot: Snapshot,
     query: Query,
-    /// The distance between rows.
     pub(crate) space: Space,
     pub(crate) axes: Vec<Axis>,
-    /// The columns of results.
     schema: SchemaRef,
-    /// The expected rows of a group or tile.
+    /// Expected number of rows in a group or tile.
     pub(crate) tile_rows: usize,
     pub(crate) cancel: Cancel,
     stats: Arc<Mutex<Stats>>,
@@ -55,7 +54,7 @@ impl Searched {
     /// # Errors
     ///
     /// `Invalid` for unknown columns, columns without numbers or with different units, and parameters that
-    /// neighbours do not have; the errors of [`Snapshot::query`].
+    /// neighbours do not support; the errors of [`Snapshot::query`].
     pub fn new(snapshot: &Snapshot, asked: &Asked, cancel: &Cancel) -> Result<Searched> {
         let unfit = [
             ("limit", asked.query.limit.is_some()),
@@ -99,7 +98,6 @@ impl Searched {
             cancel: cancel.clone(),
             stats: Arc::default(),
         };
-        // Checks the condition and the columns before any work.
         let none =
             RunOptions::with_cancel(cancel).of(Query { sample: Some(f64::MIN_POSITIVE), ..searched.query.clone() });
         searched.schema = searched.snapshot.query(none)?.schema();
@@ -120,7 +118,6 @@ impl Searched {
         self.space == Space::Sphere
     }
 
-    /// The column of distances, in the unit of positions.
     pub(crate) fn distance_field(&self) -> Field {
         let unit = if self.is_sphere() { "deg" } else { unit(&self.axes[0].field) };
         let field = Field::new("distance", DataType::Float64, false);
@@ -130,7 +127,6 @@ impl Searched {
         }
     }
 
-    /// The largest number of rows of a chunk.
     pub(crate) fn chunk_rows(&self) -> usize {
         self.tile_rows.saturating_mul(4)
     }
@@ -139,7 +135,7 @@ impl Searched {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).add(stats);
     }
 
-    /// A length in the unit of positions: of the columns, or degrees.
+    /// Converts a length to the unit of positions: that of the columns, or degrees.
     ///
     /// # Errors
     ///
@@ -172,8 +168,7 @@ impl Searched {
         Ok(radius)
     }
 
-    /// The result of a query for the rows in a reach: their columns, unless only positions are wanted, and the
-    /// axes.
+    /// The requested columns if `with_columns`, then the axes.
     pub(crate) fn query(&self, reach: &Reach, with_columns: bool) -> Result<QueryStream> {
         self.snapshot.query(RunOptions::with_cancel(&self.cancel).of(self.restricted(reach, with_columns)))
     }
@@ -197,7 +192,7 @@ impl Searched {
         query
     }
 
-    /// A sample of the rows, of at least `least` rows if there are as many.
+    /// The sample has at least `least` rows, if there are so many.
     pub(crate) fn density(&self, least: u64) -> Result<Density> {
         let limit = SAMPLE_ROWS.max(least);
         let query = Query { limit: Some(limit), ..self.restricted(&Reach(Vec::new()), false) };
@@ -254,7 +249,7 @@ fn flat(asked: &Asked, axes: &[Axis]) -> Result<Space> {
     Ok(Space::Flat { periods })
 }
 
-/// The columns of a result: own ones, then those of rows.
+/// Own columns come before those of rows.
 pub(crate) fn joined(own: Vec<Field>, rows: &Schema) -> Result<SchemaRef> {
     if let Some(twice) = own.iter().find(|field| rows.column_with_name(field.name()).is_some()) {
         return Err(Error::invalid(format!(

@@ -1,15 +1,15 @@
-//! A table for the time of a search.
+//! A table for the duration of a search.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use kubist::{Cancel, Dimension, Domain, Error, Result, Snapshot, Table, TableOptions, Writer, WriterOptions};
 
-/// A table in a temporary folder, which is deleted with it.
+/// A table in a temporary folder. Dropping it deletes the folder.
 pub struct Temporary {
     writer: Option<Writer>,
     snapshot: Option<Snapshot>,
     table: Table,
-    // After the handles, whose files are in it.
+    // Dropped after the handles, whose files it contains.
     _folder: tempfile::TempDir,
 }
 

@@ -1,4 +1,4 @@
-//! Tiles of a table with the rows around them, for searches among the rows of the table itself.
+//! Tiles of a table with the rows around them.
 
 use std::collections::VecDeque;
 
@@ -8,30 +8,27 @@ use kubist_metric::{Tile, Tiling, Tree};
 use crate::rows::{RowStream, Rows};
 use crate::searched::Searched;
 
-/// Rows of a tile and its margin in memory, relative to the expected rows of a tile.
+/// Limit of rows of a tile and its margin, relative to the expected rows of a tile.
 const MOST_MARGIN: usize = 20;
 
-/// The tiles that are not read yet.
 pub struct Tiles {
     searched: Searched,
     left: VecDeque<Tile>,
-    /// The width of the margin.
     margin: f64,
     with_columns: bool,
 }
 
-/// A tile and the rows within a margin of it.
+/// A tile and the rows within a margin around it.
 pub struct Tiled {
     pub tile: Tile,
     pub rows: Rows,
     pub tree: Tree,
-    /// The rows in the tile itself.
     pub own: Vec<u32>,
     pub is_own: Vec<bool>,
 }
 
 impl Tiles {
-    /// Divides the rows of a table.
+    /// Divides the table into tiles.
     pub fn new(searched: &Searched, margin: f64, with_columns: bool) -> Result<Tiles> {
         let density = searched.density(0)?;
         let tiling = Tiling::new(&searched.space, &density, searched.tile_rows as f64);

@@ -1,7 +1,5 @@
-//! All rows within a radius of each point.
-//!
-//! Each group of points reads the rows in their reach once, in chunks. Results of a chunk are delivered before the
-//! next chunk is read, so their number needs no memory.
+//! All rows within a radius of each point. Each group of points reads the rows in its reach once, in
+//! chunks, and delivers results after each chunk, so results take no memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +15,11 @@ use crate::results::Results;
 use crate::rows::{BATCH_ROWS, RowStream, Rows};
 use crate::searched::{Searched, joined};
 
-/// Points of a group.
 const GROUP_POINTS: usize = 65_536;
-/// Points of the first search in a chunk; later ones have as many as fill a batch.
+/// Points in the first search of a chunk. Later searches take enough points to fill a batch.
 const FIRST_POINTS: usize = 256;
 
-/// The rows within a radius of each point: columns `point`, `distance`, and those of the row.
+/// The rows within a radius of each point: columns `point`, `distance`, and the row's columns.
 pub struct Within {
     searched: Searched,
     points: Points,
@@ -32,14 +29,12 @@ pub struct Within {
     open: Option<Open>,
 }
 
-/// A group whose rows are being read.
 struct Open {
     points: Vec<u32>,
     stream: RowStream,
     chunk: Option<Chunk>,
 }
 
-/// Rows in memory, and the next point to search.
 struct Chunk {
     rows: Rows,
     tree: Tree,
@@ -67,7 +62,6 @@ impl Within {
         Ok(Within { searched: searched.clone(), points, radius, schema, groups, open: None })
     }
 
-    /// Searches the next points of a chunk; `None` if there are no results.
     fn search(&self, points: &[u32], chunk: &mut Chunk) -> Result<Option<RecordBatch>> {
         let some = &points[chunk.next..(chunk.next + chunk.step).min(points.len())];
         let (searched, near_points, radius, axes) =
@@ -91,7 +85,6 @@ impl Within {
     }
 }
 
-/// The rows of one chunk near one point, by distance.
 fn near(searched: &Searched, at: &[f64], radius: f64, chunk: &Chunk) -> Vec<(f64, u32)> {
     let (space, axes) = (&searched.space, searched.axes.len());
     let mut found = Vec::new();

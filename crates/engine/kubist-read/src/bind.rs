@@ -1,7 +1,6 @@
-//! Binding: resolves names, literals and conditions of a query against the schema of a snapshot.
-//!
-//! A bound query is valid and immutable. It defines which rows match and where they can be; `plan` decides
-//! which runs are read.
+//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. A bound
+//! query is valid and immutable. It defines which rows match and where they can be; `plan` decides which
+//! runs are read.
 
 mod cells;
 mod order;
@@ -35,7 +34,6 @@ pub(crate) use order::{Order, of_paths};
 pub(crate) use outputs::{By, Output};
 pub use region::Region;
 
-/// The name of the column of inclusion probabilities among the columns of a query.
 const INCLUSION: &str = "inclusion";
 
 pub struct BoundQuery {
@@ -44,36 +42,32 @@ pub struct BoundQuery {
     pub cancel: Cancel,
     pub(crate) spec: QuerySpec,
     pub(crate) grids: Arc<Grids>,
-    /// Where its rows can be.
     pub(crate) region: Region,
     range: Option<PriorityRange>,
-    /// The range of `sample` and `window` alone.
+    /// The range that `sample` and `window` select.
     drawn: Option<PriorityRange>,
-    /// All matching rows below this priority are requested and stored.
+    /// The result has all matching rows below this priority.
     pub(crate) fraction: f64,
-    /// The columns of the result.
     pub(crate) outputs: Vec<Output>,
-    /// The stored columns to read, first those that the result needs.
+    /// Stored columns to read, first those that the result needs.
     pub(crate) read: Vec<usize>,
     /// The number of columns in `read` that the result needs.
     pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
-    /// The name of the inclusion probability column, and whether it is nullable.
+    /// The column's name, and whether it is nullable.
     pub(crate) inclusion: Option<(String, bool)>,
-    /// If the result has inclusion probabilities: the index in `read` of the column with the priority
-    /// threshold.
+    /// With inclusion probabilities: index in `read` of the column with the priority threshold.
     pub(crate) kept_below: Option<usize>,
-    /// If the result has inclusion probabilities: the index in `read` of the column with the weights, unless samples
-    /// are uniform.
+    /// With inclusion probabilities: index in `read` of the column with the weights, unless samples are
+    /// uniform.
     pub(crate) weight: Option<usize>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) most_scratch: Option<u64>,
-    /// The keys to find in secondary indexes.
     pub(crate) sought: Vec<Sought>,
-    /// The range of priorities of all rows that the predicate selects, if it leaves few identity values.
+    /// The range of priorities of all selected rows, if the predicate leaves few identity values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
     pub(crate) id: QuestionId,
@@ -91,7 +85,7 @@ impl BoundQuery {
     }
 
     /// Like [`BoundQuery::new`], with one more condition on the visible columns, joined by AND. `otherwise`
-    /// is the order of the result if the query has none; it selects no rows.
+    /// is the default order of the result; it selects no rows.
     ///
     /// # Errors
     ///
@@ -156,7 +150,7 @@ impl BoundQuery {
         BoundQuery { cancel: self.cancel.linked(), ..self }
     }
 
-    /// The stored columns that the result has as a dictionary, and that no expression reads.
+    /// Stored columns that the result has as a dictionary and no expression reads.
     pub(crate) fn coded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
         let is_coded = |column: &usize| matches!(schema.user_field(*column).data_type(), DataType::Dictionary(..));
@@ -168,17 +162,16 @@ impl BoundQuery {
         coded
     }
 
-    /// The priorities that its rows can have; `None` if no row can match.
+    /// The priorities of its rows; `None` if no row can match.
     pub fn range(&self) -> Option<PriorityRange> {
         self.range
     }
 
-    /// True if the predicate alone implies that all selected rows have priorities in `range`.
+    /// True if the predicate implies that all selected rows have priorities in `range`.
     pub(crate) fn keeps_to(&self, range: PriorityRange) -> bool {
         self.of_values.is_some_and(|of_values| range.first <= of_values.first && of_values.last <= range.last)
     }
 
-    /// True if conditions use only dimensions.
     pub fn only_dimensions(&self) -> bool {
         let schema = &self.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
@@ -192,8 +185,7 @@ impl BoundQuery {
         columns.filter(|column| schema.dimensions.contains(column)).collect()
     }
 
-    /// The bounds of matching rows in dimensions, by visible column, where the condition is a range of
-    /// numbers.
+    /// By visible column: bounds of matching rows, for dimensions whose condition is a range of numbers.
     pub(crate) fn ends(&self) -> HashMap<usize, Zone> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter();
@@ -206,13 +198,12 @@ impl BoundQuery {
         ends.collect()
     }
 
-    /// True if the query covers all of space without indexed values or a part.
     pub(crate) fn is_everywhere(&self) -> bool {
         self.part.is_none() && self.sought.is_empty() && self.region.is_everything()
     }
 
-    /// Finds the values that the predicate leaves for indexed columns, and the priorities it leaves if the
-    /// identity is a single column.
+    /// Finds the values that the predicate leaves for indexed columns, and the priorities that it leaves
+    /// for an identity of one column.
     fn find_values(&mut self) {
         let schema = &self.snapshot.view.schema;
         let (seed, seen) = (self.snapshot.core.header.seed, schema.visible());
@@ -241,7 +232,7 @@ impl BoundQuery {
     }
 }
 
-/// Returns the index of a column in `read`; appends it if missing.
+/// The index of a column in `read`; a missing column is appended.
 pub(super) fn place(column: usize, read: &mut Vec<usize>) -> usize {
     read.iter().position(|read| *read == column).unwrap_or_else(|| {
         read.push(column);
@@ -280,7 +271,6 @@ fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     Ok(all)
 }
 
-/// The predicate of a closed range; `None` if it has no bounds.
 fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Option<Predicate>> {
     let name = snapshot.view.schema.user_field(snapshot.view.schema.column(&bound.column)?).name();
     let (low, high) = (bound.low.as_ref(), bound.high.as_ref());
@@ -314,7 +304,7 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     Ok(Some(range))
 }
 
-/// The images of a closed range of a column with a period; `None` if the range is one without it.
+/// `None` if the column is not periodic, or an ordinary range suffices.
 fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Value>) -> Result<Option<Predicate>> {
     let (Some(low), Some(high), Ok(field)) = (low, high, visible.field_with_name(name)) else { return Ok(None) };
     if Period::of(field).is_none() {
@@ -332,8 +322,7 @@ fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Va
     }
 }
 
-/// True if the bounds are reversed in the order of the column. Bounds between two adjacent values are in
-/// order, although no value is inside.
+/// Bounds between two adjacent values are not reversed, although no value is inside.
 fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
     let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
     let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);
@@ -341,8 +330,8 @@ fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Resu
     Ok(above.zip(below).is_some_and(|(above, below)| above.0 > below.1.saturating_add(1)))
 }
 
-/// The predicate of complete steps in a closed range. Rows without a step come before every step, so they are
-/// in ranges without a lower bound.
+/// The predicate of complete steps. Rows without a step come before every step, so they are in ranges
+/// without a lower bound.
 fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Result<Predicate> {
     if low.zip(high).is_some_and(|(low, high)| low > high) {
         return Err(Error::invalid(format!("steps go from {low:?} to {high:?}, but low must not exceed high")));
@@ -378,7 +367,7 @@ fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
     Ok(PriorityRange::between(low, high))
 }
 
-/// The query with the column `inclusion` as its inclusion probabilities, unless the table has a column of that name.
+/// Adds the column `inclusion` as inclusion probabilities, unless the table has a column of that name.
 fn with_inclusion(spec: &QuerySpec, schema: &TableSchema) -> QuerySpec {
     let mut spec = spec.clone();
     if let (Some(columns), None, Err(_)) = (&mut spec.columns, &spec.inclusion, schema.column(INCLUSION)) {

@@ -1,4 +1,4 @@
-//! Row counts of queries, and reads of all stored rows.
+//! Row counts, and reads of all stored rows.
 
 use arrow_array::RecordBatch;
 use kubist_types::query::QuerySpec;
@@ -12,7 +12,7 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
-/// Returns all rows of a snapshot with all stored columns, also hidden ones.
+/// Returns all rows of a snapshot with all stored columns, including hidden ones.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator
     Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
 }
 
-/// Returns the number of rows of a snapshot, from metadata if possible.
+/// Counts the rows of a snapshot, from metadata if possible.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn rows(snapshot: &Snapshot) -> Result<u64> {
     }
 }
 
-/// Returns the number of rows of a query's result.
+/// Counts the rows of a query's result.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    // For other conditions, the manifest leaves most runs open, and the list would hold them all in memory.
+    // Other conditions leave most runs of the manifest open, and all would be in memory.
     let is_by_ends = query.only_dimensions() && !query.ends().is_empty();
     let listed = if is_by_ends { planner.by_list(u64::MAX, None, &mut stats)? } else { None };
     let (mut rows, pieces) = match listed {

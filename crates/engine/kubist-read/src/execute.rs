@@ -1,4 +1,4 @@
-//! Execution of a read plan: several threads read its runs, cut into tasks.
+//! Executes a read plan: several threads read its runs, divided into tasks.
 
 mod pipeline;
 mod scan;
@@ -25,29 +25,27 @@ use kubist_types::stats::Stats;
 use pipeline::{Pipeline, Pool, threads};
 pub use work::Work;
 
-/// Approximate maxima of a task: rows to read, and bytes of values to return.
+/// Approximate limits of a task: rows to read, and bytes of values to return.
 const TASK_ROWS: f64 = 131_072.0;
 const TASK_BYTES: f64 = (4 << 20) as f64;
 const LAST_TASK_ROWS: f64 = 8_192.0;
 /// Rows of the first task, which is small so that the first batch comes early.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
-/// With at most this many rows, a second thread does not pay.
+/// With at most this many rows, a second thread is slower.
 const ALONE_ROWS: f64 = 16_384.0;
 /// Assumed bytes of a value of variable length.
 const VARYING_BYTES: usize = 32;
 const TASK_RUNS: usize = 512;
 /// Tasks per core on stores with network latency.
 const WAITING: usize = 8;
-/// Tasks per core that wait for a local device; few, because their results take memory.
+/// Tasks per core that wait for a local device; few, because their results need memory.
 const WAITING_FOR_A_DEVICE: usize = 2;
 
-/// Selects zones that a caller does not need.
 pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 
-/// Selects runs that a caller does not need; evaluated just before they are read.
+/// Selects runs that a caller does not need, just before they are read.
 pub type SkipRuns = Arc<dyn Fn(&Run<Location>) -> bool + Send + Sync>;
 
-/// The runs and zones that a caller does not need.
 #[derive(Clone, Default)]
 pub struct Skips {
     pub runs: Option<SkipRuns>,
@@ -58,7 +56,7 @@ pub fn scan(plan: impl Into<Pieces>, wanted: Wanted) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
 
-/// Reads the matching rows of a plan without the skipped ones. `each` runs on the thread that has read them.
+/// Reads the matching rows of a plan without the skipped ones. `each` runs on the reading thread.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Pieces>,
     wanted: Wanted,
@@ -85,7 +83,7 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
-/// Starts to read a plan in tasks; `ends` are the visits at which tasks end.
+/// `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,
@@ -119,7 +117,7 @@ impl Skips {
     }
 }
 
-/// The data that a query adds to caches. Large queries add none, because they would evict frequently used
+/// What a query adds to caches. Large queries add nothing, because they would evict frequently used
 /// entries.
 #[derive(Clone, Copy)]
 struct Keeps {
@@ -143,13 +141,13 @@ impl Keeps {
     }
 }
 
-/// The largest number of rows of a task. Wide rows get smaller tasks, because the results of several tasks
-/// are in memory.
+/// Largest number of rows of a task. It is smaller for wide rows, because results of several tasks are in
+/// memory.
 fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
     (TASK_BYTES / bytes_of(plan, &wanted.columns).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 
-/// The bytes of a row in the wanted columns and in those that decide whether it matches.
+/// Bytes of a row in the wanted columns and in those that decide whether it matches.
 fn row_bytes(plan: &ReadPlan, wanted: &Wanted) -> usize {
     let schema = &plan.query.snapshot.view.schema;
     let mut columns: BTreeSet<usize> = wanted.columns.iter().copied().collect();
@@ -169,8 +167,8 @@ fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>) -
     columns.into_iter().map(of_column).sum()
 }
 
-/// Cuts visits with these row counts into tasks. Tasks get smaller towards the end, so that no thread waits
-/// long for the last one (block-index paper 4.2).
+/// Divides visits with these row counts into tasks. Tasks get smaller towards the end, so that no thread
+/// waits long for the last one (block-index paper 4.2).
 fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
     let mut left: f64 = of_visits.iter().sum();
     let mut ends = Vec::new();

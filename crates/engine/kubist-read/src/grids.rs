@@ -1,5 +1,5 @@
-//! The grids of a snapshot as queries use them: a run is in the grid of its cube, and the region of a query
-//! has a box in each grid.
+//! The grids of a snapshot for queries. A run is in the grid of its cube, and the region of a query has a
+//! box in each grid.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use kubist_types::{Error, Result};
 #[derive(Clone)]
 pub struct Grids {
     forest: Forest,
-    /// By number. If one is missing, in a damaged table, positions in it are unknown.
+    /// A damaged table may lack a grid; positions in it are then unknown.
     frames: BTreeMap<u32, Arc<Frame>>,
     newest: u32,
     location: String,
@@ -31,8 +31,6 @@ pub struct Within {
 }
 
 impl Grids {
-    /// Reads the grids of a snapshot.
-    ///
     /// # Errors
     ///
     /// A storage error or `Damaged` if a grid cannot be read.
@@ -64,13 +62,12 @@ impl Grids {
         self.forest.tree(grid)
     }
 
-    /// True if no grid is missing.
     pub fn are_known(&self) -> bool {
         self.forest.trees().all(|tree| tree.grid() > self.newest || self.frames.contains_key(&tree.grid()))
     }
 
-    /// The domain of a stored column in the oldest grid that has it as a dimension; `None` if no grid does.
-    /// Cells are counted from there, independent of later grids.
+    /// The domain in the oldest grid with this dimension. Cells are counted from there, independent of
+    /// later grids.
     pub fn first_domain(&self, column: usize) -> Option<(f64, f64)> {
         self.frames.values().find_map(|frame| {
             let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
@@ -82,8 +79,6 @@ impl Grids {
         self.frame(grid).map_or(&[], |frame| &frame.dimensions)
     }
 
-    /// Computes the coordinates of rows in a grid from its dimensions.
-    ///
     /// # Errors
     ///
     /// `NotATable` if the grid is missing.
@@ -96,7 +91,7 @@ impl Grids {
         Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
     }
 
-    /// The bounding box of a zone in a grid; `None` if a row has a null or NaN.
+    /// `None` if a row has a null or NaN.
     pub fn box_of_zone(&self, schema: &TableSchema, grid: u32, map: &ZoneMap, zone: usize) -> Option<GridBox> {
         let frame = self.frame(grid)?;
         let mut around = frame.geometry.everything();
@@ -105,7 +100,6 @@ impl Grids {
             let (first, last) = order::number_keys(data_type);
             let (min, max, nulls) = match map.columns.get(*column) {
                 Some(zones) => (zones.min[zone], zones.max[zone], zones.nulls_of(zone) > 0),
-                // The run is older than the column.
                 None => {
                     let Zone { min, max, nulls } = schema.zone_of_default(*column);
                     (min, max, nulls != kubist_expr::Nulls::None)
@@ -120,8 +114,7 @@ impl Grids {
         Some(around)
     }
 
-    /// Returns the region where rows that satisfy a predicate can be, in each grid; `None` if there can be
-    /// none.
+    /// By grid: where rows that satisfy a predicate can be. `None` if there can be no such rows.
     pub fn region(&self, schema: &TableSchema, predicate: &Predicate) -> Option<Region> {
         let mut region = Region::everything(&self.forest);
         for (grid, frame) in &self.frames {

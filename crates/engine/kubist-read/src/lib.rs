@@ -1,6 +1,5 @@
-//! Reading: from a query to a plan, and from the plan to a stream of batches.
-//!
-//! Every query reads one snapshot and returns each matching row once. A query passes these stages:
+//! From a query to a plan, and from the plan to a stream of batches. Every query reads one snapshot and
+//! returns each matching row once, in these stages:
 //!
 //! `QuerySpec` and [`request`] -> [`bind`] -> [`plan`] (a logical plan, then a read plan for each window of
 //! priorities) -> [`execute`] -> `select`, which chooses rows by priority, or `sort`, which orders them ->

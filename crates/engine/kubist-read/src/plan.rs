@@ -1,12 +1,9 @@
-//! Planning: how the rows of a bound query are chosen, and which runs are read for them.
+//! Planning: how the rows of a bound query are chosen ([`LogicalPlan`]), and which runs are read. For a
+//! range of priorities, a [`Planner`] makes a [`ReadPlan`] from metadata alone.
 //!
-//! A [`LogicalPlan`] has the method of choosing rows. For a range of priorities, a [`Planner`] makes a
-//! [`ReadPlan`], the runs to read, from metadata alone. Both plans are values; only the planner reads, and it
-//! reads no rows.
-//!
-//! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) make one read plan per
-//! window. If the plan of all priorities exists, a window's plan is cut from it. Otherwise the tree is walked
-//! only as deep as the window needs.
+//! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) use one read plan per
+//! window. It is a part of the plan of all priorities if that exists; otherwise the tree is walked only as
+//! deep as the window needs.
 
 mod lookup;
 mod nearest;
@@ -46,22 +43,20 @@ pub use parcels::Parcels;
 pub use pieces::Pieces;
 pub use windows::Windows;
 
-/// The number of sampled rows that suffices for a rough row count.
+/// So many sampled rows suffice for a rough row count.
 const ROUGH_ROWS: f64 = 1000.0;
-/// The zone of a column without statistics.
 const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
-/// The assumed fraction of matching rows, if a run's ranges do not decide a condition.
+/// Assumed fraction of matching rows if a run's ranges do not decide a condition.
 const HALF: f64 = 0.5;
-/// This many runs of a directory that is not in memory are read in a few milliseconds.
+/// Reading this many runs of a directory that is not in memory takes a few milliseconds.
 const FEW_RUNS: u64 = 8192;
 
-/// How rows are chosen among the matching ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Nothing,
     /// All matching rows, in read order.
     Scan,
-    /// The rows of lowest priority, at most `rows`.
+    /// At most `rows` rows of lowest priority.
     Lowest {
         rows: u64,
     },
@@ -71,47 +66,42 @@ pub enum Method {
     },
 }
 
-/// A bound query and the method that chooses its rows.
 #[derive(Clone)]
 pub struct LogicalPlan {
     pub query: Arc<BoundQuery>,
     pub method: Method,
-    /// True if a condition uses columns that are no dimensions, or a formula.
+    /// A condition has columns that are no dimensions, or a formula.
     by_values: bool,
-    /// True if a condition has a formula.
     computes: bool,
 }
 
-/// Makes the read plans of a query from metadata, which it reads. It keeps plans and results of indexes that
-/// later windows can use. Methods that read add their cost to `stats`.
+/// Keeps plans and results of indexes for later windows. Methods that read metadata add their cost to
+/// `stats`.
 #[derive(Clone)]
 pub struct Planner {
     pub logical: LogicalPlan,
-    /// The initial windows, once chosen.
     windows: Option<Windows>,
-    /// The plan of all priorities, once made.
     whole: Option<Arc<ReadPlan>>,
-    /// The plan of the first window, if it was made before reading.
+    /// Set if it was made before reading.
     first: Option<Arc<ReadPlan>>,
-    /// The results of secondary indexes; each is searched once for all windows.
+    /// Each secondary index is searched once for all windows.
     answers: HashMap<Key, Arc<Answer>>,
 }
 
 /// The matching rows, as far as the manifest decides.
 pub struct Listed {
-    /// Rows in runs that match completely.
+    /// Number of rows in runs that match completely.
     pub inside: u64,
-    /// The runs that may match partly.
     pub open: ReadPlan,
     /// The expected number of matching rows in each open run.
     pub expected: Vec<f64>,
 }
 
-/// The runs to read for a range of priorities; immutable.
+/// The runs to read for a range of priorities.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,
-    /// In depth-first order of cubes.
+    /// The visits are in depth-first order of cubes.
     pub visits: Vec<Visit>,
 }
 
@@ -129,8 +119,8 @@ impl ReadPlan {
         ReadPlan { query: self.query.clone(), range: self.range, visits }
     }
 
-    /// Returns the plan for a narrower range of priorities. Runs below a cube have no priority under the
-    /// cube's cutoff (I2), so this leaves out every run that the walk would.
+    /// Narrows the range of priorities. Runs below a cube have no priority under the cube's cutoff (I2), so
+    /// this leaves out every run that the walk would.
     fn narrowed(&self, range: PriorityRange) -> Result<ReadPlan> {
         let mut visits = Vec::new();
         for piece in gradual::pieces(self.visits.len(), &self.query.cancel) {
@@ -142,8 +132,6 @@ impl ReadPlan {
 }
 
 impl LogicalPlan {
-    /// Binds a query to a snapshot and chooses its method.
-    ///
     /// # Errors
     ///
     /// The errors of [`BoundQuery::new`].
@@ -151,8 +139,7 @@ impl LogicalPlan {
         Ok(LogicalPlan::of(BoundQuery::new(snapshot, request)?))
     }
 
-    /// Chooses the method of a bound query. The plan has its own cancellation flag, which stops only reads
-    /// for this plan.
+    /// The plan has its own cancellation flag, which stops only its own reads.
     pub fn of(query: BoundQuery) -> LogicalPlan {
         let sample = query.spec.sample_rows();
         let method = match (query.range(), sample, &query.cells) {
@@ -165,26 +152,24 @@ impl LogicalPlan {
         let schema = &query.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
         // A box contains all conditions on dimensions, except formulas. Runs of older grids have ranges for
-        // columns that are dimensions now.
+        // later dimensions.
         let only_dimensions = query.predicate.columns().iter().all(is_dimension);
-        // A union of ranges is no box either.
         let computes = query.predicate.computes() || (only_dimensions && query.predicate.key_ranges().is_none());
         let is_in_box = !computes && only_dimensions;
         let by_values = schema.newest_grid() > 0 || !is_in_box;
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
-    /// True if the bounds and ranges of a run, or of a stand-in run, allow matching rows.
+    /// `run` may be a stand-in for the runs of a page.
     fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }
 
-    /// True if the ranges of a run allow matching rows.
     fn may_match(&self, run: &Run<Location>) -> bool {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// The verdict on all rows of a run, from its ranges and the `known` zones of columns.
+    /// Uses the ranges of the run and the `known` zones of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
@@ -206,8 +191,7 @@ impl LogicalPlan {
         self.query.predicate.verdict(&of_column)
     }
 
-    /// The number of runs to read for the query's region, if the directory does not fit in memory; otherwise
-    /// 0.
+    /// Returns 0 if the directory fits in memory.
     pub fn unheld_runs(&self) -> u64 {
         let query = &self.query;
         query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
@@ -221,8 +205,6 @@ impl From<LogicalPlan> for Planner {
 }
 
 impl Planner {
-    /// Binds a query to a snapshot.
-    ///
     /// # Errors
     ///
     /// The errors of [`BoundQuery::new`].
@@ -230,7 +212,7 @@ impl Planner {
         Ok(LogicalPlan::new(snapshot, request)?.into())
     }
 
-    /// Returns the runs that may hold rows of the query with priorities in `range`.
+    /// The runs that may hold rows of the query with priorities in `range`.
     ///
     /// # Errors
     ///
@@ -255,7 +237,7 @@ impl Planner {
         }
     }
 
-    /// Returns the plan of all priorities of the query; planned once.
+    /// The plan of all priorities, made once.
     ///
     /// # Errors
     ///
@@ -272,9 +254,9 @@ impl Planner {
         Ok(self.whole.insert(Arc::new(whole)).clone())
     }
 
-    /// Estimates the number of matching rows, for all priorities of the query. Each run counts by the
-    /// fraction of its box that the query's box covers; each zone from a secondary index counts one row. The
-    /// estimate is rougher where listing the runs would take long.
+    /// Estimates the number of matching rows, for all priorities. Each run counts by the fraction of its
+    /// box that the query's box covers; each zone from a secondary index counts one row. If listing the
+    /// runs would take long, the estimate is rougher.
     ///
     /// # Errors
     ///
@@ -294,7 +276,7 @@ impl Planner {
         }
     }
 
-    /// Estimates roughly the number of rows of the query, ignoring priorities.
+    /// Estimates the number of rows of the query roughly, ignoring priorities.
     ///
     /// # Errors
     ///
@@ -309,15 +291,15 @@ impl Planner {
         }
     }
 
-    /// Estimates it from rows of low priority, well below the fraction `below`, because these are in few
-    /// runs. `None` if there are too few such rows.
+    /// Uses rows of low priority, well below the fraction `below`, because these are in few runs. `None` if
+    /// there are too few.
     fn sampled_rows(&mut self, below: f64, stats: &mut Stats) -> Result<Option<f64>> {
         let query = &self.logical.query;
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(None);
         }
         let capacity = query.snapshot.core.header.capacity as f64;
-        // More rows than the first runs hold, which reveal little more than the size of the region.
+        // More rows than in the first runs, which show little more than the size of the region.
         let mut share = 4.0 * ROUGH_ROWS.max(4.0 * capacity) / query.snapshot.view.rows().max(1) as f64;
         let most = below / 16.0;
         while share < most {
@@ -334,16 +316,16 @@ impl Planner {
         Ok(None)
     }
 
-    /// Counts matching rows from the manifest: the rows of runs that match completely, and a plan of the runs
-    /// that may match partly. `None` if the manifest does not decide, or these runs have more than `most`
-    /// rows.
+    /// Counts matching rows from the manifest: the rows of runs that match completely, and a plan of the
+    /// runs that may match partly. `None` if the manifest does not decide, or these runs have more than
+    /// `most` rows.
     ///
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
     pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Listed>> {
         let query = &self.logical.query;
-        // Without its grid, a damaged table has no known positions of rows.
+        // A damaged table without a grid has no known positions.
         if !query.grids.are_known()
             || query.part.is_some()
             || !query.sought.is_empty()
@@ -361,7 +343,6 @@ impl Planner {
         let (mut others, bounded) = (0, query.bounded());
         let ends = query.ends();
         let known = |column: usize| ends.get(&column).copied();
-        // If the box alone decides, the ranges of runs are not needed.
         let only_box = query.predicate.verdict(&|column| known(column).unwrap_or(ANYTHING)) == Verdict::All;
         let is_decided = self.each_primary(everything, deadline, stats, |run| {
             let in_box = query.region.holds(run, &bounded);
@@ -391,7 +372,6 @@ impl Planner {
         Ok(ReadPlan { visits: of_part(&query, visits)?, query, range })
     }
 
-    /// The visits of a walk down the tree.
     fn walked(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Vec<Visit>> {
         let (logical, query) = (&self.logical, &self.logical.query);
         query.cancel.check()?;
@@ -420,7 +400,6 @@ impl Planner {
     }
 }
 
-/// Limits visits to the requested part.
 fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     let Some(part) = &query.part else { return Ok(visits) };
     let tree = query.grids.tree(part.grid);
@@ -429,7 +408,7 @@ fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
 }
 
-/// Returns the locations of runs in a cluster: the replicas of their first bytes.
+/// The replicas of the first bytes of runs.
 ///
 /// # Errors
 ///
@@ -441,7 +420,6 @@ pub fn replica_locations(query: &BoundQuery, visits: &[Visit]) -> Result<Vec<Rep
     query.snapshot.core.store.replica_locations(&all).map_err(store_error)
 }
 
-/// The visits in the requested part of a cluster's ring.
 fn on_ring(query: &BoundQuery, part: &Part, mut visits: Vec<Visit>) -> Result<Vec<Visit>> {
     if let Some(tokens) = &part.tokens {
         let homes = replica_locations(query, &visits)?;

@@ -1,10 +1,8 @@
 //! Lookup of keys in postings of secondary indexes.
 //!
-//! Directories of postings (or the indexes of large directories) are cached. Blocks, and parts of large
-//! directories, are read when needed.
-//!
-//! Damaged or unreadable postings cost time, never correctness: their runs are read by zone maps instead, and
-//! `verify` reports the damage.
+//! Directories of postings (or the indexes of large directories) are cached; blocks and parts of large
+//! directories are read when needed. Zone maps replace damaged or unreadable postings, so these cost only
+//! time, and `verify` reports the damage.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,25 +21,24 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// The matching zones of every run, by the run's index in the secondary index. Runs that are not listed have
-/// none of the keys.
+/// Matching zones by the run's index in the secondary index. Missing runs have none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
-/// The result of a secondary index; `None` if it cannot be read or lacks the column.
+/// `None` if a secondary index cannot be read or lacks the column.
 pub type Answer = Option<Hits>;
 
-/// Keys to find in a stored column, ascending.
+/// Keys are ascending.
 pub struct Sought {
     pub column: usize,
     pub keys: Vec<u32>,
 }
 
-/// Blocks (of about 1 KB) per request when all are read.
+/// The number of blocks, of about 1 KB each, in one request.
 const BLOCKS_AT_ONCE: usize = 4096;
 const SIDE_BY_SIDE: usize = 32;
 
-/// On a remote store, a directory up to this many bytes is read as a whole. Reading its index and two parts
-/// would take three round trips.
+/// On a remote store, a smaller directory is read completely, because its index and two parts would take
+/// three round trips.
 const FAR_WHOLE: u32 = 4 << 20;
 
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
@@ -63,16 +60,14 @@ struct Candidate<'a> {
     blocks: Vec<usize>,
 }
 
-/// Looks up the keys of `sought` in secondary indexes; each index answers for one of the columns. Returns
-/// also the cost of the reads.
+/// Looks up the keys of `sought`; each index answers for one of the columns. Also returns the cost.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged or
-/// cannot be read: their result is `None`.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged
+/// or cannot be read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
-        // All in one pass, unless one fails.
         Err(error) if is_unanswered(&error) => {}
         answered => return answered,
     }
@@ -90,7 +85,7 @@ pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers, cost))
 }
 
-/// True if postings are damaged, cannot be read now, or were merged into others after the snapshot.
+/// Also true if postings were merged into others after the snapshot.
 fn is_unanswered(error: &Error) -> bool {
     is_damage(error) || is_unread(error) || matches!(error, Error::SnapshotExpired { .. })
 }
@@ -138,13 +133,11 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers.collect(), cost))
 }
 
-/// Returns the guides of columns, the blocks that may have the keys, and the cost.
 fn candidates<'a>(
     snapshot: &Snapshot,
     places: &[(&'a Lookup, &'a OfColumn, &'a [u32])],
 ) -> Result<(Vec<Candidate<'a>>, Cost)> {
     let (guides, mut cost) = guides(snapshot, places)?;
-    // For large directories, the parts that concern the keys.
     let chunks = |((_, _, keys), guide): (&(_, _, &[u32]), &Arc<Guide>)| match &**guide {
         Guide::Directory(_) => Vec::new(),
         Guide::Index(index) => index.chunks_of(keys),
@@ -174,7 +167,7 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// Returns guides from the cache or the store, and the cost.
+/// Guides from the cache or the store, with the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -204,7 +197,7 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Option<Guide>>>>()?;
     let guide = |(place, guide): (&usize, Option<Guide>)| match guide {
         Some(guide) => Ok(Arc::new(guide)),
-        // If the index is damaged, the whole directory replaces it.
+        // If the index is damaged, the complete directory replaces it.
         None => Ok(Arc::new(read_directory(snapshot, places[*place].0, places[*place].1)?.into())),
     };
     let decoded = missing.iter().zip(decoded).map(guide).collect::<Result<Vec<Arc<Guide>>>>()?;
@@ -213,10 +206,10 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     Ok((found.into_iter().flatten().collect(), fetched.cost))
 }
 
-/// The number of the first run, the first zone of every run, and the end of the last run's zones.
+/// Number of the first run, first zone of every run, and end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
-/// For large directories, reads the runs of the zones; returns also the cost.
+/// For large directories, reads the runs of the zones; also returns the cost.
 fn firsts(
     snapshot: &Snapshot,
     chosen: &[Option<Candidate<'_>>],
@@ -297,8 +290,7 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// Reads all postings of a column without the cache; calls `found` with the directory, and each key with its
-/// zones.
+/// Bypasses the cache. Calls `found` with the directory, and each key with its zones.
 ///
 /// # Errors
 ///
@@ -315,7 +307,7 @@ pub fn read_postings(
     read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
-/// Reads the directory of a column's postings without the cache.
+/// Bypasses the cache.
 ///
 /// # Errors
 ///
@@ -325,7 +317,7 @@ pub fn read_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) ->
     decode_directory(snapshot, lookup, place, &fetched[0])
 }
 
-/// Reads the postings of a range of keys, and perhaps of a few more; calls `found(key, zones)` for each.
+/// Calls `found(key, zones)` for each key in the range, and perhaps for a few more.
 ///
 /// # Errors
 ///
@@ -379,7 +371,7 @@ impl Candidate<'_> {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// The zones with any of the keys, ascending.
+    /// The zones are ascending.
     fn zones(&self, blocks: &[Bytes]) -> std::result::Result<Vec<u32>, String> {
         let mut zones: Vec<u32> = Vec::new();
         for (block, bytes) in self.blocks.iter().zip(blocks) {

@@ -8,7 +8,7 @@ use kubist_index::priority::Threshold;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// The largest number of steps; with more, each would hold almost no rows.
+/// With more steps, each would hold almost no rows.
 const MOST_STEPS: f64 = 10_000.0;
 
 const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -27,7 +27,8 @@ impl Refine {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the query, `start` or `factor` is not possible; `Damaged`; `Cancelled`; a storage error.
+    /// `Invalid` if the query, `start` or `factor` is not possible; `Damaged`; `Cancelled`; a storage
+    /// error.
     pub fn new(snapshot: Snapshot, request: Request, start: f64, factor: f64) -> Result<Refine> {
         let query = &request.spec;
         if !(start > 0.0 && start <= 1.0) {

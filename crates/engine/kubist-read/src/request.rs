@@ -1,11 +1,11 @@
-//! Requests: a query and the options of its execution.
+//! A query and the options of its execution.
 
 use kubist_catalog::trace::Trace;
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, QuerySpec};
 
-/// A box in a grid and a range of priorities, bounds included.
+/// A part of the grid and of the priorities; all bounds are included.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Part {
     #[serde(default, skip_serializing_if = "is_first")]
@@ -22,20 +22,20 @@ fn is_first(grid: &u32) -> bool {
     *grid == 0
 }
 
-/// The execution options of a query. Only `part` changes the result: it selects a part.
+/// Execution options of a query. Only `part` changes the result.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// One of the parts that `Snapshot::splits` returned.
+    /// Reads one of the parts from `Snapshot::splits`.
     pub part: Option<Part>,
-    /// The largest number of rows (`per_cell`) or values (`trajectories`) in memory; queries that need more
-    /// are refused. Set it in servers for untrusted clients.
+    /// Limit of rows (`per_cell`) or values (`trajectories`) in memory. Queries that need more are refused,
+    /// which protects servers from untrusted clients.
     pub most_held: Option<u64>,
-    /// Bytes of rows that `order_by` sorts in memory, 128 MiB by default. The rest goes to a scratch file in
-    /// the system's temporary folder.
+    /// Bytes of rows that `order_by` sorts in memory, by default 128 MiB. Further rows go to a scratch file
+    /// in the system's temporary folder.
     pub memory_bytes: Option<usize>,
-    /// The largest size of scratch files in bytes; queries that need more are refused.
+    /// Limit of scratch files in bytes; queries that need more are refused.
     pub most_scratch: Option<u64>,
-    /// Records where the time goes; see `Snapshot::explain`.
+    /// Records the time of stages; see `Snapshot::explain`.
     pub trace: Option<Trace>,
     /// Set it from another thread to stop the query.
     pub cancel: Cancel,
@@ -51,7 +51,6 @@ impl RunOptions {
     }
 }
 
-/// A query and its execution options. A query alone uses the default options.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub spec: QuerySpec,

@@ -1,8 +1,7 @@
 //! Division of a cluster's token ring into shares that are each read from one host.
 //!
-//! A run is located by its first bytes: at a token of the cluster's hash, on the hosts that store this token.
-//! A share is a set of token ranges, and together the shares are the whole ring. So each run is in exactly
-//! one share, for every reader, even if hosts change.
+//! A run is at the token of its first bytes, on the hosts that store this token. A share is a set of token
+//! ranges, and the shares divide the whole ring, so each run is in exactly one share even if hosts change.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,15 +9,15 @@ use std::sync::Arc;
 
 use kubist_store::ReplicaLocation;
 
-/// Approximate number of token ranges per share; more ranges make shares more even.
+/// Approximate number of token ranges per share; more ranges give more even shares.
 const PIECES: f64 = 8.0;
 
-/// Token ranges, bounds included, that form one share of a ring.
+/// The token ranges include their bounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     pub tokens: Vec<(i64, i64)>,
     pub rows: f64,
-    /// The hosts that store most rows, best first.
+    /// Hosts that store most of the rows, best first.
     pub hosts: Vec<String>,
 }
 
@@ -28,7 +27,7 @@ struct Stretch {
     hosts: Arc<[String]>,
 }
 
-/// Divides a ring into `shares` of similar row counts. `lying` lists the rows at each location.
+/// Shares have similar row counts. `lying` lists the rows at each location.
 pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     let all: BTreeSet<&String> = lying.iter().flat_map(|(home, _)| home.hosts.iter()).collect();
     let all: Vec<String> = all.into_iter().cloned().collect();
@@ -37,7 +36,7 @@ pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     stretches.sort_by(|a, b| b.rows.total_cmp(&a.rows).then(a.tokens.cmp(&b.tokens)));
     let mut cut: Vec<(Vec<Stretch>, f64)> = (0..shares).map(|_| (Vec::new(), 0.0)).collect();
     for stretch in stretches {
-        // Each share has an assigned host. A range that no assigned host stores goes to any share.
+        // A range that no assigned host stores goes to any share.
         let is_near = |place: usize| stretch.hosts.contains(&all[place % all.len()]);
         let lighter = |a: &usize, b: &usize| cut[*a].1.total_cmp(&cut[*b].1).then(a.cmp(b));
         let near = (0..shares).filter(|place| !all.is_empty() && is_near(*place)).min_by(lighter);
@@ -48,7 +47,7 @@ pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     cut.into_iter().map(|(stretches, rows)| share(stretches, rows)).collect()
 }
 
-/// Joins neighbours on the ring with equal hosts, up to `heaviest` rows; together the ranges cover the ring.
+/// Joins neighbours with equal hosts, up to `heaviest` rows; together the ranges cover the ring.
 fn stretches(mut lying: Vec<(ReplicaLocation, f64)>, heaviest: f64) -> Vec<Stretch> {
     lying.sort_by_key(|(one, ..)| one.token);
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -84,7 +83,7 @@ fn share(mut stretches: Vec<Stretch>, rows: f64) -> Share {
     Share { tokens, rows, hosts }
 }
 
-/// The hosts that store more than half of the rows, most rows first.
+/// Hosts with more than half of the rows, most rows first.
 pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec<String> {
     let (mut kept, mut all): (BTreeMap<&String, f64>, f64) = (BTreeMap::new(), 0.0);
     for (hosts, rows) in lying {
@@ -96,7 +95,7 @@ pub fn nearest<'a>(lying: impl Iterator<Item = (&'a Arc<[String]>, f64)>) -> Vec
     most.into_iter().map(|(host, _)| host.clone()).collect()
 }
 
-/// True if a token is in the sorted ranges.
+/// The ranges must be sorted.
 pub fn holds(tokens: &[(i64, i64)], token: i64) -> bool {
     let after = tokens.partition_point(|(first, _)| *first <= token);
     after > 0 && token <= tokens[after - 1].1

@@ -18,7 +18,7 @@ use kubist_format::rows::Span;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
 
-/// Returns all rows of a run in stored order, with defaults for columns that it lacks, and its zone map.
+/// All rows of a run in stored order, with defaults for missing columns, and its zone map.
 ///
 /// # Errors
 ///
@@ -30,8 +30,6 @@ pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Record
     Ok((decode_pages(snapshot, run, &map, 0..map.pages(), &data)?, map))
 }
 
-/// Reads a byte range of a run's data.
-///
 /// # Errors
 ///
 /// `Damaged`; `SnapshotExpired` if its segment was cleaned; a storage error.
@@ -41,7 +39,7 @@ pub fn data(snapshot: &Snapshot, run: &Run<Location>, range: Range<u64>) -> Resu
     Ok(snapshot.core.fetch(&[Piece { segment: place.segment.clone(), offset, length }])?.pieces.remove(0))
 }
 
-/// Decodes the rows of adjacent pages; `data` has their bytes.
+/// The pages are adjacent; `data` has their bytes.
 ///
 /// # Errors
 ///
@@ -74,8 +72,8 @@ pub fn decode_pages(
     batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))
 }
 
-/// Decodes the rows of a page whose values are all valid for their types. Returns also the errors of the
-/// other rows, by row. `data` has the page's bytes.
+/// Decodes the rows whose values are all valid for their types, and returns the errors of the other rows,
+/// by row. `data` has the page's bytes.
 ///
 /// # Errors
 ///
@@ -103,7 +101,6 @@ pub fn decode_sound_rows(
     };
     let mut bad: BTreeMap<usize, String> = BTreeMap::new();
     for (column, field) in schema.stored.fields().iter().enumerate() {
-        // Halved until a part is valid or has one row.
         let mut parts = vec![0..rows];
         while let Some(places) = parts.pop() {
             let Err(what) = array(column, &[Span { indices: places.clone(), some: None }])? else { continue };
@@ -125,7 +122,7 @@ pub fn decode_sound_rows(
     Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
 }
 
-/// Appends rows of a column chunk. `data` has the page's bytes and begins at offset `start` of the run.
+/// `data` has the page's bytes and begins at offset `start` of the run.
 #[allow(clippy::too_many_arguments)]
 fn append_chunk(
     snapshot: &Snapshot,
@@ -148,7 +145,7 @@ fn append_chunk(
     builder.append(&map.page_column(page, bytes), spans).map_err(damaged)
 }
 
-/// The bounds of a column in a zone. A run that is older than the column has the default value.
+/// A run that is older than the column has the default value.
 pub fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
     match map.columns.get(column) {
         Some(zones) => map.zone(zone, zones),
@@ -156,7 +153,6 @@ pub fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) 
     }
 }
 
-/// A damage error with the file, the offset and the cube.
 pub fn damaged(snapshot: &Snapshot, run: &Run<Location>, offset: u64, what: String) -> Error {
     Error::Damaged {
         file: format!("{}/segments/{}.seg", snapshot.core.store.location(), run.payload.segment),

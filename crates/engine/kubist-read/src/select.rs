@@ -1,12 +1,11 @@
-//! Selection by priority without knowing the density: the lowest rows overall (`limit`), or in each cell of a
+//! Selects the rows of lowest priority without knowing the density: overall (`limit`), or in each cell of a
 //! grid (`per_cell`, see `cells`).
 //!
-//! Windows of increasing priority are scanned, each row once, until enough rows are found. Ties of priorities
-//! are broken by a hash of all columns of the row in canonical form, so the choice is independent of storage.
-//! The hash is computed only after a tie was found.
+//! Windows of increasing priority are scanned until enough rows are found. If priorities tie, a hash of all
+//! columns of the row decides, so the choice is independent of storage.
 //!
-//! Rows that can no longer be chosen are dropped. Memory is therefore a few times the result, and choosing k
-//! of n rows takes time proportional to n log k. All steps can be cancelled.
+//! Rows that can no longer be chosen are dropped, so memory is a few times the result, and choosing k of n
+//! rows takes time proportional to n log k.
 
 mod candidates;
 mod cells;
@@ -26,7 +25,6 @@ pub use delivery::Delivery;
 use kubist_index::gradual;
 use kubist_types::{Result, Stats};
 
-/// Selects the rows of lowest priority, overall or in each cell, at most `limit`.
 pub fn select(mut planner: Planner, limit: u64) -> Result<Delivery> {
     let (query, mut spent) = (planner.logical.query.clone(), Stats::default());
     for with_ties in [false, true] {
@@ -42,7 +40,7 @@ pub fn select(mut planner: Planner, limit: u64) -> Result<Delivery> {
     unreachable!("candidates were told apart")
 }
 
-/// Finds at least the `limit + 1` rows of lowest priority, if so many match.
+/// Finds at least `limit + 1` rows, if so many match.
 fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
     let query = &*planner.logical.query.clone();
     let mut found = Found::default();
@@ -59,7 +57,6 @@ fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
             }
             let mut candidates = found.take(query, scanned, with_ties);
             found.candidates.append(&mut candidates);
-            // Far more than enough: drop the rows that cannot be chosen.
             if found.candidates.len() as u64 > enough.saturating_mul(4).max(ALWAYS_HELD) {
                 gradual::sort(&mut found.candidates, &query.cancel)?;
                 found.candidates.truncate(enough as usize);
@@ -75,8 +72,8 @@ fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
     }
 }
 
-/// Sorts the candidates, cuts at the limit, and makes batches by ascending priority or in the requested
-/// order. `None` if two candidates have equal priorities and no tie-breakers.
+/// Makes batches by ascending priority or in the requested order, up to the limit. `None` if two candidates
+/// have equal priorities and no tie-breakers.
 fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Result<Option<Delivery>> {
     let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
     let cancel = &query.cancel;
@@ -107,8 +104,8 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
         None => query.fraction,
     };
     // Given all other rows, a row is in the result if its priority is below that of the first row left out,
-    // overall or in its cell. This threshold does not depend on the row (rank conditioning; Cohen and Kaplan,
-    // "Summarizing data using bottom-k sketches", 2007).
+    // overall or in its cell. This threshold does not depend on the row (rank conditioning; Cohen and
+    // Kaplan, "Summarizing data using bottom-k sketches", 2007).
     let inclusion = |place: usize| {
         let of_cell = cutoffs.get(place).copied().flatten().map(|(priority, ..)| priority);
         let below = [first_out, of_cell].into_iter().flatten().min();

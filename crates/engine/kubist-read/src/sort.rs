@@ -1,10 +1,9 @@
-//! Sorting of results of any size, within a memory limit.
+//! Sorts results of any size, within a memory limit.
 //!
-//! Rows are scanned with keys that compare as bytes (`keys`). Rows that fit in memory are sorted there. More
-//! rows become sorted runs in a scratch file (`scratch`). These are merged (`merge`), as many at a time as
-//! memory has room for one block of each. With `first`, only rows that can still be among the first are kept,
-//! and runs and zones without such rows are not read (`bar`).
-//! All steps can be cancelled.
+//! Rows are scanned with keys that compare as bytes (`keys`). Rows beyond the memory limit become sorted
+//! runs in a scratch file (`scratch`), which are merged, as many at a time as memory holds one block of
+//! each (`merge`). With `first`, only rows that can be among the first are kept, and runs and zones without
+//! them are not read (`bar`).
 
 mod bar;
 mod keys;
@@ -30,10 +29,10 @@ use merge::{Merge, Run, gather};
 use scratch::{Block, Spilled};
 
 const BATCH_ROWS: usize = 65_536;
-/// The default memory limit for rows that are being sorted, in bytes.
+/// Default memory limit for rows in the sort, in bytes.
 const DEFAULT_MEMORY: usize = 128 << 20;
 const MERGED_RUNS: usize = 64;
-/// The least and largest number of rows of a block.
+/// Smallest and largest number of rows of a block.
 const BLOCK_ROWS: (usize, usize) = (16, 8192);
 
 /// A batch of the result, or its end, with the cost since the previous one.
@@ -56,12 +55,10 @@ pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
         Ok(false) => return,
         Err(error) => Err(error),
     };
-    // The receiver may be gone.
     let _ = sender.send(end);
 }
 
-/// Returns the order of chosen rows as indices into `places`. Their columns are in `blocks`. Equal rows stay
-/// in the given order.
+/// The sorted rows as indexes into `places`, for columns in `blocks`. Equal rows stay in the given order.
 pub(crate) fn ordered(
     order: &Order,
     blocks: &[Vec<ArrayRef>],
@@ -110,14 +107,14 @@ struct Held {
 
 impl Held {
     fn add(&mut self, block: Block) {
-        // In addition to the row and its key: its item, twice during the sort.
+        // Besides the row and its key, its item is in memory twice during the sort.
         self.bytes += bytes_of(&block) + 2 * size_of::<Item<'_>>() * block.keys.len();
         self.rows += block.keys.len();
         self.columns.push(block.columns);
         self.keys.push(block.keys);
     }
 
-    /// Sorts the rows and passes the first `most` to `give`, in blocks; returns false if `give` does.
+    /// Passes the first `most` rows to `give`, in blocks; returns false if `give` does.
     fn in_order(
         &self,
         most: u64,
@@ -146,7 +143,7 @@ fn bytes_of(block: &Block) -> usize {
     block.columns.iter().map(|array| array.get_array_memory_size()).sum::<usize>() + block.keys.size()
 }
 
-/// Scans and sorts the rows, and passes sorted blocks to `give`; returns false if `give` does.
+/// Passes sorted blocks to `give`; returns false if `give` does.
 fn sorted(
     mut planner: Planner,
     order: &Order,
@@ -159,7 +156,6 @@ fn sorted(
     let schema = Schema::new(query.read.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>());
     let mut spilled = Spilled::new(Arc::new(schema), query.most_scratch);
     let (mut held, mut runs, mut row_bytes) = (Held::default(), Vec::<Run>::new(), 64);
-    // The largest key that can still be among the first.
     let mut last: Option<Vec<u8>> = None;
     let mut work = keyed(&mut planner, stats)?;
     for scanned in &mut work {
@@ -183,7 +179,6 @@ fn sorted(
         let full = std::mem::take(&mut held);
         let (mut blocks, block_rows) = (Vec::new(), block_rows(memory, row_bytes));
         if few {
-            // Only the first rows stay in memory.
             full.in_order(most, block_rows, cancel, &mut |block| {
                 blocks.push(block);
                 Ok(true)
@@ -229,12 +224,12 @@ fn sorted(
     Ok(true)
 }
 
-/// The number of rows of a block, so that memory holds one block of every merged run.
+/// Memory must hold one block of every merged run.
 fn block_rows(memory: usize, row_bytes: usize) -> usize {
     (memory / (2 * MERGED_RUNS) / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BLOCK_ROWS.1)
 }
 
-/// Returns the matching rows with their keys, built on the threads that read them.
+/// Keys are built on the threads that read the rows.
 fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)>> {
     let query = planner.logical.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true, coded: vec![] };
@@ -260,7 +255,6 @@ fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)
     Ok(execute::work(pieces, wanted, skips, with_keys))
 }
 
-/// Keeps the rows of a block whose keys are at most `last`.
 fn up_to(block: Block, last: &[u8]) -> Result<Block> {
     let rows: Vec<usize> = (0..block.keys.len()).filter(|row| block.keys.get(*row) <= last).collect();
     if rows.len() == block.keys.len() {

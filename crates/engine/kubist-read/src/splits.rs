@@ -1,12 +1,9 @@
 //! Splits: a query divided into disjoint parts for several processes or machines.
 //!
-//! Each part is a box of the grid, and together they cover all of space. So each row is in exactly one part,
-//! independent of reader and storage layout.
-//!
-//! The division halves a sample of the result repeatedly, across the dimension with the largest extent. This
-//! makes compact parts of similar row counts. Rows at a single point are divided by priority. In a cluster,
-//! parts can be ranges of the token ring: whole runs, read where they are stored. A part has the token of its
-//! snapshot and reads only that snapshot.
+//! The parts are boxes of the grid that cover all of space, so each row is in exactly one part, independent
+//! of reader and storage layout. A sample of the result is halved repeatedly across its largest extent,
+//! which makes compact parts of similar row counts. Rows at a single point are divided by priority. In a
+//! cluster, parts can be ranges of the token ring: whole runs, read where they are stored.
 
 use std::sync::Arc;
 
@@ -34,17 +31,16 @@ use kubist_types::stats::Stats;
 /// Sampled rows per part; part sizes then differ by some percent.
 const SAMPLED: u64 = 512;
 const MOST_SAMPLED: u64 = 1 << 20;
-/// The largest number of parts that is useful for parallel reads.
 const MOST_PARTS: usize = 1 << 16;
-/// A cut may miss its target by this fraction of the rows, for a more compact part.
+/// For a more compact part, a cut may miss its target by this fraction of the rows.
 const SLACK: f64 = 0.05;
-/// A cut may miss by this fraction for a boundary of larger cubes, which divides fewer runs and zones.
+/// For a boundary of larger cubes, which divides fewer runs and zones, a cut may miss by this fraction.
 const LEEWAY: f64 = 0.02;
 
-/// The format version of splits; a process with another version refuses them.
+/// Processes with another version refuse a split.
 const VERSION: u32 = 2;
 
-/// One part of a query, as plain data that another process can open and read.
+/// A part of a query on one snapshot, as plain data that another process can open and read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
@@ -53,7 +49,7 @@ pub struct Split {
     pub snapshot: SnapshotToken,
     pub query: QuerySpec,
     part: Part,
-    /// The approximate number of rows.
+    /// Approximate number of rows.
     pub rows: u64,
     /// Hosts that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,
@@ -81,16 +77,13 @@ impl TryFrom<u32> for SplitVersion {
 }
 
 impl Split {
-    /// The request that reads this part.
     pub fn request(&self, cancel: &Cancel) -> Request {
         let run = RunOptions { part: Some(self.part.clone()), ..RunOptions::with_cancel(cancel) };
         run.of(self.query.clone())
     }
 }
 
-/// Divides a query into `parts` disjoint parts of similar row counts. Together they return exactly the rows
-/// of the query, each once. Queries with `limit` or `per_cell` choose among all rows, so they cannot be
-/// divided.
+/// Divides a query into `parts` disjoint parts of similar row counts, which together return each row once.
 ///
 /// # Errors
 ///
@@ -120,9 +113,9 @@ pub fn splits(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Ve
     cut.into_iter().map(cut_out).collect()
 }
 
-/// Divides a query into `parts` disjoint parts, each read from one host of the cluster if possible. Together
-/// they return exactly the rows of the query. They are ranges of the token ring and not compact in space
-/// (thesis, listing 5.2). Without a cluster this is [`splits`].
+/// Divides a query into `parts` disjoint parts, each read from one host of the cluster if possible. They
+/// are ranges of the token ring and not compact in space (thesis, listing 5.2). Without a cluster this is
+/// [`splits`].
 ///
 /// # Errors
 ///
@@ -141,7 +134,6 @@ pub fn splits_by_host(snapshot: &Snapshot, request: &Request, parts: usize) -> R
     Ok(ring::cut(lying, parts).into_iter().map(split).collect())
 }
 
-/// Plans a query that can be divided.
 fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Planner> {
     if parts == 0 || parts > MOST_PARTS {
         return Err(Error::invalid(format!("a query is cut into 1 to {MOST_PARTS} parts, not {parts}")));
@@ -171,8 +163,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// Returns the runs of a query, their locations in a cluster, and their expected rows; empty without a
-/// cluster.
+/// The runs of a query with locations in a cluster and expected rows; empty without a cluster.
 fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = planner.logical.query.clone();
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
@@ -213,7 +204,6 @@ fn sample(
     Ok((points, rows))
 }
 
-/// The tree of the newest grid, which divides the parts.
 fn newest(query: &BoundQuery) -> Result<Geometry> {
     let grid = query.grids.newest();
     query.grids.tree(grid).ok_or_else(|| Error::invalid(format!("the table has no grid {grid}")))
@@ -250,7 +240,7 @@ fn halve(
             (left.high[d], right.low[d]) = (coordinate - 1, coordinate);
             partition(points, |point| point[d] < coordinate)
         }
-        // All points are equal, or there is no sample: divide by priority, which is uniform.
+        // If all points are equal, divides by priority, which is uniform.
         None => {
             let (low, high) = part.priorities;
             let middle = low + ((high - low) as u128 * first as u128 / parts as u128) as u64;
@@ -263,7 +253,7 @@ fn halve(
     halve(geometry, of_right, right, parts - first, out, cancel)
 }
 
-/// Moves the points for which `holds` is true to the front; returns their number.
+/// Moves the points for which `holds` is true to the front, and returns their number.
 fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
     let mut front = 0;
     for place in 0..points.len() {
@@ -275,8 +265,8 @@ fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIM
     front
 }
 
-/// Returns the dimension and the coordinate of the best cut: across the largest extent if a cut there is
-/// close to the target, otherwise the closest cut.
+/// Dimension and coordinate of the best cut: across the largest extent if a cut there is close to the
+/// target, otherwise the closest cut.
 fn best_cut(
     geometry: &Geometry,
     points: &[[u32; MAX_DIMENSIONS]],
@@ -298,8 +288,8 @@ fn best_cut(
     Ok(best.map(|(_, _, d, cut)| (d, cut)))
 }
 
-/// Returns the distance from the target and the coordinate of a cut with `wanted` of the sorted coordinates
-/// before it; `None` if all coordinates are equal.
+/// Distance from the target, and coordinate of a cut with `wanted` of the sorted coordinates before it.
+/// `None` if all coordinates are equal.
 fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     let (lowest, last) = (*column.first()?, column.len() - 1);
     let missed = |cut: u32| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut);
@@ -308,12 +298,11 @@ fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     if below < upto {
         return Some(missed(coarsest(below, upto)));
     }
-    // Points with equal coordinates stay together, before or after the cut.
     let behind = column.get(column.partition_point(|value| *value <= upto)).copied();
     [Some(upto), behind].into_iter().flatten().filter(|cut| *cut > lowest).map(missed).min()
 }
 
-/// Among the coordinates in (`below`, `upto`], returns the one at which the largest cubes begin.
+/// The coordinate in (`below`, `upto`] where the largest cubes begin.
 fn coarsest(below: u32, upto: u32) -> u32 {
     let bit = (below ^ upto).ilog2();
     upto >> bit << bit
@@ -340,7 +329,6 @@ mod tests {
     fn a_cut_is_at_a_border_near_its_place() {
         let column: Vec<u32> = (0..1000).map(|place| place * 1000).collect();
         assert_eq!(cut(&column, 500), Some((8, 15 << 15)));
-        // Points with equal coordinates are on one side.
         assert_eq!(cut(&[5; 100], 50), None);
         assert_eq!(cut(&[vec![5; 70], vec![9; 30]].concat(), 50), Some((20, 9)));
         assert_eq!(cut(&[vec![5; 20], vec![9; 80]].concat(), 50), Some((30, 9)));

@@ -1,4 +1,4 @@
-//! The result of a query, in batches while it is read.
+//! The result of a query, in batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 
-/// The result of a query as batches. Dropping it stops the work.
+/// Dropping it stops the work.
 pub struct QueryStream {
     query: Arc<BoundQuery>,
     schema: SchemaRef,
@@ -32,16 +32,16 @@ pub struct QueryStream {
 
 enum Source {
     Scan(Work<Scanned>),
-    /// Rows that another thread selects by priority.
+    /// Another thread selects the rows by priority.
     Selected(Receiver<Result<Delivery>>),
-    /// Rows in the requested order, from another thread.
+    /// Another thread sorts the rows.
     Sorted(Receiver<Result<Sorted>>),
     Ready(VecDeque<RecordBatch>),
     Done,
 }
 
 impl QueryStream {
-    /// Returns the matching rows of a snapshot.
+    /// The matching rows of a snapshot.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl QueryStream {
         QueryStream::run(Planner::new(snapshot, request)?, Stats::default())
     }
 
-    /// Returns the rows that a plan chooses; `stats` is its cost so far.
+    /// `stats` is the cost of the plan so far.
     ///
     /// # Errors
     ///
@@ -98,14 +98,14 @@ impl QueryStream {
         stats
     }
 
-    /// The fraction of all priorities that the result covers: it has every matching row with a lower priority
-    /// (in the window). With a `limit` it is set with the first batch, to the priority of the first row left
-    /// out.
+    /// The fraction of all priorities that the result covers: it has every matching row with a lower
+    /// priority (in the window). With a `limit`, the first batch sets it to the priority of the first row
+    /// left out.
     pub fn fraction(&self) -> f64 {
         self.fraction
     }
 
-    /// Returns the next batch: `Some(None)` at the end, `None` after `patience`.
+    /// The next batch: `Some(None)` at the end, `None` after `patience`.
     ///
     /// # Errors
     ///
@@ -183,7 +183,6 @@ impl QueryStream {
 
 enum Step {
     Batch(RecordBatch),
-    /// Progress without a batch.
     Nothing,
     Late,
     End,

@@ -1,8 +1,8 @@
-//! Trajectories: all rows of the particles that passed through a region, as two queries on one snapshot.
+//! Trajectories: all rows of the particles that passed through a region.
 //!
-//! The first query finds the values of a column, for example a particle id, in the region. The second returns
-//! all rows with one of these values. The values are passed as sorted arrays, so millions are possible. A
-//! secondary index on the column is used if it exists.
+//! A first query finds the values of a column, such as a particle id, in the region. A second query on the
+//! same snapshot returns all rows with these values, through a secondary index if there is one. Sorted
+//! arrays allow millions of values.
 
 use std::collections::HashSet;
 
@@ -24,14 +24,13 @@ use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 
-/// Returns the rows of `query` whose column `by` has a value that also occurs in the rows of `through`. Null
-/// matches nothing. Without an order of its own, the result is one trajectory after another, each in time
-/// order.
+/// Returns the rows of `query` whose value in the column `by` also occurs in the rows of `through`. Null
+/// matches nothing. By default, the result is one trajectory after another, each in time order.
 ///
 /// # Errors
 ///
-/// `Invalid` if a query or the column is not possible, or there are more trajectories than allowed in memory;
-/// `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
+/// `Invalid` if a query or the column is not possible, or there are more trajectories than allowed in
+/// memory; `SnapshotExpired`; `Damaged`; `Cancelled`; a storage error.
 pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &Request) -> Result<QueryStream> {
     let schema = &snapshot.view.schema;
     let column = schema.column(by)?;
@@ -56,7 +55,6 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     QueryStream::run(LogicalPlan::of(bind(Some(&among))?), spent)
 }
 
-/// Returns the distinct values of a stored column in the rows of a query, and the cost.
 fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
     let mut planner = Planner::new(snapshot, through)?;
     let data_type = snapshot.view.schema.stored.field(column).data_type();
@@ -91,8 +89,8 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
     Ok((values, spent))
 }
 
-/// Returns a key per row that differs for different values. Keys are exact for types with exact order keys.
-/// For other types they are two 64-bit hashes, which collide for one pair in 10^38.
+/// Different values have different keys. Keys are exact for types with exact order keys. For other types
+/// they are two 64-bit hashes, which collide for one pair in 10^38.
 fn distinguishing(array: &dyn Array) -> Vec<(u64, u64)> {
     match order::keys(array) {
         Some(keys) if order::is_exact(array.data_type()) => keys.into_iter().map(|key| (key, 0)).collect(),

@@ -1,4 +1,4 @@
-//! `Visit`: a run that a query reads, and the boxes or zones to read in the run.
+//! A run that a query reads, and the boxes or zones to read in it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::bind::Region;
 use crate::grids::Within;
 use kubist_format::location::Location;
 
-/// The cost in rows of reading a page for a few zones, and of every such zone.
+/// The cost in rows of reading a page for a few zones, and of each such zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
 /// The least cost of a run, in rows.
@@ -22,7 +22,7 @@ pub struct Visit {
     pub run: Arc<Run<Location>>,
     /// If not empty, rows must be inside every entry.
     pub within: Vec<Within>,
-    /// If set, only these zones (ascending) can hold the indexed values.
+    /// If set, only these ascending zones can hold the indexed values.
     pub zones: Option<Arc<[u32]>>,
 }
 
@@ -31,7 +31,7 @@ impl Visit {
         Visit { run, within: Vec::new(), zones: None }
     }
 
-    /// The expected number of its rows with a priority in `range` and a position in the region.
+    /// Expected rows with a priority in `range` and a position in the region.
     pub fn rows(&self, region: &Region, range: PriorityRange) -> f64 {
         let (first, last) = self.run.priorities;
         let share =
@@ -39,7 +39,7 @@ impl Visit {
         self.run.rows as f64 * share.clamp(0.0, 1.0) * region.share_of(&self.run)
     }
 
-    /// The expected cost of reading it, in rows.
+    /// The expected cost, in rows.
     pub fn cost(&self, region: &Region, range: PriorityRange) -> f64 {
         match &self.zones {
             Some(zones) => LOOKED_UP_PAGE_ROWS + zones.len() as f64 * LOOKED_UP_ZONE_ROWS,
@@ -47,7 +47,7 @@ impl Visit {
         }
     }
 
-    /// Returns the visit limited to a box in the grid of `tree`; `None` if no row can be inside.
+    /// `None` if no row can be inside.
     pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
         let (location, k) = (&self.run.payload, tree.dimensions());
         if self.run.cube.grid() == tree.grid() {

@@ -1,11 +1,9 @@
-//! A pool of threads that stay alive for a short time.
-//!
-//! A query of a few hundred rows takes less time than starting its threads. An idle thread therefore waits
-//! before it ends, and new work goes to an idle thread. Work never waits for other work: without an idle
-//! thread a new one starts.
+//! A pool of threads. Starting threads takes longer than a query of a few hundred rows, so an idle thread
+//! waits for new work before it ends. Work never waits for other work: without an idle thread, a new one
+//! starts.
 //!
 //! A forked process has none of these threads, and may inherit a held lock. Locks are therefore only tried,
-//! and entries of another process are left alone.
+//! and entries of another process stay untouched.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -25,7 +23,7 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, workers: Vec::new() });
 
-/// Runs `act` on the idle threads of this process; `None` if the lock is held.
+/// `None` if the lock is held.
 fn with_idle<T>(act: impl FnOnce(&mut Vec<(ThreadId, Sender<Job>)>) -> T) -> Option<T> {
     let mut idle = IDLE.try_lock().ok()?;
     let process = std::process::id();
@@ -36,7 +34,7 @@ fn with_idle<T>(act: impl FnOnce(&mut Vec<(ThreadId, Sender<Job>)>) -> T) -> Opt
     Some(act(&mut idle.workers))
 }
 
-/// Runs `job` on another thread. A panic ends only this job.
+/// A panic ends only this job.
 pub fn spawn(job: impl FnOnce() + Send + 'static) {
     let mut job: Job = Box::new(job);
     while let Some(Some((_, worker))) = with_idle(|idle| idle.pop()) {
@@ -70,7 +68,7 @@ fn work(mut job: Job) {
     }
 }
 
-/// Waits for the next job of an idle thread; `None` after the waiting time.
+/// `None` after the waiting time.
 fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
     loop {
         if let Ok(job) = receiver.recv_timeout(KEPT) {
@@ -87,7 +85,7 @@ fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
     }
 }
 
-/// Runs `work` on another thread and waits for it. Calls `meanwhile` on this thread each `patience`.
+/// Calls `meanwhile` on this thread each `patience`.
 ///
 /// # Errors
 ///
@@ -100,9 +98,9 @@ pub fn beside<T: Send>(
     let mut answer = None;
     let slot = &mut answer;
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || *slot = Some(catch_unwind(AssertUnwindSafe(work))));
-    // SAFETY: the job borrows data of the caller. It is run and dropped, or dropped unrun, before the sender
-    // `done` is dropped. This function waits for that drop before it returns or unwinds, so the job never
-    // outlives the borrowed data.
+    // SAFETY: the job borrows data of the caller. It is run and dropped, or dropped without running, before
+    // the sender `done` is dropped. This function waits for that drop before it returns or unwinds, so the
+    // job never outlives the borrowed data.
     let job: Job = unsafe { std::mem::transmute(job) };
     let (done, waiting) = channel::<()>();
     let ended = UntilGone(waiting);
@@ -144,7 +142,7 @@ mod tests {
                         sender.send(1).unwrap();
                         panic!("as it should");
                     }
-                    // Some jobs block until all are started: no job may wait for another.
+                    // Some jobs block until all are started, so no job may wait for another.
                     if job % 10 == 5 {
                         let _ = gate.lock().unwrap().recv();
                     }

@@ -25,17 +25,16 @@ use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// A row count above this limit is taken as damaged.
+/// Larger row counts are taken as damaged.
 const MOST_ROWS: u64 = 1 << 40;
 
-/// The unreadable metadata and the resulting loss.
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// Commits whose entries cannot be read, and their rows, as far as they can be counted.
+    /// Includes the unreadable entries that can be counted.
     pub commits: u64,
     pub rows: u64,
-    /// True if the loss may be larger than `commits` and `rows`.
+    /// The loss may be larger than `commits` and `rows`.
     pub uncounted: bool,
     pub alterations: u64,
 }
@@ -78,8 +77,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// Returns whether a log has entries but none is acknowledged. Without such a log, no acknowledged row is
-/// missing.
+/// True if a log has entries but none is acknowledged. Otherwise no acknowledged row is missing.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),
@@ -87,7 +85,7 @@ fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     }
 }
 
-/// Returns the columns of the creation and of all alterations before the first that is missing or unreadable.
+/// The schema after all alterations before the first missing or unreadable one.
 fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
     let numbers = core.store.list(ALTERATIONS).map_err(store_error)?;
     let last = numbers.iter().map(|name| number_of(name)).max().unwrap_or(0);
@@ -124,7 +122,7 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
-/// Reads an object that must exist. `Ok(Err(_))` describes damage or that it is missing.
+/// `Ok(Err(_))` describes the object's damage or absence.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),
@@ -134,8 +132,7 @@ fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>>
     }
 }
 
-/// Returns the decoded value or a description of its damage. An object of a newer Kubist is not damaged; it
-/// ends the repair with an error.
+/// An object of a newer Kubist is not damaged, but ends the repair with an error.
 fn or_wrong<T>(
     decoded: std::result::Result<T, EntryError>,
     told: impl FnOnce(EntryError) -> Error,
@@ -147,9 +144,8 @@ fn or_wrong<T>(
     }
 }
 
-/// Returns the newest readable checkpoint, or the empty state, and the log positions that the checkpoint
-/// vouches for. If rewrites were cleaned away, replaying the logs alone cannot rebuild the table. In that
-/// case a partly readable checkpoint is used.
+/// Returns the newest readable checkpoint, or the empty state, and the log positions that it proves. If rewrites were
+/// cleaned, the logs alone cannot rebuild the table, so a partly readable checkpoint is used.
 fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(State<Location>, History, Vouched)> {
     let mut in_part = None;
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
@@ -180,7 +176,7 @@ fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(S
     Ok((state, held.history.clone(), held.vouched()))
 }
 
-/// Reads the rest of a log, continuing after damaged entries. Returns the position of its end.
+/// Reads the rest of a log, past damaged entries; returns its end.
 fn follow(
     core: &Core,
     writer: &str,
@@ -238,8 +234,8 @@ fn follow(
     Ok(found.next)
 }
 
-/// Returns whether an entry with a wrong checksum is still plausible: its run ids must match its sequence
-/// number, and the rows of its runs must add up. The locations of the runs are checked when they are read.
+/// An entry with a wrong checksum is plausible if its run ids match its sequence number, and the rows of its runs add
+/// up. The locations of the runs are checked when they are read.
 fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
     let id = |index: usize| RunId::new(Core::origin(writer), entry.sequence, index as u32);
     let runs = &entry.commit.runs;
@@ -248,15 +244,14 @@ fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
 }
 
 impl Gaps {
-    /// Counts the unreadable entries between `before` commits and the next readable one, which has number
-    /// `next`.
+    /// Counts the unreadable entries between `before` commits and the readable one number `next`.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);
         let missing = between.unwrap_or(unread.len() as u64);
         self.commits += missing;
         let mut counted = 0;
         for (index, bytes) in unread.drain(..).enumerate() {
-            // The head of an entry suffices: kind, sequence number and rows.
+            // The head of an entry has kind, sequence number and rows.
             let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
             if bytes.first() == Some(&entry::COMMIT)
                 && word(1) == Some(before + 1 + index as u64)
@@ -269,8 +264,8 @@ impl Gaps {
     }
 }
 
-/// Applies rewrites in order and stops at the first unreadable one. Later rewrites replace runs that are
-/// unknown then. Without them all rows are still in the older runs, unless these were cleaned away.
+/// Applies rewrites up to the first unreadable one, because later ones replace unknown runs. All rows are then still in
+/// the older runs, unless these were cleaned.
 fn follow_rewrites(
     core: &Core,
     state: &mut State<Location>,
@@ -303,7 +298,7 @@ fn follow_rewrites(
         if let Some(after) = entry.retract_after {
             history.retract(after, &entry.rewrite.needs);
         }
-        // The rewrite has read a log further than the log can be read now. Its own rows are intact.
+        // The rewrite has read more of a log than is readable, but its own rows are intact.
         for (writer, needed) in std::mem::take(&mut entry.rewrite.needs) {
             if state.position(&writer) < needed && behind.insert(writer.clone()) {
                 gaps.uncounted = true;

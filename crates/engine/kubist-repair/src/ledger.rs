@@ -1,10 +1,8 @@
 //! Record of the readable pages of each run, for one repair.
 //!
-//! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy
-//! intact rows. Separate decisions could report a page as lost and still copy it, or copy its rows twice.
-//!
-//! Therefore the first complete read of a run decides which of its pages are intact. Later reads skip the
-//! lost pages, and end the repair with an error if an intact page has become unreadable.
+//! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy intact rows.
+//! The first complete read of a run decides, so that no page is both lost and copied. Later reads skip the lost pages,
+//! and end the repair with an error if an intact page has become unreadable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,15 +16,14 @@ use rayon::prelude::*;
 
 use crate::readable::{Decided, Sound, read_decided, read_sound};
 
-/// The intact and lost pages of each run that this repair has read.
 #[derive(Debug, Default)]
 pub struct PageLedger {
-    /// Keyed by location, because the same bytes may have several run ids over time.
+    /// Decisions by location, because the same bytes may get several run ids.
     runs: HashMap<Site, Decided>,
 }
 
 impl PageLedger {
-    /// Returns the intact rows of a run. The first complete read records the decision; later reads follow it.
+    /// Returns the rows that the first complete read found intact.
     ///
     /// # Errors
     ///
@@ -37,12 +34,12 @@ impl PageLedger {
         Ok(sound)
     }
 
-    /// Removes the decision about an intact run that is not needed later, to save memory.
+    /// Saves memory if an intact run is not needed later.
     pub fn forget(&mut self, run: &Run<Location>) {
         self.runs.remove(&run.payload.site());
     }
 
-    /// Reads several runs in parallel and calls `make` with each run's index and intact rows.
+    /// Reads runs in parallel; calls `make` with the index and intact rows of each.
     ///
     /// # Errors
     ///
@@ -66,8 +63,7 @@ impl PageLedger {
         Ok(runs.iter().zip(read).map(decide).collect())
     }
 
-    /// Reads a run. The second value is a new decision, or `None` if there was one already or if pages are
-    /// unread.
+    /// The second value is a new decision; `None` if there is one or pages are unread.
     fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Option<Decided>)> {
         match self.runs.get(&run.payload.site()) {
             Some(decided) => Ok((read_decided(snapshot, run, decided).map_err(|error| changed(run, error))?, None)),
@@ -97,7 +93,7 @@ impl PageLedger {
     }
 }
 
-/// Turns a failed read into the final error of a repair: without these bytes, the loss would be a guess.
+/// The final error of a repair, because otherwise the loss would be a guess.
 pub fn undecided(error: Error) -> Error {
     match is_unread(&error) {
         true => Error::storage(
@@ -112,7 +108,6 @@ pub fn undecided(error: Error) -> Error {
     }
 }
 
-/// The error for a page that was intact at the first read and is unreadable now.
 fn changed(run: &Run<Location>, error: Error) -> Error {
     match is_unread(&error) || is_damage(&error) {
         true => Error::storage(

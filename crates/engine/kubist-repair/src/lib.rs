@@ -1,8 +1,8 @@
 //! Detection of damage (`verify`) and recovery of the intact rows (`salvage`).
 //!
-//! Damage means bytes that differ from the bytes written. Other failed reads (a failing disk, a node that
-//! does not respond) are repeated (`patient`). If they still fail, `verify` reports these bytes as unread and
-//! `salvage` ends with an error. The first decision about a page holds for the whole repair (`ledger`).
+//! Damage means bytes that differ from the bytes written. Other failed reads (a failing disk, a node that does not
+//! respond) are repeated (`patient`). If they still fail, `verify` reports these bytes as unread and `salvage` ends
+//! with an error.
 //!
 //! A repair never changes the damaged table; `salvage` writes a new one.
 

@@ -1,9 +1,8 @@
 //! A store that repeats failed reads when the failure may be temporary.
 //!
-//! A repair must not treat a failed read as damage, nor end at the first one. Reads with a transient error
-//! (`is_transient`) are therefore repeated up to three times, after growing pauses. After eight reads have
-//! failed for good, each further read gets one attempt: the device is probably gone, and waiting at every
-//! page does not help.
+//! Reads with a transient error (`is_transient`) are repeated up to three times, after growing pauses, because a failed
+//! read is not damage. After eight reads have failed for good, the device is probably gone, and each further read gets
+//! one attempt.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,13 +20,12 @@ use kubist_catalog::error::is_transient;
 use kubist_catalog::stop::stoppable;
 use kubist_types::cancel::Cancel;
 
-/// Pauses before the further attempts, in milliseconds.
+/// In milliseconds.
 const PAUSES: [u64; 3] = [5, 40, 200];
 const LOOK: u64 = 10;
-/// Number of reads that fail for good before repeating stops.
+/// After this many reads failed for good, repeating stops.
 const MOST_FAILED: u32 = 8;
 
-/// Wraps a store; writes pass through unchanged.
 #[derive(Debug)]
 pub struct Patient {
     store: Arc<dyn Store>,
@@ -37,12 +35,12 @@ pub struct Patient {
 
 impl Patient {
     pub fn new(store: Arc<dyn Store>, cancel: &Cancel) -> Arc<Patient> {
-        // Reads past any cache, because the check is about the bytes in the store.
+        // The check needs the bytes in the store, not in a cache.
         let store = store.uncached().unwrap_or(store);
         Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
     }
 
-    /// Repeats a read until it succeeds, fails with another error, or runs out of attempts.
+    /// Repeats a read while attempts are left and its error is transient.
     fn read_with<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let mut pauses = PAUSES.iter();
         loop {
@@ -62,7 +60,7 @@ impl Patient {
         }
     }
 
-    /// Waits `left` milliseconds; returns `false` if the call was cancelled.
+    /// Waits `left` milliseconds; `false` if the call was cancelled.
     fn wait(&self, mut left: u64) -> bool {
         while left > 0 && !self.cancel.is_set() {
             let some = left.min(LOOK);
@@ -164,7 +162,7 @@ impl Logs for Patient {
 
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.store.read_logs(logs) {
-            // Reads each log separately, so that one failing log does not block the others.
+            // Logs are read separately, so that one failing log does not block the others.
             Err(error) if is_transient(&error) => {
                 logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
             }

@@ -1,9 +1,8 @@
-//! The readable rows of a run; each page is checked separately.
+//! The readable rows of a run, page by page.
 //!
-//! The unit of loss is a page, because its rows are incomplete if the chunk of a column is damaged. If the
-//! checksums are right but some values are invalid for their column (text that is not UTF-8), only their rows
-//! are lost. A damaged zone map loses the whole run, because it holds the parameters that the values were
-//! packed with.
+//! The unit of loss is a page. If the checksums are right but some values are invalid for their column (text that is
+//! not UTF-8), only their rows are lost. A damaged zone map loses the whole run, because it holds the parameters that
+//! the values were packed with.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,17 +22,14 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::error::{Error, Result};
 
-/// The rows of a run, divided into intact, lost and unread.
 #[derive(Default)]
 pub struct Sound {
     /// `None` if it is damaged or unread.
     pub map: Option<Arc<ZoneMap>>,
-    /// Page numbers and their stored rows.
     pub pages: Vec<(usize, RecordBatch)>,
-    /// The valid rows of the pages in which other rows have invalid values.
+    /// The valid rows of pages with some invalid values.
     pub parts: Vec<RecordBatch>,
     pub lost: Vec<Lost>,
-    /// Rows that the storage did not return; they may be intact.
     pub unread: Vec<Unread>,
 }
 
@@ -50,17 +46,16 @@ pub struct Lost {
     pub why: String,
 }
 
-/// The result of the first complete read of a run.
 #[derive(Debug, Default)]
 pub struct Decided {
-    /// True if the zone map is damaged, so that the whole run is lost.
+    /// The zone map is damaged, so the whole run is lost.
     pub all: bool,
-    /// The damaged pages, each with its rows that have invalid values, or `None` for the whole page.
+    /// The damaged pages; `None` for a whole page, otherwise its rows with invalid values.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
     pub lost: Vec<Lost>,
 }
 
-/// The range of lost rows in one dimension, in the column's unit.
+/// The extent of lost rows in one dimension, in the column's unit.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Extent {
     pub column: String,
@@ -71,12 +66,12 @@ pub struct Extent {
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Loss {
     pub what: String,
-    /// The cube of the run, in hexadecimal, and its level (0 for the root).
+    /// The cube in hexadecimal, and its level (0 for the root).
     pub cube: String,
     pub level: u32,
     pub rows: u64,
     pub extents: Vec<Extent>,
-    /// Number of replicas that copy some rows of the run.
+    /// Number of replicas that copy rows of the run.
     pub replicas: u64,
 }
 
@@ -102,7 +97,7 @@ fn zone_of(map: &ZoneMap, page: usize, row: usize) -> usize {
     holding.next().unwrap_or(last)
 }
 
-/// Returns a hash per stored row. It covers canonical values, so equal rows have equal hashes.
+/// Hashes canonical values, so that equal rows have equal hashes.
 pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     let columns = batch.columns().iter().filter(|array| is_identity_type(array.data_type()));
     let columns: Vec<&dyn Array> = columns.map(|array| array.as_ref()).collect();
@@ -110,7 +105,7 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// The result for a run whose segment was cleaned away.
+    /// The result for a run whose segment was cleaned.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
@@ -123,17 +118,15 @@ impl Sound {
 
 enum Page {
     Whole(RecordBatch),
-    /// The valid rows, and every invalid row's problem.
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 
-/// Reads the intact rows of a run. The second value is the decision for later reads; it is valid only if
-/// nothing is unread. Damage and failed reads are part of the result.
+/// Reads the intact rows of a run. The second value is the decision for later reads, valid only if nothing is unread.
+/// Damage and failed reads are part of the result.
 ///
 /// # Errors
 ///
-/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a failed
-/// read.
+/// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a failed read.
 pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
     let (mut sound, mut decided) = (Sound::default(), Decided::default());
     let map = match snapshot.zone_maps(std::iter::once(run), true) {
@@ -150,7 +143,7 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
         }
         Err(error) => return Err(error),
     };
-    // One request for the whole run if possible, otherwise one for each page.
+    // One request if possible, otherwise one per page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
         let rows = || map.page_rows(page) as u64;
@@ -179,12 +172,11 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
     Ok((sound, decided))
 }
 
-/// Reads the rows that an earlier read of the run found intact.
+/// Reads the rows that an earlier read found intact.
 ///
 /// # Errors
 ///
-/// `Damaged` if a page differs from the earlier read; the errors of
-/// [`Core::fetch`](kubist_catalog::core::Core::fetch).
+/// `Damaged` if a page differs from the earlier read; the errors of [`Core::fetch`](kubist_catalog::core::Core::fetch).
 pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
     let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
     if decided.all {
@@ -210,7 +202,7 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dec
     Ok(sound)
 }
 
-/// Decodes a page from `whole`, the bytes of the run, or reads the page alone.
+/// Decodes a page from `whole`, or reads it separately.
 fn read_page(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -233,8 +225,7 @@ fn read_page(
     }
 }
 
-/// Returns the number of columns that the run has and the table does not, with a message; `None` if there are
-/// none.
+/// The number of columns that the table lacks, with a message.
 pub fn unknown_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap) -> Option<(u64, String)> {
     let (found, known) = (map.columns.len(), snapshot.view.schema.stored.fields().len());
     let more = found.checked_sub(known).filter(|more| *more > 0)?;
@@ -254,7 +245,7 @@ pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
     }
 }
 
-/// Describes the loss of rows: their bounding box, and the replicas that may hold copies.
+/// The bounding box of lost rows, and the replicas that may hold copies.
 ///
 /// # Errors
 ///
@@ -274,7 +265,7 @@ pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, los
         };
         let number = |key: &u64| order::number(data_type, *key);
         let frame = grid.as_ref();
-        // Without a zone map, the run's box on the grid gives the bounds.
+        // Without a zone map, the run's box gives the bounds.
         let edge = |coordinate: u32| {
             frame.map_or(f64::NAN, |frame| frame.scales[d].value_at(coordinate, frame.geometry.bits()))
         };

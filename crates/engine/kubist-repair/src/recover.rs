@@ -1,7 +1,7 @@
 //! Recovery of lost rows from replaced runs (`replaced`) and replicas.
 //!
-//! A replica holds exactly the rows of its source runs inside its cube (I4). The lost rows are therefore the
-//! multiset difference: rows of the replica minus the readable rows of its sources.
+//! A replica holds exactly the rows of its source runs inside its cube (I4). So the lost rows are the multiset
+//! difference: rows of the replica minus the readable rows of its sources.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,10 +20,9 @@ use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Every row's position and hash.
 type Rows = Vec<(MortonKey, u64)>;
 
-/// Returns the rows of damaged runs that replicas or replaced runs still hold, each row once.
+/// Rows of damaged runs that replicas or replaced runs still hold, each once.
 ///
 /// # Errors
 ///
@@ -45,7 +44,7 @@ pub fn recover(
     Ok(found)
 }
 
-/// Appends to `found` the lost rows that only the replicas of a tree hold.
+/// Appends lost rows that only replicas hold.
 fn in_tree(
     snapshot: &Snapshot,
     frame: &Frame,
@@ -60,7 +59,7 @@ fn in_tree(
     let mut sources: HashMap<RunId, Rows> = HashMap::new();
     let position = |batch: &RecordBatch| frame.keys(batch).into_iter().zip(row_hashes(batch));
     let mut recovered: Rows = found.iter().flat_map(position).collect();
-    // From the root downwards; rows recovered above a cube are not taken again.
+    // Starts at the root, so rows recovered above are not taken again.
     for replica in directory.replicas().filter(|replica| replica.cube.grid() == geometry.grid()) {
         if !replica.copies.iter().any(|source| damaged.contains(source)) {
             continue;

@@ -1,8 +1,8 @@
 //! Recovery of lost rows from the runs that a rewrite replaced.
 //!
-//! A rewrite copies the rows of the runs that it removes, except for retracted steps, and adds no others.
-//! Until the removed runs are cleaned away, they still hold the lost rows: rows of the removed runs minus the
-//! readable rows of the new runs.
+//! A rewrite copies the rows of the runs that it removes, except for retracted steps, and adds no others. Until the
+//! removed runs are cleaned, the lost rows are the difference: rows of the removed runs minus the readable rows of the
+//! new runs.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,7 @@ use kubist_format::names::REWRITES;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Returns the rows of damaged runs that the replaced runs still hold, each row once.
+/// Rows of damaged runs that the replaced runs still hold, each once.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn rows_of_replaced(
 ) -> Result<Vec<RecordBatch>> {
     let mut rewrites = readable_rewrites(snapshot)?;
     let directory = snapshot.directory()?;
-    // A run may have a new id but the same bytes, so runs are compared by location.
+    // Runs are compared by location, because the same bytes may have a new run id.
     let live: HashSet<Site> = directory.runs().map(|run| run.payload.site()).collect();
     let damaged = directory.runs().filter(|run| damaged.contains(&run.id));
     let damaged: HashSet<Site> = damaged.map(|run| run.payload.site()).collect();
@@ -50,7 +50,7 @@ pub fn rows_of_replaced(
     }
     let runs: HashMap<RunId, Arc<Run<Location>>> =
         committed_runs(snapshot)?.into_iter().chain(known).map(|run| (run.id, run)).collect();
-    // A rewrite that only gives the same bytes a new id contains no earlier copy.
+    // The same bytes with a new id are no earlier copy.
     let removed = |entry: &RewriteEntry| -> HashSet<Site> {
         entry.rewrite.removes.iter().filter_map(|id| runs.get(id)).map(|run| run.payload.site()).collect()
     };
@@ -65,8 +65,8 @@ pub fn rows_of_replaced(
         let mut is_certain = true;
         for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
             let sound = read_what_is_there(snapshot, run, pages)?;
-            // If this run was replaced in turn, later rewrites may have moved its rows. With pages
-            // lost, these rows cannot be told from lost rows.
+            // Later rewrites may have moved the rows of a replaced run. With pages lost, these cannot be distinguished
+            // from lost rows.
             is_certain &= live.contains(&run.payload.site()) || sound.lost.is_empty();
             let hashes = sound.batches().flat_map(row_hashes);
             hashes.for_each(|hash| *counts.entry(hash).or_default() += 1);
@@ -102,7 +102,6 @@ pub fn rows_of_replaced(
     Ok(found)
 }
 
-/// Returns the intact rows of a run; none if the run was replaced and cleaned away.
 fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<Sound> {
     match pages.read_whole(snapshot, run) {
         Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),

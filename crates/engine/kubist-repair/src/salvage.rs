@@ -1,12 +1,11 @@
 //! Copies all intact rows of a damaged table into a new table.
 //!
-//! The metadata is read as far as possible (`gather`): an older checkpoint, the readable commits of a damaged
-//! log, and rewrites up to the first unreadable one. Any such choice is an earlier snapshot of the table, or
-//! one with fewer commits, so no row appears twice. Each run contributes its intact pages. Lost rows are
-//! taken from replaced runs and replicas (`recover`).
+//! The metadata is read as far as possible (`gather`): an older checkpoint, the readable commits of a damaged log, and
+//! rewrites up to the first unreadable one. The result is an earlier snapshot, or one with fewer commits, so no row
+//! appears twice. Lost rows are taken from replaced runs and replicas (`recover`).
 //!
-//! The new table has the same columns, grid, identity and seed, so its samples contain the same rows. Rows
-//! keep their steps; the writer `salvage` commits each step once.
+//! The new table has the same columns, grid, identity and seed, so its samples contain the same rows. Rows keep their
+//! steps; the writer `salvage` commits each step once.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -45,29 +44,24 @@ use kubist_write::writer::Writer;
 
 use crate::gather::Gaps;
 
-/// The result of [`salvage`]: saved and lost rows.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct SalvageReport {
     pub rows: u64,
-    /// Rows of damaged runs that came from replicas or replaced runs; part of `rows`.
+    /// Rows from replicas or replaced runs; part of `rows`.
     pub rows_recovered: u64,
-    /// Committed rows that are missing in the new table, if they can be counted.
+    /// Committed rows that the new table lacks, if they can be counted.
     pub rows_lost: u64,
-    /// Known commits whose entries cannot be read.
     pub commits_lost: u64,
-    /// True if more rows may be lost than `rows_lost`; `notes` gives the reason.
+    /// More rows may be lost than `rows_lost`; `notes` gives the reason.
     pub uncounted: bool,
-    /// Alterations that are unreadable or follow an unreadable one. The new table lacks the columns, units
-    /// and metadata that they added.
+    /// Alterations from the first unreadable one on. The new table lacks the columns, units and metadata that they
+    /// added.
     pub alterations_lost: u64,
-    /// The loss at each damaged location, before any recovery.
     pub losses: Vec<Loss>,
-    /// Other damage and its consequences.
     pub notes: Vec<String>,
 }
 
 impl SalvageReport {
-    /// True if nothing was damaged.
     pub fn is_whole(&self) -> bool {
         self.losses.is_empty() && self.notes.is_empty()
     }
@@ -81,14 +75,14 @@ struct Pass<'a> {
 }
 
 /// Copies the intact rows of the table at `from` into a new table at `to`, which must be empty. Calls
-/// `progress(done, total)` in rows. `from` is never changed. After an error or a crash, `to` holds no table,
-/// and the call can be repeated once the cause is removed.
+/// `progress(done, total)` in rows. `from` is never changed. After an error or a crash, `to` holds no table, and the
+/// call can be repeated once the cause is removed.
 ///
 /// # Errors
 ///
-/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; `Damaged` or `Newer` if the
-/// header cannot be read; `Unavailable` if a read still fails after several attempts; `Cancelled`; `NoSpace`
-/// and other storage errors of either store.
+/// `NotATable` if there is no table at `from`; `Exists` if something is at `to`; `Damaged` or `Newer` if the header
+/// cannot be read; `Unavailable` if a read still fails after several attempts; `Cancelled`; `NoSpace` and other storage
+/// errors of either store.
 pub fn salvage(
     from: &TableLocation,
     to: &TableLocation,
@@ -96,7 +90,7 @@ pub fn salvage(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
     let from = from.store()?;
-    // Fails on a missing or unreadable table before anything is created at `to`.
+    // Fails on an unreadable table before anything is created at `to`.
     Core::with_header(Patient::new(from.clone(), cancel))?;
     let to = vacant_for_copy(to, cancel)?;
     let from: Arc<dyn Store> = Patient::new(from, cancel);
@@ -124,14 +118,13 @@ fn salvage_patiently(
     let saved = fill(&from, &unfinished.core, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
-        // Best effort: any files that remain do not form a table.
         let _ = drop_table(to.as_ref(), false, &Cancel::default());
         return Err(error);
     }
     Ok(report)
 }
 
-/// Copies the readable rows. `rows_lost` counts the rows of unreadable commits.
+/// `rows_lost` counts the rows of unreadable commits.
 #[allow(clippy::too_many_arguments)]
 fn fill(
     from: &Arc<dyn Store>,
@@ -180,8 +173,8 @@ fn fill(
     let committed = snapshot.view.history.live_rows();
     let known = directory.rows();
     if committed != known {
-        // Rows of an unreadable commit may survive in a rewrite, and rows of a readable commit may be in an
-        // unreadable rewrite. The two counts correct for both.
+        // Rows of an unreadable commit may survive in a rewrite, and rows of a readable commit may be in an unreadable
+        // rewrite.
         let rewritten = known.saturating_sub(committed).min(rows_lost);
         report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
         report.notes.push(format!("the readable commits count {committed} records, the live runs {known}"));
@@ -194,8 +187,8 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     let mut header = core.header.clone();
     header.id = fresh_id();
     if header.identity.is_empty() {
-        // Without an identity, a row's priority depends on the writer tag. A new tag keeps later rows apart
-        // from the salvaged ones.
+        // Without an identity, the writer tag decides priorities. A new tag distinguishes later rows from the salvaged
+        // ones.
         header.writer_tag = format!("{}:", unix_ms());
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
@@ -204,13 +197,12 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     Unfinished::begin(to, header, schema, options)
 }
 
-/// Copies the alterations and, if it is valid, the grid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
     let (mut copied, mut chain, to) = (0, Chain::of_alterations(&to.header.id), &to.store);
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
         let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        // The new table has one writer, so the declared writers do not apply.
+        // The new table has one writer.
         let (_, alteration) =
             Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
         if !matches!(alteration, Alteration::Writers(_)) {
@@ -235,7 +227,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     Ok(())
 }
 
-/// Reads every run once. Returns the damaged runs and all steps, and reports the losses.
+/// Reads every run once, and reports the losses. Returns the damaged runs and all steps.
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],
@@ -272,8 +264,7 @@ fn steps_of(snapshot: &Snapshot, batch: &RecordBatch) -> BTreeSet<i64> {
 impl Pass<'_> {
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
-        // Skips the run if its zone map excludes the step. A run without a readable zone map is read for each
-        // step.
+        // Skips the run if its zone map excludes the step.
         if let Ok((maps, _)) = snapshot.zone_maps(std::iter::once(run), true) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {

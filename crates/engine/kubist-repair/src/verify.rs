@@ -1,15 +1,11 @@
 //! Checks a table for damage.
 //!
-//! The quick check reads the metadata: header, grid, logs, rewrites, checkpoints, zone maps and secondary
-//! indexes. It compares cutoffs with the entries that set them (I3), and the column bounds in each run's
-//! entry with its zone map.
+//! The quick check reads the metadata: header, grid, logs, rewrites, checkpoints, zone maps and secondary indexes. It
+//! compares cutoffs with the entries that set them (I3), and the column bounds in each run's entry with its zone map.
 //!
-//! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each
-//! row and all zone maps (I1, I2). It then compares each replica with the rows of its source runs inside its
-//! cube (I4), and each secondary index with the zones that contain a value.
-//!
-//! A finding is damage. A read that failed for another reason is repeated (`patient`). If it still fails, the
-//! report lists it separately, because those bytes may be intact.
+//! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each row and all
+//! zone maps (I1, I2). It compares each replica with the rows of its source runs inside its cube (I4), and each
+//! secondary index with the zones that contain a value.
 
 mod entries;
 mod lookups;
@@ -44,7 +40,7 @@ use walk::{Placed, Seen, Waiting, length};
 
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
-    /// Read every page, in addition to the metadata.
+    /// Reads every page, not only the metadata.
     pub deep: bool,
     pub cancel: Cancel,
 }
@@ -65,26 +61,24 @@ pub struct VerifyReport {
     pub replicas: u64,
     pub pages: u64,
     pub bytes: u64,
-    /// Rows that are damaged, and how many of them replicas or replaced runs still hold (deep check only).
+    /// Damaged rows, and how many replicas or replaced runs still hold (deep check only).
     pub rows_lost: u64,
     pub rows_recoverable: u64,
     pub losses: Vec<Loss>,
-    /// One line for each problem; empty if everything that could be read is intact.
+    /// One line for each problem; empty if everything readable is intact.
     pub findings: Vec<String>,
-    /// Rows that could not be read because the storage failed or did not respond. They may be intact.
+    /// Rows that could not be read and may be intact.
     pub rows_unread: u64,
-    /// One line for each failed read with its cause; another run may succeed.
+    /// One line for each failed read with its cause.
     pub unread: Vec<String>,
 }
 
-/// Most findings in a report. One more line then says that there are more.
+/// One more line says that there are more.
 const MOST_FINDINGS: usize = 100;
-/// Verification stops after this many failed reads.
 const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
 impl VerifyReport {
-    /// True if everything could be read and there are no findings.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unread.is_empty()
     }
@@ -95,8 +89,7 @@ impl VerifyReport {
         }
     }
 
-    /// Records rows that could not be read. Rows of a replica are not counted, because its source runs hold
-    /// them too.
+    /// Ignores replicas, because their source runs hold these rows too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(
@@ -107,7 +100,7 @@ impl VerifyReport {
         ));
     }
 
-    /// Lists damage as a finding and a failed read as unread. Returns every other error.
+    /// Damage is a finding and a failed read is unread; other errors are returned.
     fn note(&mut self, error: Error) -> Result<()> {
         match error {
             damage if is_damage(&damage) => self.find(damage.to_string()),
@@ -126,7 +119,7 @@ impl VerifyReport {
         }
     }
 
-    /// Records lost rows. A damaged replica loses no row, because its source runs hold them too.
+    /// A damaged replica loses no row, because its source runs hold them too.
     fn lose(&mut self, run: &Run<Location>, loss: Loss) {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
@@ -152,25 +145,23 @@ pub fn verify_at(
     verify_in(location.store()?, None, options, progress)
 }
 
-/// Checks the table for damage and calls `progress(done, total)` in bytes. An error means that the check
-/// could not run, not that the table is damaged. For a table that is too damaged to open, use [`verify_at`].
+/// Checks the table for damage and calls `progress(done, total)` in bytes. An error means that the check could not run,
+/// not that the table is damaged. For a table that is too damaged to open, use [`verify_at`].
 ///
 /// # Errors
 ///
-/// `Cancelled`; `NotATable`; `Replaced`; `Newer`; `Unavailable` if the manifest cannot be read;
-/// `SnapshotExpired` if some of its pages were cleaned away during the check. Other failed reads are in the
-/// report.
+/// `Cancelled`; `NotATable`; `Replaced`; `Newer`; `Unavailable` if the manifest cannot be read; `SnapshotExpired` if
+/// some of its pages were cleaned away during the check. Other failed reads are in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
-    // Checks that the table at the location is still the table that the handle opened.
+    // The table at the location must still be the opened one.
     if let Err(error @ Error::Replaced { .. }) = core.view(&options.cancel) {
         return Err(error);
     }
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// Verifies the table in a store. `runs_in_memory` is the handle's limit on the size of a manifest in memory,
-/// if there is a handle.
+/// `runs_in_memory` limits the manifest in memory.
 fn verify_in(
     store: Arc<dyn Store>,
     runs_in_memory: Option<u64>,
@@ -184,7 +175,7 @@ fn verify_in(
     };
     let seen = verify_patiently(Patient::new(store, &options.cancel), &core, options, progress);
     if seen.is_err() {
-        // After a cancellation `Patient` stops repeating, so the error comes from the last attempt.
+        // After a cancellation `Patient` returns the last error.
         options.cancel.check()?;
     }
     seen
@@ -206,15 +197,14 @@ fn verify_patiently(
     };
     let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
-        // `entries::check` has reported why the table cannot be opened. The readable rest is checked too.
+        // `entries::check` has reported why; the readable rest is checked too.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
             snapshot => snapshot.map_err(undecided)?,
         },
     };
     let seen = match Seen::of(&snapshot, options, &mut report) {
-        // The manifest is damaged, which has been reported. The logs or an older checkpoint list the same
-        // runs.
+        // This has been reported. The logs or an older checkpoint list the same runs.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
             Seen::of(&snapshot, options, &mut report)?
@@ -246,13 +236,12 @@ fn verify_patiently(
     let walked = snapshot.view.runs.each_in_order(&snapshot.core, &options.cancel, |entry| {
         let some = waiting.take(&forest, entry, options.deep);
         looking.look(&some, &mut report, progress, total)?;
-        // Ends the walk through the manifest after too many failed reads.
         if looking.is_whole { Ok(()) } else { Err(Error::Cancelled) }
     });
     match walked.and_then(|()| looking.look(&waiting.runs, &mut report, progress, total)) {
         Ok(()) => {}
         Err(_) if !looking.is_whole => options.cancel.check()?,
-        // A page of the manifest that was readable in the first pass.
+        // This page was readable in the first pass.
         Err(error) => {
             report.note(error)?;
             looking.is_whole = false;
@@ -280,7 +269,6 @@ fn verify_patiently(
     Ok(report)
 }
 
-/// State of the pass over all runs, which takes a batch of runs at a time.
 struct Looking<'a> {
     snapshot: &'a Snapshot,
     options: &'a VerifyOptions,
@@ -289,7 +277,6 @@ struct Looking<'a> {
     ledger: Ledger,
     damaged: HashSet<RunId>,
     pages: PageLedger,
-    /// False if the pass ended early after too many failed reads.
     is_whole: bool,
 }
 
@@ -358,18 +345,17 @@ impl Looking<'_> {
     }
 }
 
-/// Returns whether a run is lost because its segment is missing. The segment was missing in the first pass.
+/// Whether the segment, which was missing in the first pass, is still missing.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
-    // Reads one byte of data too, because the zone map may be cached.
+    // The zone map may be cached, so one byte of data is read too.
     let first = 0..run.payload.data_length.min(1);
     let read = snapshot.zone_maps(std::iter::once(run), true).and_then(|_| runs::data(snapshot, run, first));
     let why = match read {
         Err(error) if is_damage(&error) => error.to_string(),
-        // The pass over its rows reads it again and reports the failure.
+        // The pass over its rows reports the failure.
         Err(error) if is_unread(&error) => return Ok(false),
-        // The run was cleaned away during the check.
         Err(error) => return Err(error),
-        // The first pass used an older listing; the segment exists.
+        // The first pass used an older listing.
         Ok(_) => return Ok(false),
     };
     let lost = Lost { rows: run.rows, zones: None, why };
@@ -377,8 +363,7 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
     Ok(true)
 }
 
-/// Reads zone maps, in one request if all are intact, and checks that each run ends inside its segment.
-/// Returns the runs that are lost or unread.
+/// Reads zone maps, and checks that each run ends inside its segment. Returns the lost or unread runs.
 fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let all = snapshot.zone_maps(runs.iter().copied(), true);
@@ -413,8 +398,7 @@ fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut Ve
     Ok(left_out)
 }
 
-/// Checks that the table has all columns of the run, and that the run's entry and its zone map agree on the
-/// bounds and nulls of each.
+/// Checks that the table has all columns of the run, and that the run's entry and zone map agree.
 fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report: &mut VerifyReport) {
     if let Some((_, what)) = unknown_columns(snapshot, run, map) {
         report.find(what);

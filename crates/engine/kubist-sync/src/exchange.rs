@@ -28,7 +28,7 @@ use crate::metadata::{self, merge};
 use crate::peer::{self, Peer};
 use crate::site::{Base, Commit, Site, Source, StepOf, retracted_token};
 
-/// Time to wait for a commit that its writer is making durable.
+/// The wait for a commit that its writer is making durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Options of [`sync`].
@@ -40,7 +40,7 @@ pub struct SyncOptions {
     pub push: bool,
     /// The memory for the rows of one commit; `None`: the default of writers.
     pub memory_bytes: Option<usize>,
-    /// Ends the call between two commits. Those that arrived stay.
+    /// Ends the call between two commits. Commits that arrived stay.
     pub cancel: Cancel,
 }
 
@@ -50,7 +50,7 @@ impl Default for SyncOptions {
     }
 }
 
-/// What one site got.
+/// The changes that one site received.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// New commits.
@@ -61,7 +61,7 @@ pub struct Moved {
     pub retracted: u64,
     /// New columns.
     pub columns: Vec<String>,
-    /// Commits that the other site has only as part of its first copy, so another site must bring them.
+    /// Commits that the other site has only in its first copy, so that another site must bring them.
     pub waits: Vec<String>,
 }
 
@@ -70,24 +70,24 @@ pub struct Moved {
 pub struct Synced {
     /// The table that was created, if one was missing.
     pub created: Option<String>,
-    /// What the first table got.
+    /// Changes that the first table received.
     pub came: Moved,
-    /// What the second table got.
+    /// Changes that the second table received.
     pub went: Moved,
-    /// Metadata that both sites changed. Each keeps its own.
+    /// Metadata that both sites changed and that stay different.
     pub conflicts: Vec<String>,
     /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Exchanges the changes of two copies of a table. A missing one is created as a copy of the other. The call can be
+/// Exchanges the changes of two copies of a table; a missing one is created as a copy of the other. The call can be
 /// killed anywhere and repeated. Calls `progress(done, all)`, in rows.
 ///
 /// # Errors
 ///
-/// `Invalid` if the tables are not copies of one table, or the same one; `Refused` if their histories differ, or if rows to
-/// retract cannot be told from others; `SnapshotExpired` if commits that the other site lacks were cleaned away;
-/// `Cancelled`; `Damaged`; a storage error.
+/// `Invalid` if the tables are not copies of one table, or the same one; `Refused` if their histories differ, or if
+/// rows to retract cannot be distinguished from others; `SnapshotExpired` if commits that the other site lacks were
+/// cleaned away; `Cancelled`; `Damaged`; a storage error.
 pub fn sync(a: &str, b: &str, options: &SyncOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Synced> {
     let (begin, is_missing) =
         (Instant::now(), |error: &Error| matches!(error, Error::Missing { .. } | Error::NotATable { .. }));
@@ -105,7 +105,6 @@ pub fn sync(a: &str, b: &str, options: &SyncOptions, progress: &mut dyn FnMut(u6
     Ok(synced)
 }
 
-/// Creates a site as a copy of another one.
 fn copy(from: &Table, to: &str, options: &SyncOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Moved> {
     let (since, cancel) = (unix_ms(), &options.cancel);
     let site = Site::read(from.core(), cancel)?;
@@ -125,8 +124,7 @@ fn copy(from: &Table, to: &str, options: &SyncOptions, progress: &mut dyn FnMut(
     Ok(Moved { commits, rows, ..Moved::default() })
 }
 
-/// Records the exchange at both sites. A site that can only be read keeps nothing. After a `whole` exchange the next one
-/// ends early if nothing is new.
+/// Records the exchange at writable sites. After a `whole` exchange the next one ends early if nothing is new.
 fn remember(
     a: &Arc<Core>,
     b: &Arc<Core>,
@@ -192,7 +190,7 @@ fn exchange(a: &Arc<Core>, b: &Arc<Core>, options: &SyncOptions, progress: &mut 
     Ok(synced)
 }
 
-/// Brings everything of one site that another lacks.
+/// Brings everything that one site has and another lacks.
 fn receive(
     from: &Arc<Core>,
     to: &Arc<Core>,
@@ -237,7 +235,7 @@ fn receive(
     Ok(moved)
 }
 
-/// Checks that two sites have one origin, and no two histories.
+/// Checks that two sites have one origin and one history.
 fn check(source: &Site, target: &Site) -> Result<()> {
     let (from, to) = (source.location(), target.location());
     if source.base.root != target.base.root {
@@ -269,9 +267,9 @@ fn check(source: &Site, target: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Retracts the steps of commits that another site has retracted. Returns the number of rows.
+/// Retracts steps of the other site's commits; returns the number of rows.
 fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result<u64> {
-    // By step, the logs and the last positions of commits to retract.
+    // By step: the logs and last positions of commits to retract.
     let mut steps: BTreeMap<i64, BTreeMap<String, u64>> = BTreeMap::new();
     let mut marks: BTreeSet<(String, i64, u64)> = BTreeSet::new();
     let live = site.steps().0;
@@ -316,12 +314,12 @@ fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result
         let end = ends.entry(log.clone()).or_default();
         *end = (*end).max(*position);
     }
-    // One retraction, if it reaches no other commit. Otherwise one for each step, the last step first.
+    // One retraction, if it reaches no other commit; otherwise one per step, last step first.
     let works = match reached(first, &ends) == marks {
         true => vec![(first, ends)],
         false => steps.into_iter().rev().collect(),
     };
-    // Nothing is retracted before all of it can be.
+    // Nothing is retracted before everything can be.
     let staying: BTreeSet<i64> = all.difference(&marks).map(|(_, step, _)| *step).collect();
     let mixed = works.iter().find(|(step, ends)| !reached(*step, ends).is_subset(&marks)).map(|(step, _)| *step);
     let mixed = mixed.or_else(|| marks.iter().map(|(_, step, _)| *step).filter(|step| staying.contains(step)).min());
@@ -345,13 +343,12 @@ struct Transfer<'a> {
     retracted: &'a BTreeSet<StepOf>,
     options: &'a SyncOptions,
     progress: &'a mut dyn FnMut(u64, u64),
-    /// Commits.
     done: u64,
     all: u64,
 }
 
 impl Transfer<'_> {
-    /// Brings the commits of a source up to a number. Returns the numbers of commits and of rows.
+    /// Brings commits of a source up to a number. Returns the numbers of commits and rows.
     fn bring(&mut self, target: &Site, of: &Source, last: u64) -> Result<(u64, u64)> {
         let (source, cancel) = (self.source, &self.options.cancel);
         let Some((log, commits)) = source.logs.get(of) else { return Ok((0, 0)) };
@@ -363,7 +360,7 @@ impl Transfer<'_> {
             ..WriterOptions::default()
         };
         let mut writer = Writer::open(target.core.clone(), &options, None)?;
-        // Another sync may have brought some before the log was taken.
+        // Another sync may have brought some.
         let view = target.core.view(cancel)?;
         let here = view.history.writers.get(&name).map_or(0, |progress| progress.commits);
         let first = target.began_with(of) + here + 1;
@@ -395,7 +392,7 @@ impl Transfer<'_> {
         let is_gone = |step: i64| self.retracted.contains(&(of.clone(), number, step));
         let all = entry.step.map(|mark| mark.step).into_iter().chain(entry.steps.iter().map(|(step, _)| *step));
         let mut gone: BTreeSet<i64> = all.filter(|step| is_gone(*step)).collect();
-        // Of a commit that was retracted before it came to the source, too.
+        // The commit may have been retracted before it came to the source.
         gone.extend(self.retracted.iter().filter(|one| &one.0 == of && one.1 == number).map(|one| one.2));
         let schema = target.core.view(&self.options.cancel)?.schema.clone();
         let from = &self.source.snapshot.view.schema;
@@ -433,7 +430,6 @@ impl Transfer<'_> {
     }
 }
 
-/// The rows of a batch whose step is not among some.
 fn without(batch: RecordBatch, step: usize, gone: &BTreeSet<i64>) -> Result<RecordBatch> {
     if gone.is_empty() {
         return Ok(batch);
@@ -443,7 +439,7 @@ fn without(batch: RecordBatch, step: usize, gone: &BTreeSet<i64>) -> Result<Reco
     filter_record_batch(&batch, &kept).map_err(Error::kernel)
 }
 
-/// The rows with the stored columns of another site, whose added columns may be in another order.
+/// Added columns of another site may be in another order.
 fn fitted(batch: &RecordBatch, from: &TableSchema, to: &TableSchema) -> Result<RecordBatch> {
     let columns =
         to.stored.fields().iter().enumerate().map(|(index, field)| match from.stored.index_of(field.name()) {

@@ -1,5 +1,5 @@
-//! Metadata of a table and its columns at two sites: a change at one site is carried over, two different changes are
-//! reported and stay.
+//! Merges the metadata of a table and its columns at two sites: a change at one site is copied, two different changes
+//! are reported and stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,14 +25,14 @@ fn map(entries: Entries) -> BTreeMap<Name, Value> {
     entries.into_iter().map(|(column, key, value)| ((column, key), value)).collect()
 }
 
-/// The outcome of a merge.
+/// The result of a merge.
 pub struct Merged {
     /// The metadata on which both sites agree now.
     pub common: Entries,
     pub conflicts: Vec<String>,
 }
 
-/// Carries changes since `common` over, from `b` to `a` if `pull` and from `a` to `b` if `push`.
+/// Copies changes since `common`: from `b` to `a` if `pull`, and from `a` to `b` if `push`.
 ///
 /// # Errors
 ///

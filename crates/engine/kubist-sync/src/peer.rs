@@ -1,4 +1,4 @@
-//! The last exchange with another site: the object `sync/peers/ID/NUMBER`, of which the highest number counts.
+//! The last exchange with another site: the object `sync/peers/ID/NUMBER` with the highest number.
 
 use std::time::Duration;
 
@@ -25,7 +25,6 @@ pub struct Peer {
     pub metadata: Entries,
 }
 
-/// The names of the records of a peer, ascending.
 fn names(core: &Core, peer: &str) -> Result<Vec<String>> {
     core.store.list(&format!("{SYNC}peers/{peer}/")).map_err(store_error)
 }
@@ -45,7 +44,7 @@ pub fn last(core: &Core, peer: &str) -> Result<Option<Peer>> {
     })
 }
 
-/// Records an exchange that began at `since`, in milliseconds since 1970, and ends the hold of the one before it.
+/// Records an exchange that began at `since`, in milliseconds since 1970, and ends the previous hold.
 ///
 /// # Errors
 ///
@@ -56,7 +55,7 @@ pub fn record(core: &Core, peer: &str, since: u64, mut now: Peer) -> Result<()> 
     now.hold = hold::put(core, since, KEPT)?;
     let bytes = serde_json::to_vec(&now).map_err(Error::internal)?;
     if !core.store.put_if_absent(&format!("{SYNC}peers/{peer}/{number:020}"), &bytes).map_err(store_error)? {
-        // Another sync was faster, and its hold is as old as this one at most.
+        // Another sync was faster; its hold is not newer.
         return hold::release(core, &now.hold);
     }
     for name in earlier {

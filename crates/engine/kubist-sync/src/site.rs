@@ -1,4 +1,4 @@
-//! A table as a site: the commits that it has, by the site and the writer that made them, and the retracted ones.
+//! A table as a site: its commits, by the site and the writer that made them, and the retracted ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kubist_format::names::{COPY, SYNC};
 use kubist_types::{Cancel, Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Begins the token of a commit that was retracted before it came here. The steps follow.
+/// Token of a commit that was retracted before it came here, followed by the steps.
 const RETRACTED: &str = "kubist-sync-retracted:";
 
 /// A writer of a site.
@@ -22,17 +22,17 @@ pub struct Source {
     pub writer: String,
 }
 
-/// A step of a commit: its source, its number from 1, and the step.
+/// The source, the commit's number from 1, and the step.
 pub type StepOf = (Source, u64, i64);
 
-/// What a copy began with: the object `sync/base`.
+/// The content that a copy began with: the object `sync/base`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Base {
     /// The id of the table from which all sites descend.
     pub root: String,
     /// The number of commits of each source.
     pub have: Vec<(Source, u64)>,
-    /// The steps of these commits that the copy has rows of.
+    /// Their steps that have rows in the copy.
     pub steps: Vec<StepOf>,
     pub retracted: Vec<StepOf>,
 }
@@ -50,7 +50,7 @@ pub struct Commit {
     /// The random number of the original commit.
     pub salt: u64,
     pub steps: Vec<i64>,
-    /// Retracted before it came here.
+    /// Steps that were retracted before the commit came here.
     retracted: Vec<i64>,
 }
 
@@ -58,7 +58,7 @@ pub struct Site {
     pub core: Arc<Core>,
     pub snapshot: Snapshot,
     pub base: Base,
-    /// By the source, its log and the entries of the log.
+    /// The log of each source, and its entries.
     pub logs: BTreeMap<Source, (String, Vec<Commit>)>,
     is_copy: bool,
 }
@@ -68,7 +68,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// The errors of [`Core::view`]; `Damaged`; a storage error.
+    /// The errors of [`Core::view`].
     pub fn read(core: &Arc<Core>, cancel: &Cancel) -> Result<Site> {
         let snapshot = Snapshot::now(core, cancel)?;
         let stored = core.store.get(&Base::name()).map_err(store_error)?;
@@ -130,12 +130,12 @@ impl Site {
         self.core.store.location()
     }
 
-    /// The number of commits of a source that the copy began with.
+    /// Commits of a source that the copy began with.
     pub fn began_with(&self, source: &Source) -> u64 {
         self.base.have.iter().find(|(one, _)| one == source).map_or(0, |(_, commits)| *commits)
     }
 
-    /// The number of commits of each source that are here.
+    /// Commits of each source that are here.
     pub fn have(&self) -> BTreeMap<Source, u64> {
         let mut have: BTreeMap<Source, u64> = self.base.have.iter().cloned().collect();
         for (source, (_, commits)) in &self.logs {
@@ -144,23 +144,22 @@ impl Site {
         have
     }
 
-    /// A commit of a source, if it is an entry here.
     pub fn commit(&self, source: &Source, number: u64) -> Option<&Commit> {
         let index = number.checked_sub(self.began_with(source) + 1)?;
         self.logs.get(source)?.1.get(index as usize)
     }
 
-    /// The steps that are not retracted, with their positions in a log.
+    /// Steps that are not retracted, with their positions in a log.
     fn marks(&self, log: &str) -> BTreeSet<(i64, u64)> {
         self.snapshot.view.history.marks(log).collect()
     }
 
-    /// The steps of the commits that the copy began with, with the position of its first commit.
+    /// The steps that the copy began with, with the position of its first commit.
     pub fn base_marks(&self) -> BTreeSet<(i64, u64)> {
         if self.is_copy { self.marks(COPY) } else { BTreeSet::new() }
     }
 
-    /// The steps of commits that are here, by log and position, and their retracted ones.
+    /// The steps of commits that are here, with log and position, and the retracted steps.
     pub fn steps(&self) -> (Vec<(StepOf, &str, u64)>, BTreeSet<StepOf>) {
         let (mut live, mut retracted) = (Vec::new(), BTreeSet::new());
         for (source, (log, commits)) in &self.logs {
@@ -182,7 +181,6 @@ impl Site {
         (live, retracted)
     }
 
-    /// What a copy of this state begins with.
     pub fn as_base(&self) -> Base {
         let (live, retracted) = self.steps();
         let in_base = self.base.steps.iter().filter(|step| !retracted.contains(step)).cloned();
@@ -221,7 +219,6 @@ impl Site {
 
 const PREFIX: &str = "sync.";
 
-/// The source of a log with commits of another site.
 fn source_of(log: &str) -> Option<Source> {
     let (site, writer) = log.strip_prefix(PREFIX)?.split_once('.')?;
     let is_id = site.len() == 16 && site.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,7 +1,7 @@
 //! Random histories of three sites against a model: appends, steps, retractions, columns, metadata, rewrites, new
 //! copies, and exchanges that are killed at any point and repeated. `HISTORIES` and `SEED` change the number.
 //!
-//! The model has the numbers of commits of each writer and the set of retracted ones, and nothing of the engine.
+//! The model has only the numbers of commits of each writer and the set of retracted ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ struct Site {
 struct World {
     rng: StdRng,
     sites: Vec<Site>,
-    /// The step and the ids of every commit, by its writer.
+    /// The step and the ids of every commit, by writer.
     commits: BTreeMap<Source, Vec<(Option<i64>, Vec<i64>)>>,
     next_id: i64,
     killed: usize,
@@ -103,7 +103,6 @@ impl World {
         table.set_metadata(None, &[(format!("note-{site}"), number.into())].into()).unwrap();
     }
 
-    /// Brings the state of one site to another, in the model.
     fn receive(&mut self, from: usize, to: usize) {
         let (began_with, theirs) = (self.sites[from].began_with.clone(), self.sites[from].have.clone());
         let retracted = self.sites[from].retracted.clone();
@@ -118,7 +117,8 @@ impl World {
         target.retracted.extend(retracted.into_iter().filter(has));
     }
 
-    /// One direction, killed at random points until it is done. Refusals are resolved as their message says.
+    /// A sync in one direction, killed at random points and repeated until complete. Refusals are resolved as their
+    /// message says.
     fn one_way(&mut self, from: usize, to: usize) {
         for _ in 0..100 {
             let after = match self.rng.random_bool(0.3) {
@@ -154,7 +154,7 @@ impl World {
         panic!("it never ends");
     }
 
-    /// After a kill, each commit is here completely or not at all, and none that neither site has.
+    /// Each commit is here completely or not at all, and no other.
     fn check_partly(&self, from: usize, to: usize) {
         let here = ids(&self.sites[to].location);
         let found: BTreeSet<i64> = here.iter().copied().collect();

@@ -18,7 +18,7 @@ pub fn place(name: &str) -> String {
     format!("memory://{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Rows with these ids, at positions that depend on them.
+/// The positions depend on the ids.
 pub fn rows(ids: &[i64]) -> RecordBatch {
     let x: ArrayRef = Arc::new(Float64Array::from_iter_values(ids.iter().map(|id| (*id as f64 * 0.618).fract())));
     let id: ArrayRef = Arc::new(Int64Array::from(ids.to_vec()));
@@ -42,7 +42,6 @@ pub fn append(location: &str, writer: &str, ids: &[i64], step: Option<i64>) {
     writer.commit_as(&CommitOptions { step, token: None }).unwrap();
 }
 
-/// The ids of all rows, sorted.
 pub fn ids(location: &str) -> Vec<i64> {
     let snapshot = Table::open(location).unwrap().snapshot().unwrap();
     let mut ids = Vec::new();

@@ -1,8 +1,6 @@
-//! Groups rows by location in space before they are sorted.
-//!
-//! Encoding gathers every column of every run in an order unrelated to the order of arrival, so each value
-//! would be a cache miss. Rows are therefore first moved, column by column, to buckets by the highest bits of
-//! their keys.
+//! Groups rows by location in space before they are sorted: column by column, in buckets by the highest bits of their
+//! keys. Encoding gathers every column in another order than that of arrival, so without buckets each value would be a
+//! cache miss.
 
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
@@ -18,10 +16,10 @@ use std::sync::Arc;
 
 use kubist_types::{Cancel, Error, Result};
 
-/// Fewer rows than this fit in a cache and need no buckets.
+/// Fewer rows fit in a cache and need no buckets.
 const FEW_ROWS: usize = 1 << 17;
 const BUCKET_ROWS: usize = 512;
-/// Each open bucket costs a cache line, so their number is limited.
+/// Each open bucket costs a cache line.
 const MOST_BUCKET_BITS: u32 = 11;
 
 pub struct Places(pub Vec<u32>);
@@ -32,7 +30,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Buckets by the highest bits in which the keys differ; `None` if there are few rows.
+    /// Buckets by the highest bits in which the keys differ; `None` for few rows.
     pub fn new(keys: &[MortonKey]) -> Option<Buckets> {
         if keys.len() < FEW_ROWS {
             return None;
@@ -83,7 +81,7 @@ impl Places {
         RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)
     }
 
-    /// Moves only the values that are not null, which may be few.
+    /// Only values that are not null, which may be few.
     fn scatter_values<T: ArrowPrimitiveType>(&self, parts: &[&dyn Array]) -> ArrayRef {
         let data_type = parts[0].data_type().clone();
         let parts: Vec<&PrimitiveArray<T>> = parts.iter().map(|part| part.as_primitive::<T>()).collect();

@@ -1,10 +1,9 @@
 //! From placed rows to runs: sort, distribute, order within runs, encode.
 //!
-//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's
-//! cutoff, and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few
-//! other rows, and inside a stratum the zones are small boxes. Rows of a stratum near a
-//! plane are placed between the rows before and after the plane, dimension by dimension (`planes`). If only
-//! the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
+//! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's cutoff,
+//! and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few other rows, and
+//! inside a stratum the zones are small boxes. Rows near a plane are placed between the rows before and after it
+//! (`planes`). If only the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -28,10 +27,10 @@ use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result, Strata};
 
-/// Target rows of a zone in a leaf, and in an inner cube, whose rows are sparser in space.
+/// Rows of a zone in a leaf, and in an inner cube, whose rows are sparser.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
-/// The same for the smallest size, because zone bounds take up to two bytes per row.
+/// The same for the smallest size; zone bounds take up to two bytes per row.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
 /// Rows near a plane get separate zones if there are at least this many, and enough for one zone.
@@ -39,16 +38,14 @@ const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
-/// The same for rows above a cube's cutoff. Commits leave them in small runs, and a sample must read a part
-/// per run.
+/// The same for overflow: commits leave it in small runs, and a sample must read a part of each.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
-/// The same with strata of windows, whose edges are of no use once strata are joined.
+/// The same with strata of windows, whose edges are useless once strata are joined.
 const WINDOW_STRATUM_ROWS: usize = 16;
-/// Rows of a stratum and of a zone for small runs in a cube that has other runs, or above children that have
-/// rows. Queries read all such runs, and strata would make their zones larger.
+/// Rows of a stratum and of a zone for small runs in a cube with other runs, or above children with rows. Queries read
+/// all such runs, and strata would enlarge their zones.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 
-/// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
     frame: Arc<Frame>,
     dimensions: Dimensions,
@@ -56,11 +53,10 @@ pub struct SortedRows {
     buckets: Option<Buckets>,
     order: Vec<u32>,
     keys: Vec<MortonKey>,
-    /// Order keys of the identity's columns; empty unless zones are ordered by them.
+    /// Order keys of the identity; empty unless zones are ordered by them.
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     encoding: RunEncoding,
-    /// Number of rows outside the domain in any dimension.
     pub outside: u64,
 }
 
@@ -75,7 +71,7 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
-    /// The postings of each column with a secondary index.
+    /// Postings by column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -116,7 +112,6 @@ impl SortedRows {
         Ok(SortedRows { frame, dimensions, batch, buckets, order, keys, identity, priorities, encoding, outside })
     }
 
-    /// The grid by which they are sorted.
     pub fn frame(&self) -> &Arc<Frame> {
         &self.frame
     }
@@ -125,7 +120,6 @@ impl SortedRows {
         &self.batch
     }
 
-    /// Reorders values of the original rows to key order.
     pub fn arranged<T: Copy + Default>(&self, values: Vec<T>) -> Vec<T> {
         let values = match &self.buckets {
             None => values,
@@ -138,7 +132,7 @@ impl SortedRows {
         0..self.order.len() as u32
     }
 
-    /// Some rows, by their indices in key order.
+    /// Returns rows by their indices in key order.
     ///
     /// # Errors
     ///
@@ -156,7 +150,7 @@ impl SortedRows {
         first as u32..(first + count) as u32
     }
 
-    /// Distributes rows inside `top`, by their indices in key order, over `top` and the cubes below it.
+    /// Distributes rows inside `top`, in key order, over `top` and the cubes below.
     pub fn place(
         &self,
         geometry: &Geometry,
@@ -172,8 +166,7 @@ impl SortedRows {
         placed
     }
 
-    /// Cuts rows, ascending in key order, into zones. Cuts are where neighbours are farthest apart in the
-    /// tree of cubes, so that zones are compact boxes.
+    /// Cuts rows, in key order, into zones where neighbours are farthest apart in the tree of cubes.
     fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
         let (least, most) = zone_limits(wanted);
         let mut first = 0;
@@ -199,8 +192,6 @@ impl SortedRows {
         }
     }
 
-    /// Encodes the runs of placements in parallel.
-    ///
     /// # Errors
     ///
     /// `Cancelled`; `Internal` if Arrow fails.
@@ -295,7 +286,6 @@ fn zone_limits(wanted: usize) -> (usize, usize) {
 /// Fewer rows are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
-/// Maps a function over items in parallel; results are in the order of the items.
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     match of.len() < ONE_CORE {
         true => of.iter().map(made).collect(),
@@ -303,7 +293,7 @@ fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec
     }
 }
 
-/// Rows in the order of their keys, then of their numbers. `buckets` are already in order, if there are any.
+/// Orders rows by key, then number. `buckets`, if any, are already in order.
 fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u32>> {
     let mut order = vec![0u32; keys.len()];
     if buckets.is_empty() {
@@ -325,17 +315,17 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
     Ok(order)
 }
 
-/// Fewer rows are sorted directly, more rows first by the highest bits in which they differ.
+/// More rows are first sorted by their highest differing bits.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-/// Sorts words. A word has the bits in which keys differ, as far as they fit, above the row number.
+/// A word has the differing bits of a key, as far as they fit, above the row number.
 fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     let (first, keys) = (rows.start as u32, &keys[rows]);
     let Some(last) = keys.len().checked_sub(1) else { return };
     let row_bits = usize::BITS - last.leading_zeros();
     let key_bits = 128 - keys.iter().fold(0, |bits, key| bits | (key ^ keys[0])).leading_zeros();
     let left_out = key_bits.saturating_sub(u64::BITS - row_bits);
-    // Bits above the differing bits may stay, because they are equal in all keys.
+    // Higher bits are equal in all keys.
     let word = |(row, key): (usize, &MortonKey)| ((key >> left_out) as u64) << row_bits | row as u64;
     let mut words: Vec<u64> = keys.iter().enumerate().map(word).collect();
     match words.len() <= SORTED_AT_ONCE {
@@ -351,7 +341,7 @@ fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
 
 /// Sorts words that differ only in the lowest `bits`.
 fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
-    // About eight rows per digit value, if they are evenly distributed.
+    // About eight rows per digit value, if evenly distributed.
     let digit_bits = (words.len() / 8).ilog2().min(12);
     let shift = bits.saturating_sub(digit_bits);
     let digit = |word: u64| (word >> shift) as usize & ((1 << digit_bits) - 1);
@@ -375,7 +365,7 @@ fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     sorted
 }
 
-/// Sorts rows by their whole keys where sorted words are equal in their key bits.
+/// Sorts rows by whole keys where sorted words have equal key bits.
 fn sort_rest(keys: &[MortonKey], row_bits: u32, words: &mut [u64]) {
     let are_alike = |a: &u64, b: &u64| (a ^ b) >> row_bits == 0;
     if !words.iter().zip(&words[1..]).fold(false, |any, (a, b)| any | are_alike(a, b)) {
@@ -403,7 +393,6 @@ mod tests {
             (1, u128::MAX),
             (50_000, 0),
             (40_000, 0xff),
-            // Words cannot hold the lowest bits, and few of the others differ.
             (1000, 3 << 94 | 0xf),
             (50_000, 0xff << 88 | 0xff),
             (200_000, u128::MAX),

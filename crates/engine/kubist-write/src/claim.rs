@@ -1,10 +1,9 @@
-//! Claims: work that must enter a table once, such as the ingestion of a file, is done by one writer at a
-//! time.
+//! Claims: they let one writer at a time do work that must enter a table once, such as the ingestion of a file.
 //!
-//! A claim is an object that names its writer, created only if there is none. It does not expire. A process
-//! that finds a claim tries to take the log of its writer. If it succeeds, the writer has ended permanently
-//! ([`kubist_store::Store::own_log`]), so the claim can be removed while the log is held. Only the tokens of
-//! commits say whether the work was done: the new holder checks them after it has its own claim.
+//! A claim is an object that names its writer, put only if absent. It does not expire. A process that finds a claim
+//! tries to take the log of its writer. If it succeeds, the writer has ended permanently
+//! ([`kubist_store::Store::own_log`]), so the claim can be removed while the log is held. Only the tokens of commits
+//! show whether the work was done, so the new holder checks them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ use crate::names::own_log;
 
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Active until it is dropped, which must be before its writer's log is released.
+/// Must be dropped before its writer's log is released.
 pub(crate) struct Claim {
     store: Arc<dyn Store>,
     name: String,
@@ -44,7 +43,7 @@ impl Claim {
                 std::thread::sleep(MOMENT);
                 continue;
             };
-            // A claim of this writer is left from an earlier process: a writer has one claim at a time.
+            // A writer has one claim at a time, so this is left from an earlier process.
             if other == writer {
                 break;
             }
@@ -58,7 +57,6 @@ impl Claim {
                 store.delete(&name).map_err(store_error)?;
             }
             drop(log);
-            // Makes its last commits visible.
             store.catch_up().map_err(store_error)?;
         }
         Ok(claim)
@@ -72,8 +70,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // A process that took the log since has its own claim. A claim that cannot be removed is removed by
-        // the next process that finds it.
+        // A process that took the log since has its own claim. The next process that finds a remaining claim removes
+        // it.
         if self.holder().is_ok_and(|now| now.is_some_and(|now| now == self.writer)) {
             let _ = self.store.delete(&self.name);
         }

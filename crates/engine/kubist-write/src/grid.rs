@@ -15,17 +15,17 @@ use kubist_format::header::HeaderDimension;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Minimum rows of a commit for which a new grid may be made.
+/// Minimum rows of a commit that makes a new grid.
 const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
 const LOOKED_AT_ROWS: u64 = 1 << 9;
 
-/// The frame of the newest grid, or a frame learned from these rows if the table has none. A commit that has
-/// more rows than the table before makes a new grid if they do not fit the newest.
+/// The newest grid, or one learned from these rows if the table has none. A commit with more rows than the table makes
+/// a new grid if they do not fit the newest.
 ///
 /// # Errors
 ///
-/// `Invalid` for an invalid domain; the errors of [`Core::view`]; a storage error.
+/// `Invalid` for an invalid domain; the errors of [`Core::view`].
 pub(crate) fn frame_for(
     core: &Core,
     view: &View,
@@ -57,7 +57,7 @@ fn learned(core: &Core, batches: &[RecordBatch]) -> Result<Vec<Scale>> {
     core.header.dimensions.iter().zip(&core.created.dimensions).map(learn).collect()
 }
 
-/// The frame of a new grid for many rows, if they have outgrown the newest.
+/// A new grid, if many rows have outgrown the newest.
 fn fitting(
     core: &Core,
     view: &View,
@@ -85,14 +85,14 @@ fn fitting(
     let schema = &view.schema;
     let why = "a commit had more rows than the table, and had outgrown the one before";
     core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
-    // This process's grid, or the grid of another process that was faster.
+    // This is the grid of this process, or of a faster one.
     let schema = core.view(cancel)?.schema.clone();
     core.settle_schema(&schema)?;
     core.newest_frame(&schema)
 }
 
-/// One row of each `step` of all batches, as indices into each batch. The distances are not equal, because
-/// rows may repeat a pattern, such as the frames of a trajectory.
+/// Picks one row of each `step`, as indices into each batch. Distances vary, because rows may repeat a pattern, such as
+/// the frames of a trajectory.
 fn picked_rows(batches: impl Iterator<Item = usize>, step: usize) -> Vec<UInt32Array> {
     let within = |number: usize| (((number as u32).wrapping_mul(0x9e37_79b1) as u64 * step as u64) >> 32) as usize;
     let (mut first, mut number) = (0, 0);

@@ -1,4 +1,4 @@
-//! Input batches: sliced to fit into memory, and copied.
+//! Slices input batches to fit into memory, and copies them.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use kubist_index::plain;
 use kubist_types::error::{Error, Result};
 
 const SLICE_ROWS: usize = 1 << 18;
-/// Maximum bytes of the values of dictionaries and views in a slice without their encoding.
+/// Maximum bytes of decoded dictionaries and views in a slice.
 const SLICE_BYTES: usize = 64 << 20;
 
-/// A copy without shared memory: callers may reuse their buffers after `append`.
+/// Copies the batch, because callers may reuse their buffers after `append`.
 pub(crate) fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|array| {
         let data = array.to_data();
@@ -35,7 +35,7 @@ pub(crate) fn slices(batch: &RecordBatch) -> Vec<Range<usize>> {
     };
     let mut slices = Vec::new();
     for first in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-        // A stack: the next slice to check is the last one.
+        // A stack, so the last slice is checked next.
         let mut open = vec![first..batch.num_rows().min(first + SLICE_ROWS)];
         while let Some(rows) = open.pop() {
             if rows.len() == 1 || bytes(&rows) <= SLICE_BYTES {

@@ -18,7 +18,6 @@ pub struct LookupColumns {
 pub struct Keys(Vec<(Vec<u32>, Option<NullBuffer>)>);
 
 impl LookupColumns {
-    /// Computes the keys of the rows of a stored batch.
     pub fn keys(&self, batch: &RecordBatch) -> Keys {
         let keys = self.columns.iter().map(|column| {
             let array = batch.column(*column);
@@ -33,8 +32,8 @@ impl LookupColumns {
 }
 
 impl Keys {
-    /// The postings of a run with these rows, in order, and the number of rows per zone: for each column
-    /// `key << 32 | zone` of every row that has a value.
+    /// For each column, `key << 32 | zone` of every row with a value, in the order of the run. `zones` has the rows per
+    /// zone.
     pub fn postings(&self, order: &[u32], zones: &[u8]) -> Vec<Vec<u64>> {
         let of_column = |(keys, nulls): &(Vec<u32>, Option<NullBuffer>)| {
             let mut rest = order;

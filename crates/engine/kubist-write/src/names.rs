@@ -11,8 +11,7 @@ use kubist_types::error::{Error, Result};
 /// Maximum time for which cleaning or rewriting holds a log.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Takes a writer's log. Cleaning and rewriting hold a log briefly, so this tries again before it reports
-/// `Busy`.
+/// Retries before it reports `Busy`, because cleaning and rewriting hold a log briefly.
 pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     let begin = Instant::now();
     loop {
@@ -23,8 +22,8 @@ pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     }
 }
 
-/// Takes the first free log of `writer-1`, `writer-2`, …. It does not wait for a remote writer that may have
-/// ended, because any name will do.
+/// Takes the first free log of `writer-1`, `writer-2`, …. It does not wait for a remote writer that may have ended,
+/// because any name will do.
 pub(crate) fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
     for number in 1..=10_000 {
         match core.store.own_free_log(&format!("writer-{number}")) {

@@ -16,7 +16,6 @@ use kubist_format::ranges;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// Default limit of memory in bytes.
 pub const DEFAULT_MEMORY: usize = 1 << 30;
 
 const GROUP_ROWS: usize = 1 << 19;
@@ -24,18 +23,17 @@ const GROUP_ROWS: usize = 1 << 19;
 pub struct Output<'a> {
     segment: &'a mut dyn Segment,
     cancel: &'a Cancel,
-    /// Numbered in order. Their ids are set when the entry's number is known.
+    /// Their ids are set when the entry's number is known.
     runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
     lookup: Gathered,
     ranges: ranges::Gathered,
-    /// The stored columns of the dimensions. Ranges cover the other columns, because runs store their box.
+    /// Stored columns. Ranges cover only the other columns, because runs store their box.
     dimensions: Vec<usize>,
 }
 
 impl<'a> Output<'a> {
-    /// An output for runs whose dimensions are these stored columns. It keeps some postings in memory: about
-    /// one eighth of `memory` bytes for each column with a secondary index.
+    /// `dimensions` are stored columns. Postings of each indexed column take about one eighth of `memory` bytes.
     pub fn new(
         core: &Core,
         dimensions: &[usize],
@@ -48,12 +46,11 @@ impl<'a> Output<'a> {
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }
 
-    /// The columns with a secondary index, for encoding runs.
     pub fn lookup_columns(&self) -> LookupColumns {
         self.lookup.columns.clone()
     }
 
-    /// Encodes placements in parallel, group by group, and appends each group.
+    /// Encodes placements in parallel, and appends them group by group.
     ///
     /// # Errors
     ///
@@ -80,7 +77,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// All runs with their secondary indexes, and the bytes that they take.
+    /// Returns all runs with their secondary indexes, and their size in bytes.
     ///
     /// # Errors
     ///
@@ -94,8 +91,7 @@ impl<'a> Output<'a> {
         Ok((self.runs, self.bytes))
     }
 
-    /// Appends runs: first their data, then all zone maps, so that a reader reads the maps of neighbouring
-    /// cubes at once.
+    /// Appends the data, then all zone maps, so that the maps of neighbouring cubes are read together.
     ///
     /// # Errors
     ///
@@ -136,7 +132,6 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Sets the ids of runs when the number of their entry is known.
 pub fn identify(runs: &mut [Arc<Run<Location>>], origin: u64, sequence: u64) {
     for (index, run) in runs.iter_mut().enumerate() {
         Arc::make_mut(run).id = RunId::new(origin, sequence, index as u32);

@@ -1,21 +1,19 @@
 //! Rows near one plane: particles on a wall or the floor, or rows written at one time.
 //!
-//! On the space-filling curve these rows are among their neighbours in space, so a query for the space in
-//! front of the wall would read most of their zones. Rows near a plane therefore get separate zones that are
-//! almost flat in that dimension, and no other zone crosses the plane. There can be one plane in each
-//! dimension.
+//! The space-filling curve mixes these rows with their neighbours, so a query for the space in front of the wall would
+//! read most of their zones. They therefore get separate zones that are almost flat in that dimension. There can be one
+//! plane in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
-/// A plane needs one in `ONE_IN` of the rows. They must be within a small fraction of the extent, given as a
-/// number of halvings.
+/// A plane has one in `ONE_IN` of the rows, within a fraction of the extent, given as a number of halvings.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
-/// Rows that are sampled to find a plane, and the number that must be near it.
+/// Sampled rows, and the number that must be near a plane.
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 
-/// The dimensions of a grid, as masks of the bits of Morton keys.
+/// Each dimension is a mask of bits of Morton keys.
 pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
@@ -37,7 +35,7 @@ impl Dimensions {
         Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
     }
 
-    /// For each dimension the plane with most of the rows, if there seem to be enough near it.
+    /// The plane with most rows in each dimension, if enough seem near it.
     pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
         if rows.len() < SAMPLED {
             return Vec::new();
@@ -46,8 +44,8 @@ impl Dimensions {
         self.masks.iter().filter_map(|mask| self.plane(*mask, sampled.map(|key| key & mask))).collect()
     }
 
-    /// The masked bits of one dimension compare as its coordinates do. Their difference, masked, is the
-    /// difference of the coordinates, because a borrow passes through the zeros between the bits.
+    /// The masked bits of one dimension compare as its coordinates do. Their masked difference is the difference of the
+    /// coordinates, because a borrow passes through the zeros between the bits.
     fn plane(&self, mask: MortonKey, mut sampled: [MortonKey; SAMPLED]) -> Option<Plane> {
         sampled.sort_unstable();
         let apart = |first: usize, last: usize| sampled[last].wrapping_sub(sampled[first]) & mask;
@@ -64,8 +62,8 @@ impl Dimensions {
         if most.len() < NEAR {
             return None;
         }
-        // Rows that were not sampled may be slightly farther away, so the plane is made three times as wide,
-        // or less at the ends of space.
+        // Rows outside the sample may be slightly farther away, so the plane is made three times as wide where space
+        // permits.
         let (low, high) = (sampled[most.start], sampled[most.end - 1]);
         let width = apart(most.start, most.end - 1);
         let (lower, higher) = (low.wrapping_sub(width) & mask, (high | !mask).wrapping_add(width) & mask);
@@ -75,8 +73,8 @@ impl Dimensions {
 }
 
 impl Plane {
-    /// Splits rows into rows before, near and after the plane, if at least `least` and one in eight are near
-    /// it, but not all. The order within each part is kept.
+    /// Splits rows into rows before, near and after the plane, in stable order, if at least `least` and one in eight
+    /// are near it, but not all.
     fn part(&self, rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
         let coordinate = |row: &u32| key(*row) & self.mask;
         let near = rows.iter().filter(|row| (self.low..=self.high).contains(&coordinate(row))).count();
@@ -89,7 +87,6 @@ impl Plane {
     }
 }
 
-/// Splits rows at several planes; see [`Plane::part`].
 pub fn part(planes: &[Plane], rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
     planes
         .iter()
@@ -105,7 +102,6 @@ mod tests {
     const WALL: u32 = 1 << 30;
     const WAVES: u32 = 1000;
 
-    /// Ascending keys of points in 3-D, of which about a fraction is near a wall across `x`.
     fn beside_a_wall(rows: usize, share: f64) -> (Geometry, Vec<MortonKey>) {
         let mut rng = SmallRng::seed_from_u64(5);
         let geometry = Geometry::new(3).unwrap();
@@ -141,7 +137,7 @@ mod tests {
         assert!(all.into_iter().eq(0..2000));
     }
 
-    /// Any number of dimensions, with walls at both ends of space in the first and the last.
+    /// Walls are at both ends of space in the first and the last dimension.
     #[test]
     fn planes_are_found_in_each_dimension() {
         let mut rng = SmallRng::seed_from_u64(6);

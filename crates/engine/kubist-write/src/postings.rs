@@ -1,5 +1,5 @@
-//! Postings before they are written: collected run by run, and written when there are enough. Memory stays
-//! bounded, and few keys are stored twice.
+//! Postings are collected run by run until there are enough, so that memory stays bounded and few keys are stored
+//! twice.
 
 use std::sync::Arc;
 
@@ -15,35 +15,30 @@ use kubist_format::lookup::{Lookup, OfColumn};
 use kubist_types::error::Result;
 
 const PAIR_BYTES: usize = 8;
-/// Minimum rows of a set of postings, even if there is little memory.
 const FEWEST_ROWS: usize = 1 << 10;
-/// Maximum rows, so that with another part their zones stay within a reader's limit
-/// ([`postings::MOST_ZONES`]).
+/// With another part, their zones stay within a reader's limit ([`postings::MOST_ZONES`]).
 const MOST_ROWS: usize = 1 << 24;
 /// Parts of a column's postings; a power of two.
 const PARTS: usize = 256;
 /// Smaller parts are joined with the next, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
-/// The postings of runs that were not written yet.
 pub struct Gathered {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,
     zones: Vec<u32>,
     next_zone: u32,
-    /// Postings are written when they have this many rows.
     enough: usize,
 }
 
-/// `key << 32 | zone` for every row, in parts by the highest bits of the key. Each part is small enough to be
-/// sorted in a cache.
+/// `key << 32 | zone` of every row, in parts by the highest key bits that can be sorted in a cache.
 struct Pairs {
     parts: Vec<Vec<u64>>,
     count: usize,
 }
 
 impl Gathered {
-    /// Collects about `bytes` bytes for each column, and the postings of one more part.
+    /// Collects about `bytes` bytes for each column, and one more part.
     pub fn new(core: &Core, bytes: usize) -> Gathered {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
@@ -51,7 +46,6 @@ impl Gathered {
         Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
-    /// Adds the postings of a run with `zones` zones.
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {
         for (pairs, postings) in self.pairs.iter_mut().zip(postings) {
             pairs.count += postings.len();
@@ -67,7 +61,7 @@ impl Gathered {
         self.pairs.iter().any(|pairs| pairs.count >= self.enough)
     }
 
-    /// Writes the collected postings, which belong to the last of `runs`, and returns the number of bytes.
+    /// Writes the postings, which belong to the last of `runs`; returns their bytes.
     ///
     /// # Errors
     ///
@@ -107,7 +101,7 @@ impl Gathered {
 }
 
 impl Pairs {
-    /// All pairs, in parts of ascending keys that are not too small.
+    /// In parts of ascending keys that are not too small.
     fn take(&mut self) -> Vec<Vec<u64>> {
         self.count = 0;
         let mut taken: Vec<Vec<u64>> = Vec::new();

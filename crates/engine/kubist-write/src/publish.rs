@@ -1,37 +1,36 @@
 //! The rewrite log: one numbered sequence of entries that replace runs.
 //!
-//! A rewriter takes the next number only after it has checked that its inputs are live after all earlier
-//! numbers. So two rewriters never undo each other, and a rewriter that dies leaves only unused bytes.
+//! A rewriter takes the next number only after it has checked that its inputs are live after all earlier numbers. So
+//! two rewriters never undo each other, and a rewriter that dies leaves only unused bytes.
 //!
 //! # Why no rewrite names a segment that cleaning deletes
 //!
-//! A rewriter does three things in this order: it reads the table and sees N - 1 rewrites, it checks that
-//! its segment exists and is not noted as garbage, and it takes number N. It may be stopped for any time
-//! in between. The cleaner does four things in this order: it notes a segment as garbage, it takes a
-//! number F by an empty entry (the *fence*), it reads the table up to F at least, and it deletes the
-//! segment if nothing there names it. Each number has one owner, so N is not F:
+//! A rewriter (1) reads the table and sees N - 1 rewrites, (2) checks that its segment exists and is not noted as
+//! garbage, and (3) takes number N. The cleaner (1) notes a segment as garbage, (2) takes a number F by an empty entry
+//! (the *fence*), (3) reads the table up to F at least, and (4) deletes the segment if nothing there names it. Each may
+//! be stopped for any time in between. N is not F:
 //!
 //! - N < F: the cleaner sees the rewrite, and the segment stays;
-//! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it
-//!   and published nothing.
+//! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it and
+//!   published nothing.
 //!
-//! A rewrite may also name bytes in the segments of its inputs: runs that continue with new ids. These
-//! segments need no check. An input is live from the entry that made it up to N. A cleaner that reads the
-//! table in between needs the input's segment. A cleaner that reads it after N sees the rewrite. For a
-//! cleaner that read it before, the entry that made the input was such an N.
+//! A rewrite may also name bytes in the segments of its inputs: runs that continue with new ids. These segments need no
+//! check. An input is live from the entry that made it up to N. A cleaner that reads the table in between needs the
+//! input's segment. A cleaner that reads it after N sees the rewrite. For a cleaner that read it before, the entry that
+//! made the input was such an N.
 //!
-//! The protocol uses only *put if absent* and reads of objects. On stores where a machine may remember for
-//! some time that a name is absent, a note can be overlooked. There, cleaning does not note a rewrite's
-//! segment within the first hour. A rewriter that has used half of that time, by its own clock, puts the note
-//! itself ([`reserve`]), dated one hour later. The segment counts as garbage from then on, and cleaning finds
-//! the name taken. If the rewriter finds the name taken, it is too late. Clocks may differ by half an hour.
+//! On stores where a machine may remember for some time that a name is absent, a note can be overlooked. There,
+//! cleaning does not note a rewrite's segment within the first hour. A rewriter that has used half of that time, by its
+//! own clock, puts the note itself ([`reserve`]), dated one hour later. From then on the segment counts as garbage, and
+//! cleaning finds the name taken. If the rewriter finds the name taken, it is too late. Clocks may differ by half an
+//! hour.
 //!
-//! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a
-//! checkpoint stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint
-//! is so far ahead that cleaning may have deleted this number, then this number was taken before, and the
-//! entry just put under it does not count. The first number has no previous one. On stores where changes
-//! become visible late, cleaning deletes rewrites only when every machine sees the checkpoint that contains
-//! them. So a rewriter that was not stopped since it read the table has seen later rewrites.
+//! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a checkpoint
+//! stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint is so far ahead that
+//! cleaning may have deleted this number, then this number was taken before, and the entry just put under it does not
+//! count. The first number has no previous one. On stores where changes become visible late, cleaning deletes rewrites
+//! only when every machine sees the checkpoint that contains them, so a rewriter that was not stopped since it read the
+//! table has seen later rewrites.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -63,29 +62,28 @@ use kubist_format::names::{REWRITES, rewrite_name};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Maximum time to wait for a writer that is making an entry durable.
+/// Wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// On stores where changes become visible late: time after its creation during which a rewrite's segment is
-/// not noted as garbage. Its rewriter reserves it after half the time.
+/// On stores where changes become visible late, a rewrite's segment is not noted as garbage for this time. Its rewriter
+/// reserves it after half the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
-/// Number of the last rewrites that cleaning keeps although a checkpoint contains them.
+/// The last rewrites stay although a checkpoint contains them.
 pub const KEPT_REWRITES: u64 = 64;
 
 #[derive(Default)]
 pub struct Replacement {
     pub inputs: Vec<Arc<Run<Location>>>,
-    /// Primaries that the new runs copy.
     pub copied: Vec<Arc<Run<Location>>>,
     pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
-    /// Log positions that it depends on, in addition to the positions of its inputs.
+    /// The log positions that it needs, in addition to those of its inputs.
     pub needs: Vec<(String, u64)>,
 }
 
-/// Writes a durable segment for the runs of a rewrite. Returns its name and the result of `fill`.
+/// Writes a durable segment of a rewrite; returns its name and the result of `fill`.
 ///
 /// # Errors
 ///
@@ -99,13 +97,12 @@ pub fn write_segment<T>(
     segment::write_segment(core, REWRITE_SEGMENT, view.rewrites + 1, fill)
 }
 
-/// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if
-/// another rewrite has removed one of its inputs.
+/// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if another
+/// rewrite has removed an input.
 ///
 /// # Errors
 ///
-/// `Cancelled`; the errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable; a
-/// storage error.
+/// The errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
     let sources = replacement.inputs.iter().chain(&replacement.copied);
@@ -117,7 +114,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             None => needs.push((origin.writer.to_string(), origin.position)),
         }
     }
-    // A writer that died may seem to run until its ownership expires.
+    // A dead writer may seem to run until its ownership expires.
     let patience = PATIENCE + core.store.capabilities().fencing.outlives();
     for (writer, position) in &needs {
         settle(core, writer, *position, patience, cancel)?;
@@ -140,7 +137,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
             return Ok(false);
         }
-        // This must follow the read of the table; see the documentation of this module.
+        // Must follow the read of the table (see the module).
         for segment in &made {
             if !reserved.is_ours(core, segment)? {
                 return Ok(false);
@@ -175,8 +172,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Returns whether the number that was just taken was free before; see the documentation of this module. The
-/// table was read `ago`.
+/// Whether the number just taken was free (see the module). The table was read `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -188,7 +184,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
     if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() <= number + KEPT_REWRITES) {
         return Ok(true);
     }
-    // If the entry counts, the checkpoint contains it, and cleaning would delete it too.
+    // If the entry counts, the checkpoint contains it.
     core.store.delete(&rewrite_name(number)).map_err(store_error)?;
     let why =
         format!("rewrite {number} was made while this process stood still, and cleaned away; open the table again");
@@ -199,7 +195,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// Returns whether the rewrite may name a segment, because cleaning will keep it.
+    /// Whether cleaning will keep a segment that the rewrite names.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
@@ -218,15 +214,14 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Removes the notes: a segment that a rewrite names is not garbage. Cleaning deletes a note that
-    /// remains.
+    /// Cleaning deletes a note that remains.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
 }
 
-/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if it is already
-/// noted. The answer comes from the store and not from a local cache.
+/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if the store, not a cache,
+/// already has a note.
 ///
 /// # Errors
 ///
@@ -241,8 +236,6 @@ pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
-/// Returns whether a segment was deleted or noted as garbage.
-///
 /// # Errors
 ///
 /// A storage error.
@@ -251,18 +244,17 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an empty entry (the fence). A rewriter that has not published before it sees all earlier
-/// notes of garbage.
+/// Takes a number by an empty entry. A rewriter that publishes later sees all earlier notes.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::view`], or a storage error.
+/// The errors of [`Core::view`].
 pub fn fence(core: &Core) -> Result<()> {
     while !publish(core, Replacement::default(), &Cancel::default())? {}
     Ok(())
 }
 
-/// Returns whether two replicas in a cube would copy the same run (I4).
+/// Whether two replicas in a cube would copy the same run (I4).
 fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
     let inputs: HashSet<RunId> = replacement.inputs.iter().map(|input| input.id).collect();
     replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
@@ -279,12 +271,12 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Deletes a segment that nothing names. Errors are ignored, because it only takes space.
+/// Errors are ignored, because a segment that nothing names only takes space.
 fn discard(core: &Core, segment: &str) {
     let _ = core.store.delete_segment(segment);
 }
 
-/// Durable runs in a new segment that is not published yet.
+/// Durable runs in a new segment that is not published.
 pub struct NewRuns {
     pub runs: Vec<Arc<Run<Location>>>,
     segment: String,
@@ -296,7 +288,7 @@ impl NewRuns {
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned away during the call; a storage error.
+    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned during the call; a storage error.
     pub fn write(
         core: &Core,
         view: &View,
@@ -311,7 +303,7 @@ impl NewRuns {
         })
     }
 
-    /// Runs or secondary indexes that `fill` writes into a new segment, and their bytes.
+    /// Calls `fill` to write runs or secondary indexes into a new segment.
     ///
     /// # Errors
     ///
@@ -329,12 +321,12 @@ impl NewRuns {
         discard(core, &self.segment);
     }
 
-    /// Publishes the runs of a replacement. Returns `None` if a source is no longer live, or a writer stopped
-    /// between an entry and its sync. The segment is then deleted, and the work can be done later.
+    /// Publishes the runs of a replacement. Returns `None`, and deletes the segment, if a source is no longer live, or
+    /// a writer stopped between an entry and its sync. The work can be done later.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; the errors of [`Core::view`]; a storage error.
+    /// The errors of [`Core::view`].
     pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
         let (runs, rows) = (self.runs.len() as u64, self.runs.iter().map(|run| run.rows).sum());
         let written = Written { runs, rows, bytes: self.bytes };

@@ -1,7 +1,7 @@
 //! Converts the rows of a commit to runs: part by part sorted, cut by the cutoffs, encoded and appended.
 //!
-//! Many rows arrive in parts of space. The cutoffs of the cubes above the parts follow from the counts of the
-//! parts, so parts are placed independently and in parallel.
+//! The cutoffs of the cubes above the parts follow from the row counts of the parts, so parts are placed independently
+//! and in parallel.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use kubist_types::error::Result;
 
 /// Bytes per row for sorting, in addition to the values.
 pub(crate) const SORT_BYTES: usize = 48;
-/// Parts that are processed at the same time may take 1/`PART_SHARE` of the memory.
+/// Parallel parts may take 1/`PART_SHARE` of the memory.
 pub(crate) const PART_SHARE: usize = 8;
 
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Prepared {
             let own = Arc::make_mut(&mut run);
             own.id = number;
             if let Some(lookup) = &own.payload.lookup {
-                // Consecutive runs share a lookup, so it is moved once.
+                // Consecutive runs share a lookup.
                 if moved.as_ref().is_none_or(|(old, _)| !Arc::ptr_eq(old, lookup)) {
                     let Lookup { segment, first, runs, columns } = &**lookup;
                     let (segment, columns) = (segment.clone(), columns.clone());
@@ -66,7 +66,7 @@ impl Prepared {
     }
 }
 
-/// Keeps the lowest cutoff per cube, sorted by cube.
+/// The lowest cutoff per cube, sorted by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
@@ -90,8 +90,7 @@ struct Made {
 }
 
 impl Runs<'_> {
-    /// Writes the parts as runs to a segment. The caller must sync the segment before an entry names the
-    /// runs.
+    /// The caller must sync the segment before an entry names the runs.
     ///
     /// # Errors
     ///
@@ -119,7 +118,6 @@ impl Runs<'_> {
                 }
                 Ok(())
             };
-            // Finished parts are written while the next ones are processed.
             let make = |part: Part| self.make(part, &above, &capacity, &lookup);
             let (appended, made) =
                 rayon::join(append, || some.into_par_iter().map(make).collect::<Result<Vec<Made>>>());
@@ -136,7 +134,7 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        // Several parts of a grid point may have passed through the same cube.
+        // Several parts of a grid point may have passed the same cube.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
@@ -147,7 +145,7 @@ impl Runs<'_> {
         fit.clamp(1, 8 * rayon::current_num_threads() as u64) as usize
     }
 
-    /// Cutoffs of the cubes above the parts, from the counts alone.
+    /// Computed from the counts alone.
     fn cutoffs_above(&self, parts: &[Part], capacity: &Capacity) -> BTreeMap<CubeId, Threshold> {
         let geometry = &self.frame.geometry;
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -165,7 +163,7 @@ impl Runs<'_> {
     }
 
     fn sorted(&self, batches: &[RecordBatch]) -> Result<SortedRows> {
-        // Rows that were spilled before a column was added are widened too.
+        // Rows may have been spilled before a column was added.
         let ready = |batch: &RecordBatch| self.schema.with_step(self.schema.widened(batch)?, self.step);
         let ready = batches.iter().map(ready).collect::<Result<Vec<_>>>()?;
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
@@ -203,7 +201,7 @@ impl Runs<'_> {
         Ok(Made { upper, cutoffs: placed.cutoffs, runs, outside: sorted.outside })
     }
 
-    /// The run of the rows that the parts below a cube left to it.
+    /// The run of the rows that the parts below left to a cube.
     fn encode_above(
         &self,
         cube: CubeId,

@@ -16,7 +16,7 @@ use kubist_format::location::Location;
 pub struct Seen {
     directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,
-    /// Cutoffs and runs of a commit that is not in the log yet.
+    /// The runs and cutoffs of a commit that is not in the log yet.
     coming: HashMap<CubeId, (Threshold, Vec<Ramp>)>,
 }
 
@@ -25,7 +25,7 @@ impl Seen {
         Seen { directories, without: HashSet::new(), coming: HashMap::new() }
     }
 
-    /// Adds the first runs of a commit that has more.
+    /// Adds the first runs of an unfinished commit.
     pub fn and(mut self, commit: &Commit<Location>) -> Seen {
         for (cube, cutoff) in &commit.cutoffs {
             self.coming.entry(*cube).or_insert((Threshold::ALL, Vec::new())).0 = *cutoff;

@@ -1,8 +1,7 @@
 //! Distribution of many rows over parts of space, in memory or in scratch files.
 //!
-//! A part is a cube, chosen from the first rows. The parts cover space without overlap. A part that becomes
-//! too large is split again before it is loaded. The rows come back part by part, in key order, few enough to
-//! be sorted in parallel.
+//! A part is a cube, chosen from the first rows. The parts cover space without overlap, and a part that becomes too
+//! large is split again. The rows come back part by part, in key order, few enough to be sorted in parallel.
 
 use std::sync::Arc;
 
@@ -21,8 +20,7 @@ use kubist_catalog::frame::Frame;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Target rows of a part and maximum number of parts. In memory, parts are small enough for a cache; in
-/// scratch files, they are long pieces.
+/// Target rows and maximum number of parts. In memory, parts fit in a cache; in scratch files, they are long.
 const MEMORY_PARTS: (usize, usize) = (1 << 15, 1024);
 const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
@@ -31,12 +29,12 @@ pub struct Spill {
     frame: Arc<Frame>,
     scratch: Option<Arc<dyn Scratch>>,
     cubes: Vec<CubeId>,
-    /// Indexed by the highest bits of a key: the last part that begins at or before them.
+    /// Index by the highest key bits: the last part that begins at or before them.
     parts: Vec<u32>,
     stored: Vec<Stored>,
 }
 
-/// Maximum bits of a key for the index of parts, enough for 1024 parts.
+/// Key bits for the index; enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
 #[derive(Clone, Default)]
@@ -49,11 +47,10 @@ struct Stored {
 #[derive(Clone)]
 enum Extent {
     Memory(RecordBatch),
-    /// Offset and length of an Arrow IPC stream of batches in the scratch space.
+    /// Offset and length of an Arrow IPC stream in the scratch space.
     Scratch(u64, u64),
 }
 
-/// The rows of a commit inside one cube.
 pub struct Part {
     pub cube: CubeId,
     pub rows: u64,
@@ -63,7 +60,6 @@ pub struct Part {
 }
 
 impl Spill {
-    /// Chooses parts from the first rows.
     pub fn new(scratch: Option<Arc<dyn Scratch>>, frame: &Arc<Frame>, batches: &[RecordBatch]) -> Spill {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let step = rows.div_ceil(SAMPLED_KEYS).max(1);
@@ -120,13 +116,11 @@ impl Spill {
         first + self.cubes[first + 1..=last].partition_point(|cube| cube.first_key() <= key)
     }
 
-    /// Distributes batches over the parts.
-    ///
     /// # Errors
     ///
     /// `Cancelled`; `Internal` if Arrow fails; `NoSpace` and other storage errors of the scratch space.
     pub fn add(&mut self, batches: Vec<RecordBatch>, cancel: &Cancel) -> Result<()> {
-        // A few batches at a time, to limit the memory of their copies.
+        // A few at a time, to limit the memory of copies.
         let mut batches = batches.into_iter();
         loop {
             cancel.check()?;
@@ -181,8 +175,8 @@ impl Spill {
             .collect()
     }
 
-    /// The parts that have rows. Each is small enough that its rows, and `row_bytes` for each row, stay below
-    /// `bound`. Several parts have the same cube if all its rows are at one grid point.
+    /// The parts that have rows, each below `bound` with `row_bytes` more for each row. Several parts have the same
+    /// cube if all its rows are at one grid point.
     ///
     /// # Errors
     ///
@@ -225,8 +219,6 @@ impl Part {
         Part { cube: frame.geometry.root(), rows, bytes, scratch: None, extents }
     }
 
-    /// Loads all batches of the part.
-    ///
     /// # Errors
     ///
     /// A storage error of the scratch space.
@@ -252,7 +244,6 @@ fn read(scratch: Option<&dyn Scratch>, extent: Extent) -> Result<Vec<RecordBatch
     Ok(batches)
 }
 
-/// Bytes of a batch in memory, counting only the used parts of its buffers.
 pub fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(0)).sum()
 }

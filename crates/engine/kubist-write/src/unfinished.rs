@@ -1,9 +1,8 @@
 //! Creation of a complete table: a copy, or the result of a salvage.
 //!
-//! The header is written last. Until then there is a mark, and the table cannot be opened. A process that
-//! repeats the work finds the mark and the log of the first process. If the log has no owner, the incomplete
-//! objects are removed, and the work starts again. A process takes its log before it sets the mark, so a mark
-//! without an owner means that the process has ended.
+//! The header is written last; until then there is a mark, and the table cannot be opened. A process that repeats the
+//! work finds the mark and the log of the first process. If the log has no owner, that process has ended, because it
+//! took the log before it set the mark. The incomplete objects are then removed.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Starts a table in an empty store, and takes the log of the one writer that fills it.
+    /// Starts a table in an empty store, and takes the log of its one writer.
     ///
     /// # Errors
     ///
@@ -52,7 +51,7 @@ impl Unfinished {
         Ok((Unfinished { core, header: bytes, id }, writer))
     }
 
-    /// Writes the header. All contents must be durable, and the writer closed.
+    /// Writes the header, after all contents are durable and the writer is closed.
     ///
     /// # Errors
     ///
@@ -69,7 +68,7 @@ impl Unfinished {
             return Err(lost());
         }
         self.core.set_unfinished(false);
-        // The mark has no effect next to a header, so an error is ignored.
+        // A remaining mark has no effect next to a header.
         let _ = store.delete(UNFINISHED);
         Ok(self.core)
     }

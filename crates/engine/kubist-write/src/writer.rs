@@ -1,9 +1,8 @@
 //! A writer: appends rows and makes durable commits.
 //!
-//! Rows are collected in memory. Above a limit they are distributed over parts of space in scratch files. A
-//! commit sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's
-//! segment, syncs it, and appends one entry to the writer's log. The commit becomes visible when that entry
-//! is durable.
+//! Rows are collected in memory; above a limit they are distributed over parts of space in scratch files. A commit
+//! sorts part by part, cuts the rows into runs by the cutoffs, writes the runs to the writer's segment, syncs it, and
+//! appends one entry to the writer's log, which makes the commit visible.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -43,30 +42,27 @@ use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
 use kubist_types::thinned::Thinned;
 
-/// More rows are distributed over parts of space before they are sorted.
+/// More rows are first distributed over parts of space.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// Size of a segment after which a new one starts. The newest segment of a running writer cannot be deleted.
+/// Size after which a new segment starts. A running writer's newest segment cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
-/// Background work after a writer's commits, which may delay later commits.
+/// Work after a writer's commits, which may delay later commits.
 pub trait Behind: Send + Sync {
-    /// Waits while too much work is left.
-    ///
     /// # Errors
     ///
     /// `Cancelled`.
     fn admit(&self, cancel: &Cancel) -> Result<()>;
 
-    /// Reports the rows of a commit.
     fn committed(&self, rows: u64);
 }
 
-/// Appends to a table under its own name. Dropping it discards uncommitted rows and releases the name.
+/// Dropping it discards uncommitted rows and releases its name.
 pub struct Writer {
-    /// Must be dropped before the log, so it is the first field.
+    /// The first field, so that it is dropped before the log.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The columns at the last look. A batch with other columns causes another look.
+    /// The last known columns; other columns in a batch cause a new read.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
@@ -75,7 +71,7 @@ pub struct Writer {
     /// Commits and rows before the pending ones.
     sequence: u64,
     rows: u64,
-    /// The link of the next entry. Its random number is this one plus the sequence number.
+    /// Its random number is this one plus the sequence number.
     link: Link,
     memory: usize,
     cancel: Cancel,
@@ -115,11 +111,10 @@ impl Pending {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Committed {
     pub writer: String,
-    /// The number of this commit of the writer, from 1; 0 if there was nothing to commit.
+    /// Counts this writer's commits from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain of the grid in some dimension. If there are many, the optimizer makes a new
-    /// grid.
+    /// Rows outside the domain. If there are many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -127,19 +122,19 @@ pub struct Committed {
     pub repeated: bool,
 }
 
-/// The commit of another table whose rows a writer repeats.
+/// The commit of another table that a writer repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// Its random number, by which two histories are told apart; `None`: a new one.
+    /// A random number that distinguishes two histories; `None`: a new one.
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// For copied rows: the number of rows per original step.
+    /// The number of copied rows per original step.
     pub steps: Vec<(i64, u64)>,
     pub thinned: Vec<(i64, Thinned)>,
 }
 
-/// A number that is unlikely to repeat. It need not be unpredictable.
+/// The number is unlikely to repeat, but may be predictable.
 fn random() -> u64 {
     RandomState::new().hash_one(unix_ms())
 }
@@ -148,7 +143,7 @@ fn rows_of(commit: &Commit<Location>) -> u64 {
     commit.runs.iter().map(|run| run.rows).sum()
 }
 
-/// Adds missing columns to rows that were pending when a column was added. A grid may need the column.
+/// A new grid may need a column that was added while rows were pending.
 fn widened(schema: &TableSchema, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
     batches.iter().map(|batch| schema.widened(batch)).collect()
 }
@@ -160,23 +155,23 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens a writer by taking its log. Each name has one owner at a time.
+    /// Opens a writer by taking its log.
     ///
     /// # Errors
     ///
-    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name; the errors
-    /// of [`Core::view`]; a storage error.
+    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name; the errors of
+    /// [`Core::view`].
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
-        // Before a log is created: a lost log must not be started again.
+        // First, because a lost log must not be started again.
         core.view(&options.cancel)?;
         let log = stoppable(&options.cancel, || match &options.name {
             Some(name) => own_log(&core, name),
             None => first_free_log(&core),
         })?;
-        // A process that drops the table marks it before it looks for running writers.
+        // A drop marks the table before it looks for writers.
         core.check_still_there()?;
-        // The new log exists now, so its initialization must not be interrupted.
+        // The new log exists, so its initialization must not be interrupted.
         let view = core.view(&Cancel::default())?;
         vouched::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
@@ -185,7 +180,7 @@ impl Writer {
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
             claim: None,
-            // Names are never reused, also after cleaning, because readers may have the files open.
+            // Names are never reused, because readers may have cleaned files open.
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
             cancel: options.cancel.clone(),
@@ -213,13 +208,13 @@ impl Writer {
         self.pending.rows
     }
 
-    /// Checks a batch against the table's columns and stores a copy for the next commit. After an error or a
-    /// cancellation, some rows of the batch may be pending: call `discard` or drop the writer.
+    /// Checks a batch and stores a copy for the next commit. After an error or a cancellation, some rows may be
+    /// pending, so call `discard` or drop the writer.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused` after an
-    /// earlier failure; `NoSpace` and other storage errors of the scratch space.
+    /// `Invalid` names the column, the row or the value that does not fit; `Cancelled`; `Refused` after an earlier
+    /// failure; `NoSpace` and other storage errors of the scratch space.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -239,7 +234,7 @@ impl Writer {
                 stored.collect::<Result<Vec<_>>>()
             };
             let stored = match stored_by(&self.schema) {
-                // The period that refuses a row may be removed by now.
+                // The period that refuses a row may have been removed.
                 Err(Error::Invalid(why)) if self.is_altered()? => {
                     stored_by(&self.schema).map_err(|_| Error::Invalid(why))
                 }
@@ -255,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the newest schema, and returns whether it is another one.
+    /// Returns whether the newest schema is another one.
     fn is_altered(&mut self) -> Result<bool> {
         let newest = self.core.view(&self.cancel)?.schema.clone();
         let is_altered = newest.version != self.schema.version;
@@ -263,7 +258,6 @@ impl Writer {
         Ok(is_altered)
     }
 
-    /// Adds the table's location to an error about input values.
     fn located(&self, error: Error) -> Error {
         match error {
             Error::Invalid(why) => Error::Invalid(format!("{}: {why}", self.core.store.location())),
@@ -271,7 +265,7 @@ impl Writer {
         }
     }
 
-    /// Appends rows in stored form, hidden columns included, that no other code shares.
+    /// Appends rows in stored form, hidden columns included, whose memory is not shared.
     ///
     /// # Errors
     ///
@@ -288,10 +282,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the pending rows as runs to the segment. They stay invisible until the next commit names them.
-    /// A long commit thus needs little memory. For rows in the order of a dimension, such as frames of a
-    /// trajectory, the layout is as good as with a single call, if the dimensions have given domains. A
-    /// learned grid is learned from the first call's rows only.
+    /// Writes the pending rows as runs to the segment, so that a long commit needs little memory. They stay invisible
+    /// until the next commit. For rows in the order of a dimension, such as frames of a trajectory, the layout is as
+    /// good as with a single call, if the domains are given. A learned grid is learned from the first call's rows only.
     ///
     /// # Errors
     ///
@@ -304,7 +297,7 @@ impl Writer {
             return Ok(());
         }
         if self.pending.laid_out.is_none() && self.segment_bytes > 0 {
-            // `discard` deletes the segment, so it must have no other commit.
+            // `discard` deletes the segment, so no other commit may use it.
             self.segment = None;
         }
         let view = self.core.view(&self.cancel)?;
@@ -329,25 +322,22 @@ impl Writer {
         {
             let name = segment.name().to_owned();
             drop(segment);
-            // If the segment cannot be deleted now, cleaning finds it.
+            // If the deletion fails, cleaning finds the segment.
             let _ = self.core.store.delete_segment(&name);
         }
     }
 
-    /// Commits the pending rows, which become durable and visible together. After an error the rows are
-    /// neither pending nor in the table. After a failed write to the log, their state is certain only when
-    /// the table is opened again.
+    /// Commits the pending rows, which become durable and visible together. After an error the rows are neither pending
+    /// nor in the table. After a failed write to the log, their state is certain only when the table is opened again.
     ///
     /// # Errors
     ///
-    /// `Cancelled`; `Refused` after an earlier failure; `NotATable` if the table was dropped; the errors of
-    /// [`Core::view`]; a storage error.
+    /// `Refused` after an earlier failure; `NotATable` if the table was dropped; the errors of [`Core::view`].
     pub fn commit(&mut self) -> Result<Committed> {
         self.commit_as(&CommitOptions::default())
     }
 
-    /// Commits as a simulation step, or with a token. With the token, a retry after a lost response is the
-    /// same commit.
+    /// Commits as a simulation step, or with a token, by which a retry after a lost response is the same commit.
     ///
     /// # Errors
     ///
@@ -356,8 +346,8 @@ impl Writer {
         self.commit_with(options, None)
     }
 
-    /// Commits a step of which only a sample was appended, with the totals of all its records. The rows'
-    /// column `kept_below` must agree (see [`Core::keep_below`]).
+    /// Commits a step when only a sample was appended, with the totals of all records. The rows' column
+    /// `kept_below` must agree (see [`Core::keep_below`]).
     ///
     /// # Errors
     ///
@@ -379,7 +369,7 @@ impl Writer {
         committed
     }
 
-    /// Number of rows that this writer committed with a token; `None` if it has not used it.
+    /// Rows that this writer committed with a token.
     ///
     /// # Errors
     ///
@@ -389,9 +379,8 @@ impl Writer {
         Ok(view.history.token(self.name(), token).map(|(_, rows)| rows))
     }
 
-    /// Claims `what`, and releases the previous claim. Other writers cannot claim it until this writer claims
-    /// something else, releases it or ends. Check the tokens afterwards: another writer may have committed it
-    /// already.
+    /// Claims `what`, and releases the previous claim. Other writers cannot claim it until this writer claims something
+    /// else, releases it or ends. Check the tokens afterwards, because another writer may already have committed it.
     ///
     /// # Errors
     ///
@@ -407,7 +396,6 @@ impl Writer {
         self.claim = None;
     }
 
-    /// After a failed write or sync the stored state is unknown.
     fn check_standing(&self) -> Result<()> {
         let refused = |cause: &String| {
             let name = self.name();
@@ -438,7 +426,7 @@ impl Writer {
             let writer = self.name().into();
             return Ok(Committed { writer, ..Committed::default() });
         }
-        // The commit reads the table's state once: on a network each read takes several requests.
+        // The view is read once, because each read takes several requests on a network.
         let view = self.core.view(&self.cancel)?;
         if let Some(token) = &options.token
             && let Some((sequence, rows)) = view.history.token(self.name(), token)
@@ -468,7 +456,7 @@ impl Writer {
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
-    /// Commits rows with original steps: the number of rows per step, and the totals of subsampled steps.
+    /// Commits rows with their original steps, and the totals of subsampled steps.
     ///
     /// # Errors
     ///
@@ -477,8 +465,7 @@ impl Writer {
         self.commit_origin(Origin { steps, thinned, ..Origin::default() })
     }
 
-    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and its token. The
-    /// rows have their steps already.
+    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and token.
     ///
     /// # Errors
     ///
@@ -524,7 +511,7 @@ impl Writer {
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
-    /// The last step that this writer committed or abandoned, and that was not retracted.
+    /// The last step that this writer committed or abandoned, unless it was retracted.
     ///
     /// # Errors
     ///
@@ -558,7 +545,7 @@ impl Writer {
             Some(segment) => self.log.append_after(segment.as_mut(), &entry),
             None => self.log.append(&entry),
         };
-        // After an error, the entry may exist and name runs of this segment.
+        // After an error, the entry may exist and name these runs.
         appended.map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
@@ -568,7 +555,7 @@ impl Writer {
             self.segment = None;
         }
         if write_checkpoint::is_due(&self.core, runs) {
-            // The commit is complete. A checkpoint only makes opening faster, so its error is ignored.
+            // An error is ignored, because a checkpoint only makes opening faster.
             let _ = write_checkpoint::write(&self.core, &self.cancel);
         }
         if let Some(behind) = &self.behind {
@@ -582,8 +569,7 @@ impl Writer {
     fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
         let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
         if !self.settled.get() {
-            // Another process may be syncing them now. A commit must not survive without the header and the
-            // grid that it was placed by.
+            // A commit must not survive without the header and its grid, which another process may be syncing now.
             self.core.settle_objects()?;
             self.settled.set(true);
         }
@@ -605,7 +591,7 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// All runs of the pending rows. They are durable after the segment is synced.
+    /// All runs of the pending rows, which are durable after a sync.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -619,8 +605,7 @@ impl Writer {
         all.inspect_err(|_| self.segment = None)
     }
 
-    /// The directories for placement in `view`, or in a newer view if pages of its manifest were cleaned
-    /// away.
+    /// The directories for placement in `view`, or in a newer view if its pages were cleaned.
     fn known(&self, view: Arc<View>) -> Result<(Arc<View>, Vec<Arc<Directory>>)> {
         let load = |view: &View| view.runs.worth_knowing(&self.core, &self.cancel);
         match load(&view) {
@@ -629,7 +614,7 @@ impl Writer {
         }
     }
 
-    /// Writes the pending rows as runs; `first` are runs of the same commit.
+    /// `first` are runs of the same commit.
     fn write(
         &mut self,
         view: Arc<View>,
@@ -646,7 +631,6 @@ impl Writer {
             self.schema = view.schema.clone();
         }
         let batches = self.weighed(&view.schema, batches)?;
-        // Spilled rows may be in parts of an older grid, so they keep that grid.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
             None => self.frame(&view, &batches, view.rows() + first.map_or(0, rows_of))?,

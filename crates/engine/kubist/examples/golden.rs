@@ -1,8 +1,6 @@
-//! Writes the golden tables of the format's version, in place of those that are there:
+//! Replaces the golden tables of the current format version by tables that the current code writes:
 //!
 //!     cargo run -p kubist --example golden
-//!
-//! The tables are written by the code as it stands, and queried. Tests compare both from then on.
 
 #[path = "../tests/golden/questions.rs"]
 mod questions;
@@ -28,7 +26,7 @@ fn main() {
         fs::create_dir_all(&folder).expect("a folder for the table");
         let table = folder.join("table");
         golden.write(&table);
-        // What a process leaves for its own use is no part of a table.
+        // Process-private files are no part of a table.
         let _ = fs::remove_dir_all(table.join("tmp"));
         let scratch = tempfile::tempdir().expect("a folder");
         let copy = scratch.path().join("table");

@@ -1,6 +1,4 @@
-//! Advice in passing: does the use of a table fit its design?
-//!
-//! The use is the record of questions (`recording.rs`). Commits need no record: the table counts them.
+//! Advice: whether the recorded queries (`recording.rs`) and the commits of a table fit its design.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,26 +12,25 @@ use serde_json::Value;
 use crate::info::Info;
 use crate::recording;
 
-/// Bytes at the end of a record that are read: reading 64 MiB would take seconds.
+/// Bytes to read at the end of a record; reading 64 MiB would take seconds.
 const NEWEST: u64 = 4 << 20;
-/// Fewer recorded questions of a table tell nothing.
+/// Fewer recorded queries of a table prove nothing.
 const QUESTIONS: u64 = 20;
-/// A column that this fraction of the questions limits belongs into the design.
+/// A column that this fraction of the queries limits belongs in the design.
 const ALWAYS: f64 = 0.5;
-/// Fewer commits need no optimizer.
+/// Below this number of commits, no optimizer is needed.
 const COMMITS: u64 = 16;
-/// The fraction of misplaced rows from which queries suffer.
+/// Queries get slow from this fraction of misplaced rows.
 const DEBT: f64 = 0.2;
-/// Arrow types of columns that can be dimensions.
+/// Arrow types that dimensions can have.
 const ORDERED: [&str; 7] = ["Int", "UInt", "Float", "Timestamp", "Date", "Time", "Duration"];
 
-/// How often questions limited columns.
 #[derive(Default)]
 struct Use {
     questions: u64,
-    /// By column: questions with a range, questions with one value.
+    /// By column: queries with a range, queries with one value.
     columns: BTreeMap<String, (u64, u64)>,
-    /// Questions with a region or steps, which limit dimensions without their names.
+    /// Queries with a region or steps, which limit dimensions without their names.
     wholes: u64,
 }
 
@@ -48,7 +45,7 @@ impl Use {
     }
 }
 
-/// One sentence for each way in which the use does not fit, with the command that mends it.
+/// One sentence for each misfit, with the command that corrects it.
 pub(crate) fn of(info: &Info) -> Vec<String> {
     let mut found: Vec<String> = of_commits(info).into_iter().collect();
     if let Some(record) = recording::file() {
@@ -107,7 +104,7 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     let ranged = missing.iter().filter(|(_, is_ranged)| *is_ranged).map(|(name, _)| *name);
     let wanted: Vec<&str> = dimensions.iter().copied().filter(|name| !idle.contains(name)).chain(ranged).collect();
     let table = quoted(&about.location);
-    // A secondary index is chosen when a table is made.
+    // A secondary index must be chosen when the table is created.
     let command = match wanted.is_empty() || missing.iter().any(|(_, is_ranged)| !is_ranged) {
         true => format!("kubist advise {table} --queries {}", quoted(&record.to_string_lossy())),
         false => format!("kubist regrid {table} --dimensions {}", quoted(&wanted.join(","))),
@@ -118,11 +115,11 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     said
 }
 
-/// The use of a table by the newest questions of a record. The first question makes the file.
+/// The use of a table by the newest queries of a record. The first query creates the file.
 fn recorded(record: &Path, location: &str) -> Use {
     let mut used = Use::default();
     let own = place(location);
-    // A part of a line may be at the start, and at the end after a process was killed.
+    // The first line can be incomplete, and so can the last one after a process was killed.
     for line in newest(record).unwrap_or_default().split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
         let (Some(table), Some(question)) = (line["table"].as_str(), line["question"].as_object()) else { continue };
@@ -165,7 +162,7 @@ fn place(location: &str) -> PathBuf {
     }
 }
 
-/// The text as one word of a shell.
+/// Quotes the text as one word of a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {

@@ -18,31 +18,30 @@ use kubist_read::stream::QueryStream;
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// The measurements of a query that was run; its rows were discarded.
+/// Measurements of a query that was run. Its rows were discarded.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// The plan before the run.
+    /// The plan.
     pub plan: PlanOutline,
     /// Rows and bytes read and returned.
     pub stats: Stats,
     /// The sample fraction of the result.
     pub fraction: f64,
-    /// The time of each stage.
+    /// The times of stages.
     pub stages: Stages,
     /// The requests, in the order of their responses.
     pub requests: Vec<RequestTimes>,
-    /// The traffic of this handle since it was opened, including the opening; `None` for a store without a
+    /// Traffic of this handle since it was opened, including the opening; `None` for a store without a
     /// service.
     pub traffic: Option<HandleTraffic>,
     /// The prediction, if a model was given.
     pub predicted: Option<Predicted>,
 }
 
-/// The traffic between a handle and its service since the handle was opened.
+/// Traffic between a handle and its service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HandleTraffic {
-    /// Round trips: the length of the longest chain of requests that were each sent after the previous
-    /// response.
+    /// Length of the longest chain of requests that were each sent after the previous response.
     pub round_trips: u64,
     /// Number of requests.
     pub requests: u64,
@@ -50,11 +49,11 @@ pub struct HandleTraffic {
     pub bytes_read: u64,
     /// Bytes sent.
     pub bytes_written: u64,
-    /// Blocks and objects read from the local cache.
+    /// Blocks and objects from the local cache.
     pub cache_hits: u64,
-    /// Blocks and objects missing in the local cache and read from the service.
+    /// Blocks and objects that the service sent because the local cache lacked them.
     pub cache_misses: u64,
-    /// Bytes read from the local cache.
+    /// Bytes from the local cache.
     pub cache_bytes: u64,
 }
 
@@ -74,27 +73,26 @@ impl HandleTraffic {
     }
 }
 
-/// The time of each stage. Requests overlap, so their sums can exceed the time of the query.
+/// Times of the stages. Requests overlap, so sums over requests can exceed the time of the query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stages {
     /// Time until the first request for rows.
     pub planned_seconds: f64,
-    /// Round trips: the length of the longest chain of requests that were each sent after the previous
-    /// response.
+    /// Length of the longest chain of requests that were each sent after the previous response.
     pub round_trips: u64,
     /// Number of requests.
     pub requests: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Bytes read from the local cache, without a request.
+    /// Bytes from the local cache, without a request.
     pub bytes_cached: u64,
-    /// Sum over all requests: time in the queue before sending.
+    /// Sum over requests: time in the queue before sending.
     pub queued_seconds: f64,
-    /// Sum over all requests: time between sending and response.
+    /// Sum over requests: time between sending and response.
     pub store_seconds: f64,
-    /// Sum over all threads: time to decode rows.
+    /// Sum over threads: time to decode rows.
     pub decoded_seconds: f64,
-    /// Number of requests that each host served; empty for a directory.
+    /// Number of requests by host; empty for a directory.
     pub hosts: BTreeMap<String, u64>,
 }
 
@@ -109,13 +107,13 @@ pub struct RequestTimes {
     pub answered: f64,
     /// When the rows of its task were decoded.
     pub decoded: f64,
-    /// Bytes received.
+    /// Received bytes.
     pub bytes: u64,
-    /// The host that served it; `None` for this machine.
+    /// The host; `None` for this machine.
     pub host: Option<String>,
 }
 
-/// The model's prediction for the requests of the query.
+/// The model's prediction for the requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
     /// Predicted time of the query.
@@ -160,12 +158,12 @@ impl Plan {
         &self.outline
     }
 
-    /// Runs the query to its end and measures each stage. With a model, it also predicts the time of the
-    /// requests.
+    /// Runs the query, discards its rows and measures each stage. With a model, it also predicts the time
+    /// of the requests.
     ///
     /// # Errors
     ///
-    /// Errors of reading: `Damaged`, `SnapshotExpired`, `Cancelled`, or a storage error.
+    /// `Damaged`, `SnapshotExpired`, `Cancelled`, or a storage error.
     pub fn explain(self, fitted: Option<&Fitted>) -> Result<Explanation> {
         let Plan { planner, outline, spent, store, trace, begin, planned } = self;
         let resumed = Instant::now();
@@ -174,7 +172,7 @@ impl Plan {
             batch?;
         }
         let (mut stats, fraction) = (stream.stats(), stream.fraction());
-        // Leaves out the caller's time between planning and running.
+        // Excludes the caller's time between planning and running.
         stats.seconds = (planned + resumed.elapsed()).as_secs_f64();
         let since = |moment: Instant| match moment.checked_duration_since(resumed) {
             Some(running) => (planned + running).as_secs_f64(),
@@ -231,7 +229,7 @@ fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {
     let model = &fitted.fit.model;
     let size = stages.bytes as f64 / stages.requests as f64;
     let prediction = model.predict_requests(stages.requests as f64, size, f64::from(fitted.fit.nodes));
-    // A few requests do not keep a node busy, and none is faster than a single request alone.
+    // Few requests do not keep a node busy, and none is faster than a single request alone.
     let predicted = prediction.ms().max(model.request.at(size)) / 1e3;
     Predicted { seconds: predicted, error: seconds / predicted - 1.0, prediction }
 }

@@ -15,22 +15,22 @@ use kubist_model::{Costs, PRICES, Prices};
 use kubist_store::StoreExt;
 use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result, sphere};
 
-/// Properties and contents of a table that need no manifest.
+/// Properties and contents of a table, read without the manifest.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct About {
     /// The location as the user gave it.
     pub location: String,
-    /// The version of the file format.
+    /// File format version.
     pub format_version: u32,
     /// True if several machines may write to the table.
     pub shared: bool,
     /// Number of rows without replicas.
     pub rows: u64,
-    /// The number of the newest grid, counted from 0.
+    /// Number of the newest grid, counted from 0.
     pub grid: u32,
     /// The dimensions, in key order.
     pub dimensions: Vec<DimensionInfo>,
-    /// The columns that identify a row. Samples contain all rows of one identity or none.
+    /// The columns that identify a row. A sample contains all rows of an identity or none.
     pub identity: Vec<String>,
     /// The columns with a secondary index.
     pub lookup: Vec<String>,
@@ -42,30 +42,30 @@ pub struct About {
     pub replication: String,
     /// The compression level of new runs.
     pub compression: String,
-    /// Where the strata of new runs end: `halvings` or `windows`.
+    /// Where strata of new runs end: `halvings` or `windows`.
     pub strata: String,
-    /// How likely each row is in a sample: `uniform`, `by weight` of an expression, or `by strata of` columns.
+    /// Inclusion of rows in a sample: `uniform`, `by weight` of an expression, or `by strata of` columns.
     pub sampling: String,
-    /// The columns, with their units and metadata.
+    /// The columns with their units and metadata.
     pub columns: Vec<ColumnInfo>,
-    /// The periods of columns: the length, or the interval of the values if it does not begin at 0.
+    /// By column: the length of its period, or the interval of the values if it does not begin at 0.
     pub period: BTreeMap<String, String>,
-    /// The columns of longitude and latitude of positions on a sphere, if declared.
+    /// Columns of longitude and latitude on a sphere, if declared.
     pub sphere: Option<[String; 2]>,
     /// Metadata of the table.
     pub metadata: Metadata,
     /// The writers and their commits.
     pub writers: Vec<WriterInfo>,
-    /// The declared writers, by range of steps; empty if none were declared.
+    /// The declared writers by range of steps.
     pub declared: Vec<DeclaredWriters>,
-    /// The subsampled steps, if there are any.
+    /// The subsampled steps, if any.
     pub thinned: Option<ThinnedSteps>,
 }
 
 /// Properties, contents and layout of a table.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Info {
-    /// The part that needs no manifest.
+    /// The properties that need no manifest.
     #[serde(flatten)]
     pub about: About,
     /// Number of runs without replicas.
@@ -78,31 +78,32 @@ pub struct Info {
     pub replica_rows: u64,
     /// Compaction debt: rows that a fresh build would store in another cube, and rows in surplus runs.
     pub debt: u64,
-    /// Rows that an older grid places and that the optimizer has to move.
+    /// Rows in an older grid that the optimizer has to move.
     pub rows_to_move: u64,
     /// Estimated number of rows outside the domain of the newest grid, from the bounding box of each run.
     /// Queries still find them. If there are many, the optimizer creates a grid with a larger domain.
     pub rows_outside: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
-    /// Bytes of live runs, their zone maps and secondary indexes.
+    /// Bytes of live runs with their zone maps and secondary indexes.
     pub bytes: u64,
     /// `bytes` divided by `rows`.
     pub bytes_per_row: f64,
-    /// Current use of the whole store, including other snapshots.
+    /// Disk use of the whole store, including other snapshots.
     pub disk: DiskUse,
-    /// Storage cost; `None` if the store is not an object store.
+    /// Storage cost; `None` unless the store is an object store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
-    /// One sentence for each way in which the commits and the recorded questions do not fit the design, with the
-    /// command that mends it; usually empty.
+    /// Each sentence says how the commits or the recorded queries do not fit the design, and which command
+    /// corrects it.
     pub advice: Vec<String>,
 }
 
-/// A dimension and its domain, in the column's unit. A learned domain has no bounds before the first commit.
+/// A dimension and its domain in the column's unit. Before the first commit, a learned domain has no
+/// bounds.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DimensionInfo {
-    /// The column's name.
+    /// Name of the column.
     pub column: String,
     /// The mapping from values to grid coordinates: `linear` or `quantile`.
     pub scale: String,
@@ -112,18 +113,17 @@ pub struct DimensionInfo {
     pub high: Option<f64>,
 }
 
-/// The writers that a range of steps waits for, given by names or by number.
+/// The writers that a range of steps waits for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DeclaredWriters {
-    /// The range begins after this step and ends at the next declaration; `None` for a range from the first
-    /// step.
+    /// The range begins after this step and ends at the next declaration; `None` begins at the first step.
     pub after: Option<i64>,
-    /// The writers' names, or their number.
+    /// The names of the writers, or their number.
     #[serde(flatten)]
     pub writers: Declared,
 }
 
-/// Counts over all subsampled steps.
+/// Totals over all subsampled steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ThinnedSteps {
     /// Number of steps.
@@ -135,7 +135,7 @@ pub struct ThinnedSteps {
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
-/// The commits of one writer.
+/// Commits of one writer.
 pub struct WriterInfo {
     /// The writer's name.
     pub name: String,
@@ -145,7 +145,6 @@ pub struct WriterInfo {
     pub rows: u64,
 }
 
-/// Sums over all runs.
 #[derive(Default)]
 struct OfRuns {
     runs: u64,
@@ -164,7 +163,7 @@ impl OfRuns {
         let (newest, capacity) = (view.schema.newest_grid(), Capacity::new(core.header.capacity));
         let mut planner = CompactionPlanner::new(view, core.forest(), &capacity, &core.read_amplification, None);
         let (mut found, mut lookups) = (OfRuns::default(), LookupBytes::default());
-        // The last cube with a run, and the number of its runs.
+        // The last cube with a run, and its number of runs.
         let (mut cube, mut of_cube) = (None, 0);
         view.runs.each_in_order(core, cancel, |entry| {
             planner.add(&entry);
@@ -192,7 +191,6 @@ impl OfRuns {
     }
 }
 
-/// Collects the facts that need no manifest.
 pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     let core = &snapshot.core;
     let schema = &snapshot.view.schema;
@@ -250,7 +248,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     })
 }
 
-/// Collects the layout from the manifest and the store; advice comes later.
+/// Collects the layout from the manifest and the store; the caller adds advice.
 pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let (core, view) = (&snapshot.core, &snapshot.view);
     let frame = core.newest_frame(&view.schema)?;

@@ -1,8 +1,8 @@
-//! The Kubist engine: tables of particles or catalogue rows, laid out so that a uniform random sample of any region
-//! is fast to read.
+//! The Kubist engine: tables of particles or catalogue rows in which any region, and a uniform random
+//! sample of it, is fast to read.
 //!
 //! [`Table::create`] or [`Table::open`] returns a handle. [`Table::writer`] appends and commits rows.
-//! [`Table::snapshot`] returns an immutable view, and [`Snapshot::query`] reads any region of it, in full or as a
+//! [`Table::snapshot`] returns an immutable view, and [`Snapshot::query`] reads a region, in full or as a
 //! sample.
 //!
 //! ```
@@ -37,10 +37,10 @@
 //! ```
 //!
 //! Every call that reads or writes the store can fail with a storage error: [`Error::Unavailable`],
-//! [`Error::NoSpace`], [`Error::Permission`] or [`Error::Unsupported`]. An `# Errors` section mentions it only if
-//! the call has no other error.
+//! [`Error::NoSpace`], [`Error::Permission`] or [`Error::Unsupported`]. `# Errors` sections mention this
+//! only for calls without other errors.
 //!
-//! This crate only combines the engine's lower layers, which ARCHITECTURE.md describes.
+//! This crate combines the engine's lower layers; see ARCHITECTURE.md.
 
 #![deny(missing_docs)]
 

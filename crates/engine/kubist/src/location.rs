@@ -1,9 +1,9 @@
-//! The place of a table, and the URL schemes that every program with the engine supports: `file`, `memory` and,
-//! with the features of the same names, `cassandra` and `s3`. The feature `s3` includes `http` and `https`, for
-//! sealed files on web servers.
+//! The location of a table, and the URL schemes of every program with the engine: `file`, `memory` and,
+//! with the features of the same names, `cassandra` and `s3`. The feature `s3` includes `http` and `https`,
+//! for sealed files on web servers.
 //!
-//! The first use of a location registers the schemes. A program adds its own with [`kubist_store::register`].
-//! Object stores are read through the cache of `KUBIST_CACHE`.
+//! The first use of a location registers the schemes. A program adds its own with
+//! [`kubist_store::register`]. Object stores are read through the cache in `KUBIST_CACHE`.
 
 use std::sync::{Arc, Once};
 
@@ -14,7 +14,7 @@ use kubist_store::Scheme;
 use kubist_store::{Directories, Memories, Store, StoreLocation, register};
 use kubist_types::{Cancel, Error, Result};
 
-/// Registers the schemes. A scheme of the same name that the program registered earlier stays.
+/// Registers the schemes. Schemes that the program registered earlier under these names stay.
 fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
@@ -33,8 +33,8 @@ fn register_all() {
     });
 }
 
-/// The place of a table: a directory, a URL such as `cassandra://hosts/keyspace/table`, or a store that the
-/// program holds. Strings and stores convert to it.
+/// The location of a table: a directory, a URL such as `cassandra://hosts/keyspace/table`, or an opened
+/// store. Strings and stores convert to it.
 pub struct Location {
     place: Place,
     pub(crate) cancel: Cancel,
@@ -50,7 +50,7 @@ impl Location {
         Location { place, cancel: Cancel::default() }
     }
 
-    /// Parses the location of a store that holds no table, such as a catalogue, without a request to it.
+    /// Parses the location of a store without a table, such as a catalogue, and sends no request.
     ///
     /// # Errors
     ///
@@ -60,12 +60,12 @@ impl Location {
         kubist_store::locate(location).map_err(Error::Invalid)
     }
 
-    /// Lets `cancel` end the call that gets this location, and the calls of the handle that it returns.
+    /// Lets `cancel` end calls with this location, and calls of the handles that they return.
     pub fn cancelled_by(self, cancel: &Cancel) -> Location {
         Location { cancel: cancel.clone(), ..self }
     }
 
-    /// Finds the store of a registered scheme, without a request to it.
+    /// Finds the store of a registered scheme, and sends no request.
     ///
     /// # Errors
     ///

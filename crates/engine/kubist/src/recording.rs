@@ -1,8 +1,8 @@
-//! A record of the questions of this process: one line of JSON for each, in the file that the environment
-//! variable `KUBIST_RECORD` names. Without it, nothing is recorded.
+//! Records the queries of this process, one line of JSON each, in the file that the environment variable
+//! `KUBIST_RECORD` names. Without the variable, nothing is recorded.
 //!
-//! A line has the time, the table's location and the question; it has no rows. `kubist.workloads.load` reads the file as
-//! a workload, so that `kubist advise` finds the design that suits real questions.
+//! A line has the time, the table's location and the query, but no rows. `kubist.workloads.load` reads the
+//! file as a workload, from which `kubist advise` finds a design.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,10 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kubist_types::QuerySpec;
 use serde::Serialize;
 
-/// The environment variable that names the file.
 const RECORD: &str = "KUBIST_RECORD";
 
-/// The largest size of the file: later questions are not recorded.
+/// Largest size of the file, after which queries are not recorded.
 const MOST_BYTES: u64 = 64 << 20;
 
 #[derive(Serialize)]
@@ -32,12 +31,11 @@ struct Line<'a> {
     group_by: &'a [String],
 }
 
-/// The file of recorded questions, if the user wants one.
 pub fn file() -> Option<PathBuf> {
     std::env::var_os(RECORD).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Records a question, if the user wants that. A file that cannot be written does not stop the question.
+/// Records a query, if the variable is set. A file that cannot be written does not stop the query.
 pub fn record(table: &str, verb: &str, question: &QuerySpec, aggregates: &[String], group_by: &[String]) {
     static RECORDER: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     let recorder =
@@ -49,7 +47,7 @@ pub fn record(table: &str, verb: &str, question: &QuerySpec, aggregates: &[Strin
     text.push(b'\n');
     let has_room = file.metadata().is_ok_and(|known| known.len() + text.len() as u64 <= MOST_BYTES);
     if has_room {
-        // Several processes append to one file: one write for each line keeps the lines whole.
+        // Several processes append to one file, so each line is a single write.
         let _ = file.write_all(&text);
     }
 }

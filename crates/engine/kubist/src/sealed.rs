@@ -1,4 +1,4 @@
-//! Sealed files: a table in one file that never changes, to copy, publish and archive.
+//! Sealed files: an immutable table in one file, to copy, publish and archive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +25,13 @@ pub struct Packed {
 }
 
 impl Snapshot {
-    /// Writes all rows into one sealed file at an unused path. [`Table::open`] opens it there, on a web server
-    /// with range requests, or in a bucket. Calls `progress(rows done, all rows)`.
+    /// Writes all rows into one sealed file at an unused path. [`Table::open`] opens it there, on a web
+    /// server with range requests, or in a bucket. Calls `progress(rows done, all rows)`.
     ///
     /// # Errors
     ///
-    /// `Exists` if something is there, `Invalid` options, `Cancelled`. After an error nothing is at the path.
+    /// `Exists` if the path is in use, `Invalid` options, `Cancelled`. After an error, nothing is at the
+    /// path.
     pub fn pack(&self, path: &Path, options: &CopyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Packed> {
         let begin = Instant::now();
         let failed = |error| match error {
@@ -41,7 +42,7 @@ impl Snapshot {
         };
         let packer = Arc::new(Packer::create(path).map_err(failed)?);
         let copied = self.copy_to(packer.clone(), options, progress)?;
-        // A reader then gets the runs from one object, and reads no log.
+        // Readers of the file then need one object for the manifest, and no log.
         Table::open(packer.clone())?.checkpoint()?;
         let bytes = packer.seal().map_err(failed)?;
         Ok(Packed { rows: copied.rows, bytes, seconds: begin.elapsed().as_secs_f64() })
@@ -49,8 +50,8 @@ impl Snapshot {
 }
 
 impl Table {
-    /// Compares all checksums of a sealed file, then copies its rows into a new table at the unused location
-    /// `to`, which can be written. Calls `progress(rows done, all rows)`.
+    /// Compares all checksums of a sealed file, then copies its rows into a new writable table at the
+    /// unused location `to`. Calls `progress(rows done, all rows)`.
     ///
     /// # Errors
     ///

@@ -80,85 +80,84 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// The snapshot that lower layers share, for their own tests.
+    /// The snapshot of lower layers, for their tests.
     #[doc(hidden)]
     pub fn pinned(&self) -> &kubist_catalog::snapshot::Snapshot {
         &self.pinned
     }
 
-    /// Returns the same snapshot, whose calls without a switch of their own end with `Cancelled` after `cancel` is
-    /// set.
+    /// The same snapshot, whose calls end with `Cancelled` after `cancel` is set, unless they have a switch
+    /// of their own.
     pub fn cancelled_by(&self, cancel: &Cancel) -> Snapshot {
         Snapshot { pinned: self.pinned.clone(), cancel: cancel.clone() }
     }
 
-    /// Returns the columns, as results have them.
+    /// The columns of results.
     pub fn schema(&self) -> SchemaRef {
         self.pinned.view.schema.user.clone()
     }
 
-    /// Returns the columns with their metadata.
+    /// The columns with their metadata.
     pub fn columns(&self) -> Vec<ColumnInfo> {
         self.pinned.view.schema.describe()
     }
 
-    /// Returns the metadata of the table.
+    /// The metadata of the table.
     pub fn metadata(&self) -> &Metadata {
         &self.pinned.view.schema.metadata
     }
 
-    /// Returns a token for this snapshot. [`Table::at`](crate::Table::at) reopens it, in other processes too.
+    /// A token for this snapshot. [`Table::at`](crate::Table::at) reopens it, in other processes too.
     pub fn token(&self) -> SnapshotToken {
         self.pinned.token()
     }
 
-    /// Returns this snapshot up to a step. It excludes later steps, and steps that a declared writer has not
+    /// This snapshot up to a step. It excludes later steps, and steps that a declared writer has not
     /// finished.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the step itself is not complete.
+    /// `Invalid` if the step itself is incomplete.
     pub fn at_step(&self, step: i64) -> Result<Snapshot> {
         Ok(Snapshot { pinned: self.pinned.at_step(step)?, cancel: self.cancel.clone() })
     }
 
-    /// Keeps the files of all snapshots since `since` (milliseconds since 1970) from being cleaned for `time`,
-    /// also after this process has ended. Returns a name for [`Snapshot::release`]. A hold that is put before
-    /// the snapshot is taken leaves no gap.
+    /// Protects the files of all snapshots since `since` (milliseconds since 1970) from cleaning for
+    /// `time`, also after this process has ended. Returns a name for [`Snapshot::release`]. Hold before
+    /// taking the snapshot, to leave no gap.
     ///
     /// # Errors
     ///
-    /// `Invalid` for more than 31 days; a storage error, such as `Permission` in a table that can only be read.
+    /// `Invalid` for more than 31 days; a storage error, such as `Permission` in a read-only table.
     pub fn hold(&self, since: u64, time: Duration) -> Result<String> {
         hold::put(&self.pinned.core, since, time)
     }
 
-    /// Ends a hold before its time.
+    /// Ends a hold early.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is no name of a hold; a storage error.
+    /// `Invalid` if this is not the name of a hold; a storage error.
     pub fn release(&self, hold: &str) -> Result<()> {
         hold::release(&self.pinned.core, hold)
     }
 
-    /// Returns the statistics of all rows of each subsampled step.
+    /// Statistics of all rows of each subsampled step.
     pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
         self.pinned.view.history.thinned()
     }
 
-    /// Returns the steps that every declared writer has committed or abandoned, in ascending order.
+    /// The steps that every declared writer has committed or abandoned, in ascending order.
     pub fn complete_steps(&self) -> Vec<i64> {
         self.pinned.complete_steps()
     }
 
-    /// Returns the number of rows that a commit with this token wrote, by any writer; `None` without such a
-    /// commit.
+    /// The number of rows that a commit with this token wrote, by any writer; `None` without such a commit.
     pub fn committed(&self, token: &str) -> Option<u64> {
         self.pinned.committed(token)
     }
 
-    /// Returns the number of rows.
+    /// The number of rows.
     ///
     /// # Errors
     ///
@@ -167,12 +166,12 @@ impl Snapshot {
         count::rows(&self.pinned)
     }
 
-    /// Returns the matching rows as a stream of batches. A [`QuerySpec`](crate::QuerySpec) selects the rows;
-    /// a [`Request`] adds how to read them.
+    /// Returns the matching rows as a stream of batches. A [`QuerySpec`](crate::QuerySpec) selects the
+    /// rows, and a [`Request`] adds how to read them.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the query does not fit this table, `SnapshotExpired` if its files were cleaned away,
+    /// `Invalid` if the query does not fit this table, `SnapshotExpired` if its files were cleaned,
     /// `Damaged` if needed data is damaged.
     pub fn query(&self, query: impl Into<Request>) -> Result<QueryStream> {
         let request = query.into();
@@ -180,7 +179,7 @@ impl Snapshot {
         QueryStream::of(&self.pinned, &request)
     }
 
-    /// Returns the number of rows of the query and reads the least data for it.
+    /// Counts the rows of the query and reads as little as possible.
     ///
     /// # Errors
     ///
@@ -192,8 +191,8 @@ impl Snapshot {
     }
 
     /// Streams the rows of the query from coarse to fine, each row once. The first stream has priorities in
-    /// `[0, start)`, the next in `[start, start * factor)`, and so on up to 1 (or the query's own sample). `0
-    /// < start <= 1`, `factor > 1`.
+    /// `[0, start)`, the next in `[start, start * factor)`, and so on up to 1 (or the query's own sample).
+    /// Requires `0 < start <= 1` and `factor > 1`.
     ///
     /// # Errors
     ///
@@ -203,8 +202,8 @@ impl Snapshot {
     }
 
     /// Returns the rows of `query` whose value in the column `by` also occurs in `through`. Null matches
-    /// nothing. Without an explicit order, paths follow one another, each sorted by time: by the column `by`,
-    /// the other identity columns, and the first time column (recognized by type or name).
+    /// nothing. By default the paths follow one another, each sorted by time: by the column `by`, the other
+    /// identity columns, and the first time column (recognized by type or name).
     ///
     /// # Errors
     ///
@@ -218,8 +217,8 @@ impl Snapshot {
         trajectories::trajectories(&self.pinned, &through.into(), by, &query.into())
     }
 
-    /// Divides a query into `parts` disjoint splits of about equal rows. Together they return each row of the
-    /// query once.
+    /// Divides a query into `parts` disjoint splits with about equal numbers of rows, which together return
+    /// each row once.
     ///
     /// # Errors
     ///
@@ -229,7 +228,7 @@ impl Snapshot {
     }
 
     /// Divides a query into `parts` disjoint splits, each read from one host of the cluster if possible.
-    /// Together they return each row of the query once.
+    /// Together they return each row once.
     ///
     /// A split is a range of the cluster's token ring and is not compact in space (thesis, listing 5.2).
     /// Without a cluster, this equals [`Snapshot::splits`].
@@ -241,8 +240,8 @@ impl Snapshot {
         splits::splits_by_host(&self.pinned, &query.into(), parts)
     }
 
-    /// Returns estimates with the requested precision. Calls `progress` with coarser estimates on the way. Do not
-    /// use these to decide when to stop: their intervals do not allow it. Use [`Snapshot::estimates`] for that.
+    /// Returns estimates with the requested precision, and calls `progress` with coarser ones on the way.
+    /// Do not stop by these: their intervals do not allow it. Use [`Snapshot::estimates`] instead.
     ///
     /// # Errors
     ///
@@ -252,8 +251,8 @@ impl Snapshot {
         kubist_estimate::estimate(&self.pinned, options, progress)
     }
 
-    /// Returns a series of estimates with narrowing intervals; each row is read once. The intervals are wider
-    /// than in [`Snapshot::estimate`], so that they hold together whenever the caller stops.
+    /// Returns a series of estimates with narrowing intervals, and reads each row once. The intervals hold
+    /// together whenever the caller stops, so they are wider than in [`Snapshot::estimate`].
     ///
     /// # Errors
     ///
@@ -282,7 +281,7 @@ impl Snapshot {
     }
 
     /// Returns the bytes, the encoding and the decoding speed on one core of each stored column. In a large
-    /// table, it samples runs from all over the table.
+    /// table, it uses a sample of the runs.
     ///
     /// # Errors
     ///
@@ -291,7 +290,7 @@ impl Snapshot {
         ColumnsUse::of(&self.pinned, &self.cancel)
     }
 
-    /// Returns properties and contents of the table, in a time that does not depend on its size.
+    /// Properties and contents of the table, in a time that does not depend on its size.
     ///
     /// # Errors
     ///
@@ -300,7 +299,7 @@ impl Snapshot {
         info::about(&self.pinned)
     }
 
-    /// Returns properties, contents and layout of the table. Reads the manifest and lists the files.
+    /// Properties, contents and layout of the table. Reads the manifest and lists the files.
     ///
     /// # Errors
     ///
@@ -310,13 +309,13 @@ impl Snapshot {
         Ok(Info { advice: advice::of(&info), ..info })
     }
 
-    /// Copies all rows into a new table at an unused location or in an empty store. Calls `progress(rows done, all
-    /// rows)`.
+    /// Copies all rows into a new table at an unused location or in an empty store. Calls `progress(rows
+    /// done, all rows)`.
     ///
     /// # Errors
     ///
-    /// `Exists` if something is there, `Invalid` options, `Cancelled`. After an error nothing of the copy
-    /// remains.
+    /// `Exists` if the location is in use, `Invalid` options, `Cancelled`. After an error, nothing of the
+    /// copy remains.
     pub fn copy_to(
         &self,
         location: impl Into<Location>,

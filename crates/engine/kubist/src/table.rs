@@ -53,10 +53,10 @@ use crate::snapshot::Snapshot;
 /// let mut writer = table.writer(&WriterOptions { name: Some("rank-3".into()), ..Default::default() })?;
 /// for step in 1..=2 {
 ///     writer.append(&rows)?;
-///     // A commit under a known token does nothing: a retry cannot write rows twice.
+///     // A commit with a known token does nothing, so a retry cannot write rows twice.
 ///     writer.commit_as(&CommitOptions { step: Some(step), token: Some(format!("step {step}")) })?;
 /// }
-/// // What a snapshot sees does not change, and its token leads back to it.
+/// // A snapshot does not change, and its token reopens it.
 /// let snapshot = table.snapshot()?;
 /// let token = snapshot.token().to_string();
 /// writer.append(&rows)?;
@@ -75,9 +75,9 @@ pub struct Table {
 /// The result of [`Table::regrid`].
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Regridded {
-    /// The number of the new grid.
+    /// Number of the new grid.
     pub grid: u32,
-    /// The report of the optimizer that moved the rows.
+    /// Report of the optimizer that moved the rows.
     pub optimized: OptimizeReport,
 }
 
@@ -93,10 +93,10 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `Invalid` for an invalid schema or option; `Exists` if something is there and `exist_ok` is not set or
-    /// its table differs.
+    /// `Invalid` for an invalid schema or option; `Exists` if the location is in use and `exist_ok` is not
+    /// set or its table differs.
     pub fn create(location: impl Into<Location>, schema: SchemaRef, options: &TableOptions) -> Result<Table> {
-        // Rejects an invalid schema before anything is created.
+        // Refuses an invalid schema before anything is created.
         let plan = Plan::new(&schema, options)?;
         let location = location.into();
         let at = location.find()?;
@@ -115,20 +115,20 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is no table, `Newer` if a newer Kubist wrote it, `Damaged` if its metadata cannot
-    /// be read; `Cancelled`.
+    /// `NotATable` if there is no table, `Newer` if a newer Kubist wrote it, `Damaged` if its metadata
+    /// cannot be read; `Cancelled`.
     pub fn open(location: impl Into<Location>) -> Result<Table> {
         let location = location.into();
         Ok(Table { core: Core::open_at(&location.find()?, &location.cancel)?, cancel: location.cancel })
     }
 
-    /// Returns a handle to the same table whose calls end with `Cancelled` after `cancel` is set. Questions to its
-    /// snapshots have a switch of their own, [`RunOptions::cancel`](crate::RunOptions).
+    /// Returns a handle to the same table whose calls end with `Cancelled` after `cancel` is set. Queries
+    /// of its snapshots use [`RunOptions::cancel`](crate::RunOptions) instead.
     pub fn cancelled_by(&self, cancel: &Cancel) -> Table {
         Table { core: self.core.clone(), cancel: cancel.clone() }
     }
 
-    /// The core that lower layers share, for their own tests.
+    /// The core of lower layers, for their tests.
     #[doc(hidden)]
     pub fn core(&self) -> &Arc<Core> {
         &self.core
@@ -137,26 +137,26 @@ impl Table {
     /// Limits the number of runs of a manifest in memory, for this handle and its clones. The default is
     /// 262,144 runs.
     ///
-    /// A run takes about 300 bytes, plus 8 to 30 bytes for each column that is not a dimension. A larger
-    /// manifest is read and checkpointed page by page, as far as a query needs it. The optimizer and `info`
-    /// read all pages, a few at a time. A writer holds up to 256 pages of at most 1,024 runs. `verify` and
-    /// `salvage` may hold the whole manifest despite the limit.
+    /// A run takes about 300 bytes, plus 8 to 30 bytes for each column that is not a dimension. Queries
+    /// read only the needed pages of a larger manifest, checkpoints write it page by page, and the
+    /// optimizer and `info` read a few pages at a time. A writer holds up to 256 pages of at most 1,024
+    /// runs; `verify` and `salvage` may hold the whole manifest.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.core.limit_runs_in_memory(runs);
     }
 
-    /// Returns the absolute path of the table's directory, or the location as the caller gave it.
+    /// The absolute path of the table's directory, or the location as the caller gave it.
     pub fn location(&self) -> &str {
         self.core.store.location()
     }
 
-    /// Returns the traffic between this handle (with its clones) and the service since it was opened,
-    /// including the opening. `None` if the store uses no service.
+    /// The traffic between this handle (with its clones) and the service, including the opening. `None` if
+    /// the store uses no service.
     pub fn traffic(&self) -> Option<HandleTraffic> {
         HandleTraffic::of(self.core.store.as_ref())
     }
 
-    /// Returns the current columns, as results have them.
+    /// The current columns of results.
     ///
     /// # Errors
     ///
@@ -165,22 +165,22 @@ impl Table {
         Ok(self.core.view(&self.cancel)?.schema.user.clone())
     }
 
-    /// Returns a snapshot of everything committed so far. Concurrent calls share their reads. Each returns
-    /// everything that was committed before it began.
+    /// Returns a snapshot of everything that was committed before the call. Concurrent calls share their
+    /// reads.
     ///
     /// # Errors
     ///
-    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, `Cancelled`, or a
-    /// storage error.
+    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, `Cancelled`,
+    /// or a storage error.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Ok(self.of_moment(kubist_catalog::snapshot::Snapshot::now(&self.core, &self.cancel)?))
     }
 
-    /// Returns the snapshot of a token, which another process may have created.
+    /// Returns the snapshot of a token, also from another process.
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if its files were cleaned away, now or when rows are read; `Cancelled`.
+    /// `SnapshotExpired` if its files were cleaned, now or when rows are read; `Cancelled`.
     pub fn at(&self, token: &SnapshotToken) -> Result<Snapshot> {
         Ok(self.of_moment(kubist_catalog::snapshot::Snapshot::at(&self.core, token, &self.cancel)?))
     }
@@ -189,9 +189,9 @@ impl Table {
         Snapshot { pinned, cancel: self.cancel.clone() }
     }
 
-    /// Declares the writers of every step. Queries by step and snapshots at a step include a step only after
-    /// each declared writer has committed or abandoned it. The declaration can be made once; repeating the
-    /// same one is allowed. [`Table::declare_writers_after`] changes it.
+    /// Declares the writers of every step. Queries by step and snapshots at a step include a step only
+    /// after each declared writer has committed or abandoned it. Only [`Table::declare_writers_after`] can
+    /// change a declaration; the same one may be repeated.
     ///
     /// # Errors
     ///
@@ -201,8 +201,8 @@ impl Table {
     }
 
     /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint
-    /// with other writers. Call [`Table::retract`] first to withdraw later steps. Repeating the current
-    /// declaration is allowed. In a table without steps, it applies to all steps.
+    /// with other writers. Withdraw later steps with [`Table::retract`] first. The current declaration may
+    /// be repeated. In a table without steps, it applies to all steps.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl Table {
         self.core.declare_writers_after(after, declared)
     }
 
-    /// Returns the names of all past and present writers, in ascending order.
+    /// The names of all past and present writers, in ascending order.
     ///
     /// # Errors
     ///
@@ -220,7 +220,7 @@ impl Table {
         self.core.store.logs().map_err(store_error)
     }
 
-    /// Returns whether a process owns the writer's log. If none does, all its entries are durable.
+    /// True if a process owns the writer's log. If none does, all log entries are durable.
     ///
     /// # Errors
     ///
@@ -230,8 +230,8 @@ impl Table {
     }
 
     /// Waits for a commit, a rewrite or an alteration after `seen`, at most for `patience`. Returns the new
-    /// snapshot, or `None` after a timeout. Each poll reads the end of every log; there are at least `every`, and a
-    /// few milliseconds, between two.
+    /// snapshot, or `None` after a timeout. Each poll reads the end of every log; the time between two
+    /// polls is at least `every`, and a few milliseconds.
     ///
     /// # Errors
     ///
@@ -241,7 +241,7 @@ impl Table {
         Ok(view.map(|view| self.of_moment(kubist_catalog::snapshot::Snapshot::new(self.core.clone(), view))))
     }
 
-    /// Opens a writer, which owns the log of its name. Each name has one owner at a time.
+    /// Opens a writer, which owns the log of its name. A name has one owner at a time.
     ///
     /// # Errors
     ///
@@ -254,20 +254,20 @@ impl Table {
         Writer::open(self.core.clone(), options, Some(behind))
     }
 
-    /// Adds a column after the others. Existing rows, and rows of writers that do not have the column, get
-    /// the default. It cannot be a dimension or an identity.
+    /// Adds a column after the others. It cannot be a dimension or an identity. Existing rows, and rows of
+    /// writers without the column, get the default.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the name is in use, or if the type or the default is not allowed. After `Cancelled`, the column
-    /// may have been added.
+    /// `Invalid` if the name is in use, or if the type or the default is not allowed. After `Cancelled`,
+    /// the column may have been added.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
         self.core.add_column(column, &self.cancel)
     }
 
     /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the
-    /// priority limit of each row, and 1 for rows that it always keeps. It commits with
-    /// [`Writer::commit_thinned`]. Older programs that do not support such tables refuse them from then on.
+    /// priority limit of each row, or 1 for rows that it always keeps, and commits with
+    /// [`Writer::commit_thinned`]. Older programs without support for such tables then refuse the table.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl Table {
         self.core.keep_below()
     }
 
-    /// Returns the priorities of the rows in this table, which are hashes of their identity.
+    /// The priorities of the rows in this table, which are hashes of their identity.
     ///
     /// # Errors
     ///
@@ -297,7 +297,7 @@ impl Table {
         Ok(prioritised.priorities(&columns, rows.num_rows(), self.core.header.seed))
     }
 
-    /// Returns the rows with the values that the table would store: columns with an error bound are rounded.
+    /// The rows as the table would store them: columns with an error bound are rounded.
     ///
     /// # Errors
     ///
@@ -306,7 +306,7 @@ impl Table {
         self.core.view(&self.cancel)?.schema.rounded(rows)
     }
 
-    /// Returns the error bound of a column in its unit, parsed like [`TableOptions::accuracy`].
+    /// The error bound of a column in its unit, parsed like [`TableOptions::accuracy`].
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl Table {
         accuracy_of(&schema.with_unit(schema.column(column)?), bound)
     }
 
-    /// Returns the period of a column as [`About`](crate::info::About) has it, parsed like [`TableOptions::period`].
+    /// The period of a column as in [`About`](crate::info::About), parsed like [`TableOptions::period`].
     ///
     /// # Errors
     ///
@@ -326,7 +326,7 @@ impl Table {
         Ok(period_of(&schema.with_unit(schema.column(column)?), period)?.to_string())
     }
 
-    /// Sets metadata of the table or of a column, all keys in one change. A null value removes its key.
+    /// Sets metadata of the table or of a column, all keys in one change. Null removes a key.
     ///
     /// # Errors
     ///
@@ -344,7 +344,7 @@ impl Table {
         self.core.set_unit(column, unit)
     }
 
-    /// Sets the compression of new runs. Older runs keep theirs until [`Table::optimize`] rewrites them
+    /// Sets the compression of new runs. [`Table::optimize`] can rewrite the older ones
     /// ([`OptimizeOptions::recompress`]).
     ///
     /// # Errors
@@ -354,7 +354,7 @@ impl Table {
         self.core.set_compression(compression)
     }
 
-    /// Sets where the strata of new runs end. Older runs keep theirs until [`Table::optimize`] rewrites them
+    /// Sets where the strata of new runs end. [`Table::optimize`] can rewrite the older ones
     /// ([`OptimizeOptions::recompress`]).
     ///
     /// # Errors
@@ -364,13 +364,13 @@ impl Table {
         self.core.set_strata(strata)
     }
 
-    /// Permits several machines to write to the table, permanently. Its directory must be on a file system
-    /// that all of them have mounted. Running writers fail at their next commit and must be opened again. No
-    /// effect on a shared table.
+    /// Permits several machines that mount the table's file system to write to it, permanently. Running
+    /// writers fail at their next commit and must be opened again. A shared table stays as it is.
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is damaged; a storage error. After `Cancelled`, the table may be shared; it stays valid.
+    /// `Damaged` if a log is damaged; a storage error. After `Cancelled`, the table may be shared; it stays
+    /// valid.
     pub fn share(&self) -> Result<()> {
         stoppable(&self.cancel, || {
             self.cancel.check()?;
@@ -379,7 +379,7 @@ impl Table {
         })
     }
 
-    /// Returns whether several machines may write to the table.
+    /// True if several machines may write to the table.
     pub fn is_shared(&self) -> bool {
         self.core.store.capabilities().fencing != kubist_store::Fencing::Lock
     }
@@ -388,13 +388,12 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if the files of its snapshot were cleaned away; `Invalid` for a split of another
-    /// table.
+    /// `SnapshotExpired` if the files of its snapshot were cleaned; `Invalid` for a split of another table.
     pub fn read_split(&self, split: &Split) -> Result<QueryStream> {
         self.at(&split.snapshot)?.query(split.request(&self.cancel))
     }
 
-    /// Reorganizes runs until no part of the tree has too high a fraction of compaction debt. Calls
+    /// Reorganizes runs until every part of the tree has a low fraction of compaction debt. Calls
     /// `progress(rewritten rows, debt left)` after each rewrite.
     ///
     /// # Errors
@@ -404,9 +403,9 @@ impl Table {
         optimize::optimize(&self.core, options, progress)
     }
 
-    /// Changes the dimensions or domains of the grid, and moves all rows to the new grid. Calls `progress`
-    /// like [`Table::optimize`]. Queries return the same rows throughout. Writers continue and use the new
-    /// grid from their next commit. If the call is interrupted, [`Table::optimize`] continues the move.
+    /// Changes the dimensions or domains of the grid, and moves all rows to the new grid. Meanwhile queries
+    /// return the same rows, and writers use the new grid from their next commit. Calls `progress` like
+    /// [`Table::optimize`], which continues an interrupted move.
     ///
     /// # Errors
     ///
@@ -425,7 +424,7 @@ impl Table {
     }
 
     /// Withdraws every commit after `step` that is in the logs now. Its rows disappear and its tokens are
-    /// forgotten, so a solver can continue from a checkpoint. Stop the old writers first, because their later
+    /// forgotten, so a solver can continue from a checkpoint. Stop the old writers first: their later
     /// commits count.
     ///
     /// # Errors
@@ -436,7 +435,8 @@ impl Table {
     }
 
     /// Writes a checkpoint of all durable commits, unless the newest one is good enough. Returns `false` if
-    /// that is not possible now: a writer is making an entry durable, or another checkpoint was faster.
+    /// that is not possible now, because a writer is making an entry durable or another checkpoint was
+    /// faster.
     ///
     /// # Errors
     ///
@@ -445,8 +445,8 @@ impl Table {
         write_checkpoint::write(&self.core, &self.cancel)
     }
 
-    /// Deletes files that have been garbage for `retention`, and records the current garbage. Older snapshots
-    /// may then fail with `SnapshotExpired`. After `Cancelled`, the next call continues.
+    /// Deletes files that have been garbage for `retention`, and records the current garbage. Older
+    /// snapshots may then fail with `SnapshotExpired`. After `Cancelled`, the next call continues.
     ///
     /// # Errors
     ///
@@ -455,13 +455,13 @@ impl Table {
         clean::clean(&self.core, retention, &self.cancel)
     }
 
-    /// Deletes the table at a location, and its directory if it is empty then. `force` deletes it even while
-    /// a writer is running. Files of other programs stay, and links are not followed.
+    /// Deletes the table at a location, and then its directory if it is empty. `force` deletes it even
+    /// while a writer is running. Files of other programs stay, and links are not followed.
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is no table, `Busy` if a writer is running and `force` is false. After `Cancelled`, the
-    /// table is complete or can only be dropped again.
+    /// `NotATable` if there is no table, `Busy` if a writer is running and `force` is false. After
+    /// `Cancelled`, the table is complete or can only be dropped again.
     pub fn drop_at(location: impl Into<Location>, force: bool) -> Result<Dropped> {
         let location = location.into();
         drop::drop_at(&location.find()?, force, &location.cancel)
@@ -489,13 +489,12 @@ impl Table {
         verify::verify(&self.core, options, progress)
     }
 
-    /// Copies the intact rows of the table at `from` into a new table at the unused location or empty store `to`. Calls
-    /// `progress(done, total)` in rows. `from` is never changed.
+    /// Copies the intact rows of the table at `from`, which is never changed, into a new table at the
+    /// unused location or empty store `to`. Calls `progress(done, total)` in rows.
     ///
     /// # Errors
     ///
-    /// An error means that nothing can be saved until its cause is removed, such as an unreadable header or a
-    /// full disk.
+    /// Nothing can be saved until the cause is removed, such as an unreadable header or a full disk.
     pub fn salvage(
         from: impl Into<Location>,
         to: impl Into<Location>,

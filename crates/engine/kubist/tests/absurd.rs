@@ -1,4 +1,4 @@
-//! Meaningless numbers are refused, and large ones cost no more than their answer.
+//! Meaningless numbers are refused, and large ones cost no more than their results.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,7 +18,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), Field::new("x", DataType::Float64, true)]))
 }
 
-/// One row per value; `copies` rows share an identity.
+/// `copies` rows share an identity.
 fn snapshot(values: Vec<Option<f64>>, copies: i64) -> Snapshot {
     let domain = Domain::Linear(Value::Int(0), Value::Int(1));
     let options = TableOptions {
@@ -74,7 +74,6 @@ fn cells_that_cannot_be_told_apart_are_refused() {
     for (width, expected) in [(2f64.powi(-53), 5), (2f64.powi(-52), 5), (0.5, 3), (1.5, 1), (1e300, 1), (f64::MAX, 1)] {
         assert_eq!(rows(&found, &per_cell(1, width)).unwrap(), expected, "{width}");
     }
-    // Beyond the domain the data decides.
     let far = snapshot([values.to_vec(), vec![Some(1e10)]].concat(), 1);
     let narrow = per_cell(1, 2f64.powi(-40));
     refused(rows(&far, &narrow), "1e10");

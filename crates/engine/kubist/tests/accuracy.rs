@@ -1,5 +1,5 @@
-//! Columns with error bounds: each value is rounded once when it is stored, and queries, rewrites, copies and
-//! salvages use the stored values.
+//! Columns with error bounds: each value is rounded once, and queries, rewrites, copies and salvages use
+//! the stored value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -175,7 +175,6 @@ fn values_are_rounded_once_and_never_again() {
         snapshot.copy_to(store.clone(), &options, &mut |_, _| {}).unwrap();
         let copy = Table::open(store).unwrap();
         assert_eq!((stored(&copy), bounds(&copy)), (wanted.clone(), bounds(&table)));
-        // Rounding stored rows again does not change them.
         let mut writer = copy.writer(&WriterOptions::default()).unwrap();
         let again = given(&mut StdRng::seed_from_u64(8), 9 * ROWS);
         writer.append(&again).unwrap();
@@ -225,7 +224,7 @@ fn questions_are_about_the_stored_values() {
     assert_eq!((figure.exact, figure.value), (true, Some(sum)));
 }
 
-/// Bounds as wide as cubes round values across borders and out of the domain.
+/// Bounds as wide as cubes move values across borders and out of the domain.
 #[test]
 fn rows_lie_where_their_stored_values_are() {
     let domains = [Domain::Linear(Value::Float(-97.3), Value::Float(41.0)), Domain::Learned, Domain::Quantile];
@@ -365,7 +364,6 @@ fn a_column_that_comes_later_may_have_a_bound() {
 
     let accuracy = Accuracy::absolute(0.1).unwrap();
     let mut wanted = accuracy.round(&ages).as_primitive::<Float64Type>().values().to_vec();
-    // Existing rows get the rounded default.
     wanted.extend(vec![0.25; ROWS]);
     wanted.sort_by(f64::total_cmp);
     let ages = |table: &Table| {
@@ -424,7 +422,6 @@ fn rounded_values_take_fewer_bytes() {
     let (all, rounded) = (bytes(vec![]), bytes(options().accuracy));
     for ((name, _, bound), (all, rounded)) in COLUMNS.iter().zip(all.into_iter().zip(rounded)) {
         match bound {
-            // Few of its values have more digits than the bound keeps.
             Some(_) if *name == "small" => assert!(rounded <= all * 1.05, "{name}: {rounded} bytes, {all} before"),
             Some(_) => assert!(rounded < 0.9 * all, "{name}: {rounded} bytes, {all} before"),
             None => assert!(rounded <= all * 1.05 + 0.05, "{name}: {rounded} bytes, {all} before"),

@@ -1,4 +1,4 @@
-//! Alterations: added columns, units and metadata, as handles, snapshots and writers see them.
+//! Added columns, units and metadata, as handles, snapshots and writers see them.
 
 use std::sync::Arc;
 
@@ -83,7 +83,6 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     old.append(&rows(1000..1100, None, None)).unwrap();
     table.add_column(&age()).unwrap();
     assert_eq!(names(&other.schema().unwrap()), ["id", "x", "age"]);
-    // Pending rows get the default; later batches may have the column.
     old.append(&rows(1100..1200, Some(2.0), None)).unwrap();
     old.append(&rows(1200..1300, None, None)).unwrap();
     old.commit().unwrap();
@@ -232,7 +231,6 @@ fn units_and_metadata_follow_and_go() {
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
     }
-    // The same script may run again.
     table.add_column(&age()).unwrap();
     let again = TableOptions { exist_ok: true, ..options() };
     Table::create(store.clone(), schema(), &again).unwrap();
@@ -281,6 +279,5 @@ fn a_table_without_identity_keeps_its_samples() {
     w.append(&rows(3000..3001, Some(1.0), None)).unwrap();
     w.commit().unwrap();
     assert_eq!(ages(&table.snapshot().unwrap(), None), (3001, 1501.0));
-    // One new row displaces at most one.
     assert!(sample(&table).iter().filter(|id| before.contains(id)).count() >= 49);
 }

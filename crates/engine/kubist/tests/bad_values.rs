@@ -1,4 +1,4 @@
-//! Invalid values with valid checksums: each costs its own row.
+//! An invalid value with a valid checksum loses only its own row.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The predicted and actual reads of an estimate on clustered records, where covered volume says little about
-//! the number of records.
+//! Predicted and actual reads of an estimate on clustered records, where volume says little about the
+//! number of records.
 
 use std::sync::Arc;
 

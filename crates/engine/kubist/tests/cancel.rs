@@ -1,7 +1,5 @@
-//! Every long call stops soon after cancellation and leaves the table valid.
-//!
-//! A switch counts the checks and sets itself at some check, so a seed needs no clock. Afterwards a call may
-//! check a few more times: about once per thread.
+//! Every long call stops soon after cancellation and leaves the table valid. A switch sets itself at a
+//! given check, so tests need no clock. Afterwards a call may check about once more per thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +19,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const ROWS: i64 = 150_000;
-/// Records on the same path share a priority.
 const OF_PATH: i64 = 3;
 const LATE_LOOKS: u64 = 100;
-/// The most rows between two checks.
 const ROWS_A_LOOK: u64 = 65_536;
 
 fn schema() -> SchemaRef {
@@ -111,7 +107,6 @@ fn interrupt<T: PartialEq + std::fmt::Debug + Send + 'static>(
         let (again, (cancel, looks)) = (call.clone(), set_at(look));
         match within_a_minute(what, move || again(cancel)) {
             Err(Error::Cancelled) => {}
-            // With few threads the call may end earlier.
             Ok(found) => assert_eq!(found, expected, "{what}"),
             Err(other) => panic!("{what}, set at look {look} of {all}: {other}"),
         }
@@ -222,7 +217,6 @@ fn what_follows_the_logs_stops_at_any_moment() {
     interrupt("open", COMMITS, move |cancel| {
         Table::open(Location::from(opened.clone()).cancelled_by(&cancel))?.cancelled_by(&cancel).snapshot()?.rows()
     });
-    // An older snapshot, so that logs must be followed to it.
     let moment = table.snapshot().unwrap().token();
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&rows(7, 100)).unwrap();
@@ -268,7 +262,6 @@ fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
         table.optimize(&OptimizeOptions::default(), &mut |_, _| {})?;
         let cleaned = table.cancelled_by(&cancel).clean(Duration::ZERO);
         sound(&store);
-        // An interrupted call can be continued.
         table.clean(Duration::ZERO)?;
         sound(&store);
         cleaned.map(drop)

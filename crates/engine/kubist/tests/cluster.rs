@@ -1,6 +1,6 @@
-//! Nodes of a real cluster fail and return while four writers, three readers and two optimizers work: no
-//! acknowledged commit is lost or doubled, no answer is wrong, and with one of three nodes down the work
-//! continues. Writers are also killed during a commit.
+//! Nodes of a real cluster fail and writers are killed, while four writers, three readers and two
+//! optimizers run: no acknowledged commit is lost or doubled, every result is right, and one failed node of
+//! three does not stop the work.
 //!
 //! `KUBIST_TEST_CASSANDRA` names the hosts of a cluster that scripts/cassandra.py started; `ROUNDS=n` sets
 //! how often a node is killed.
@@ -42,7 +42,7 @@ fn fresh(name: &str) -> String {
     format!("cassandra://{hosts}/kubist_tests/{name}-{now:x}")
 }
 
-/// In a child process: commits until it is killed, and prints acknowledged commits.
+/// Runs in a child process until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };

@@ -1,5 +1,5 @@
-//! Damaged or missing alterations: readers notice, a salvage saves the rows and reports the rest. Alterations
-//! of a newer Kubist are no loss.
+//! Damaged or missing alterations: readers report them, and a salvage saves the rows. Alterations of a
+//! newer Kubist are no loss.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Power failures and kills at every moment on the simulated disk: every acknowledged commit is there once,
-//! no other is partly visible, and the table is valid. Commits, rewrites, checkpoints, cleaning and the
-//! recovery are interrupted.
+//! Power failures and kills at every system call of commits, rewrites, checkpoints, cleaning and recovery
+//! on a simulated disk. Every acknowledged commit is there once, no other is partly visible, and the table
+//! is valid.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -39,17 +39,16 @@ fn rows(commit: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// The rows per commit that must or may be in the table.
+/// The rows per commit that the table must or may contain.
 #[derive(Default)]
 struct Model {
     acknowledged: BTreeMap<i64, i64>,
-    /// Neither acknowledged nor retried: commit, rows, writer.
+    /// The unacknowledged commit: number, rows, writer.
     in_flight: Option<(i64, i64, String)>,
     next: i64,
     columns: BTreeSet<String>,
 }
 
-/// A planted bug that the simulation must find.
 #[derive(Clone, Copy, Debug)]
 enum Plant {
     Nothing,
@@ -83,8 +82,7 @@ fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
 }
 
 impl Model {
-    /// Works until a failure. Some failures do not matter (a checkpoint after a commit); the next round finds
-    /// them.
+    /// Works until a failure. The next round finds failures that did not matter here.
     fn work(&mut self, machine: &SimDisk, plant: Plant, random: &mut StdRng) -> Result<()> {
         let crashes = machine.crashes();
         loop {
@@ -106,7 +104,7 @@ impl Model {
                     table.optimize(&options, &mut |_, _| {})?;
                 }
                 4 if random.random_bool(0.5) => {
-                    // Even if this is killed, writers may use the new grid, and rows may have moved.
+                    // After a kill, writers may already use the new grid, and rows may have moved.
                     let process = machine.process();
                     process.kill_after(random.random_range(0..400));
                     let domain = Domain::Linear(Value::Int(0), Value::Int(random.random_range(1..1000)));
@@ -115,7 +113,7 @@ impl Model {
                     let _ = open_on(process, plant).and_then(|table| table.regrid(&options, &mut |_, _| {}));
                 }
                 4 => {
-                    // Even if this is killed, others may see the column and commit rows with it.
+                    // After a kill, others may already see the column and commit rows with it.
                     let process = machine.process();
                     process.kill_after(random.random_range(0..60));
                     let name = format!("a{}", random.random_range(0..1_000_000));
@@ -133,7 +131,6 @@ impl Model {
                     }
                 }
                 _ => {
-                    // A commit without an answer is retried first, with its token.
                     let (commit, count, writer) = self.in_flight.clone().unwrap_or_else(|| {
                         self.next += 1;
                         (self.next, random.random_range(1..120), format!("w{}", random.random_range(0..3)))

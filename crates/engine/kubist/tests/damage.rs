@@ -1,5 +1,5 @@
-//! Every file of a small table truncated at every tenth byte, and with flipped bits. A query answers as
-//! before or reports the damage; it never panics and never gives another answer.
+//! Truncates every file of a small table at every tenth byte, and flips bits. A query returns the same
+//! result or reports the damage; it never panics.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,7 +56,6 @@ fn build(at: &Path) {
             let data_type = DataType::Float64;
             let (name, default, unit) = ("age".into(), Value::Float(0.5), Some("s".into()));
             table.add_column(&NewColumn { name, data_type, nullable: true, default, unit, accuracy: None }).unwrap();
-            // With rewrites and a checkpoint.
             let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
             assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rewrites > 0);
         }
@@ -105,7 +104,6 @@ fn damage_is_noticed_and_named() {
         }
         for damaged in damages {
             std::fs::write(&file, &damaged).unwrap();
-            // Files that the quick check always reads.
             let leads_to_rows = ["table", "grid", "logs/", "rewrites/", "checkpoints/", "segments/pages-"]
                 .iter()
                 .any(|part| name.starts_with(part));
@@ -121,7 +119,6 @@ fn damage_is_noticed_and_named() {
                     noticed += 1;
                     let path = sound.to_str().unwrap();
                     assert!(error.to_string().contains(path), "{name}: {error}");
-                    // The check agrees, and does not fail.
                     if let Ok(table) = Table::open(path) {
                         table.limit_runs_in_memory(0);
                         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();

@@ -1,5 +1,4 @@
-//! Digests of long manifests: extremes, nulls and indexed values compared with the records, with digests that
-//! exist, are damaged or are missing.
+//! Extremes, nulls and indexed values of long manifests, with intact, damaged and missing digests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// `a` falls with `x`, so runs bound it well; some values are null. Few rows have another `s`.
+/// `a` falls with `x`, so runs bound it well; some values are null. `s` differs in few rows.
 fn rows(first: i64) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let x: Vec<f64> = (0..ROWS).map(|_| rng.random()).collect();
@@ -47,7 +46,7 @@ fn rows(first: i64) -> RecordBatch {
 
 const HELD: [u64; 2] = [1 << 18, 0];
 
-/// A table with several page levels if `held` is 0, and a commit after its checkpoint.
+/// If `held` is 0, the table has several page levels and a commit after its checkpoint.
 fn build(at: &str, held: u64) -> Vec<RecordBatch> {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -163,14 +162,12 @@ fn digests_save_reading() {
         let list: u64 = segments(&at).iter().map(|file| file.metadata().unwrap().len()).sum();
         for held in HELD {
             check(&at, held, &all, &mut rng);
-            // With a handle that has read nothing.
             let (ids, stats) = of_value(&opened(&at, held), "id = 77777");
             assert_eq!(ids, [77_777]);
             assert!(stats.bytes_read < list / 4, "{stats:?} of {list}");
             let stats = estimate(&opened(&at, held), None).stats;
             assert!(stats.bytes_read < list / 2 && stats.rows_read < 20_000, "{stats:?} of {list}");
         }
-        // After enough queries the whole manifest is in memory.
         let snapshot = opened(&at, HELD[0]);
         let read: Vec<u64> = (0..2_000)
             .map(|id| {
@@ -180,7 +177,6 @@ fn digests_save_reading() {
             })
             .collect();
         assert!(2 * read[1_999] < read[1], "{} and {}", read[1], read[1_999]);
-        // Digests still contain replaced runs.
         let table = Table::open(&at).unwrap();
         table.limit_runs_in_memory(written);
         let lists = segments(&at);
@@ -202,7 +198,6 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     let at = folder.path().join("t").display().to_string();
     let all = build(&at, HELD[1]);
     for turn in 0..40 {
-        // Older ones may await cleaning.
         let file = &segments(&at).pop().unwrap();
         let sound = std::fs::read(file).unwrap();
         let begin = digest_of(file).unwrap();
@@ -211,7 +206,6 @@ fn a_damaged_digest_is_named_and_costs_speed() {
         bytes[at_byte] ^= 1 << rng.random_range(0..8);
         std::fs::write(file, bytes).unwrap();
         check(&at, HELD[turn % 2], &all, &mut rng);
-        // With another magic number it is not a digest.
         if at_byte >= begin + 4 {
             let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
             assert!(report.findings.iter().any(|finding| finding.contains("segments/pages-")), "{at_byte}: {report:?}");
@@ -220,7 +214,6 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     }
     let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
-    // The optimizer repairs it.
     let table = Table::open(&at).unwrap();
     table.limit_runs_in_memory(0);
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
@@ -253,7 +246,6 @@ fn lookups_that_were_replaced_are_not_asked() {
         writer.append(&rows(COMMITS * ROWS).slice(few * 12, 12)).unwrap();
         writer.commit().unwrap();
     }
-    // In one level, written by a handle that holds the manifest.
     assert!(Table::open(&at).unwrap().checkpoint().unwrap());
     let lists = segments(&at);
     let merging = OptimizeOptions { few_lookups: 1, debt_share: 100.0, ..OptimizeOptions::default() };
@@ -288,7 +280,6 @@ fn lists_whose_digests_are_cut_off_answer_as_well_and_get_new_ones() {
         table.limit_runs_in_memory(written);
         table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
         assert!(digest_of(&segments(&at).pop().unwrap()).is_some());
-        // The previous one goes with the next.
         all.push(rows(COMMITS * ROWS));
         let mut writer = table.writer(&WriterOptions::default()).unwrap();
         writer.append(&all[all.len() - 1]).unwrap();
@@ -297,7 +288,6 @@ fn lists_whose_digests_are_cut_off_answer_as_well_and_get_new_ones() {
         table.clean(std::time::Duration::ZERO).unwrap();
         assert!(segments(&at).iter().all(|file| digest_of(file).is_some()));
         HELD.iter().for_each(|held| check(&at, *held, &all, &mut rng));
-        // Existing digests are not written again.
         let mut names = Vec::new();
         for _ in 0..2 {
             names = segments(&at);

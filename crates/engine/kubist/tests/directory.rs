@@ -1,4 +1,4 @@
-//! Paged manifests: the same results from a small part of the manifest.
+//! Paged manifests give the same results and read only a small part of the manifest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,7 +119,6 @@ fn pages_of_runs_answer_as_all_runs_do() {
     }
 }
 
-/// Reading the manifest would take longer than the sample.
 #[test]
 fn samples_of_large_boxes_do_not_read_the_whole_list() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +153,6 @@ fn samples_of_large_boxes_do_not_read_the_whole_list() {
         assert!(found.stats.bytes_read < pages / 8, "{:?} of {pages}", found.stats);
         let figure = &found.figures[0];
         hits += (figure.low..=figure.high).contains(&truth) as usize;
-        // A manifest in memory has no cost.
         let held = table.snapshot().unwrap().estimate(&options, &mut |_| {}).unwrap();
         assert_eq!((held.figures[0].value, held.figures[0].exact), (Some(truth), true));
     }
@@ -187,7 +185,7 @@ fn a_small_question_reads_few_pages() {
         let query = Query { bounds: around(&mut rng, 0.01), ..Query::default() };
         let (_, first) = ask(&snapshot(), &query);
         assert!(first.bytes_read < pages / 4, "{first:?} of {pages}");
-        // Manifest pages, zone maps and rows, of any number of segments.
+        // Manifest pages, zone maps and rows, for any number of segments.
         assert!(first.round_trips <= 4, "{first:?}");
     }
     // A sample reads no manifest pages of replicas in deeper cubes.
@@ -253,7 +251,6 @@ fn pages_outlive_the_handles_that_need_them() {
     }
     assert_eq!(segments(&at).len(), 2);
     assert_eq!(ask(&reads.snapshot().unwrap(), &Query::default()).0.len() as i64, (COMMITS + 4) * ROWS);
-    // Missing manifest pages mean an expired snapshot.
     match pinned.query(Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>()) {
         Err(Error::SnapshotExpired { .. }) | Ok(Err(Error::SnapshotExpired { .. })) => {}
         other => panic!("{:?}", other.map(|batches| batches.map(|batches| batches.len()))),

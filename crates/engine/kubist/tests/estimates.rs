@@ -1,4 +1,4 @@
-//! Estimates compared with all records: exact values, sampled values, and the coverage of intervals.
+//! Estimates compared with all records: exact and sampled values, and the coverage of intervals.
 
 mod coverage;
 
@@ -251,7 +251,7 @@ fn outer_bins_say_what_they_hold() {
     let (least, most) = known(&world.value);
     let exact = snapshot.estimate(&all(&["histogram(value, 5, 0, 0.25)"]), &mut |_| {}).unwrap();
     assert_eq!(ends(&exact), (least.min(0.0), most.max(0.25)));
-    // A sample takes the extremes from zone maps, unless NaN hides them.
+    // Zone maps give the extremes of a sample, unless NaN hides them.
     let of_sample = EstimateOptions { max_rows: Some(8_000), ..wish(&["histogram(x, 8, 0.25, 0.5)"]) };
     let sample = snapshot.estimate(&of_sample, &mut |_| {}).unwrap();
     let xs: Vec<Option<f64>> = world.x.iter().copied().map(Some).collect();
@@ -260,7 +260,6 @@ fn outer_bins_say_what_they_hold() {
     assert_eq!(sample.figures[3].bin[0].0, 0.25 + 3.0 / 32.0);
     let first = snapshot.estimates(&of_sample).unwrap().next().unwrap().unwrap();
     assert_eq!((first.stopped, ends(&first)), (Stop::Progress, (f64::NEG_INFINITY, f64::INFINITY)));
-    // Zone maps have no computed values.
     let computed = EstimateOptions { aggregates: vec!["histogram(x * 2, 8)".into()], ..of_sample };
     assert_eq!(ends(&snapshot.estimate(&computed, &mut |_| {}).unwrap()), (f64::NEG_INFINITY, f64::INFINITY));
 }
@@ -309,7 +308,7 @@ fn an_estimate_says_early_what_its_goal_takes() {
     for part in ["records, because of mean(x)", "contains 0", "0.01 abs", "max_rows and within"] {
         assert!(said.contains(part), "{said}");
     }
-    // A goal that is nearly reached needs no outlook.
+    // A goal that is nearly reached has no outlook.
     let mut told = Vec::new();
     let near =
         EstimateOptions { error: None, absolute: Some(Absolute::Number(0.1 * rows as f64)), ..wish(&["mean(x)"]) };
@@ -327,7 +326,6 @@ fn a_sample_says_what_its_records_say() {
     options.query = Query {
         bounds: bounds((0.1, 0.9), (0.0, 0.32)),
         sample: Some(0.2),
-        // A condition that the manifest does not decide.
         filter: Some("value IS NULL OR value > -100".into()),
         ..Query::default()
     };
@@ -386,7 +384,6 @@ fn goals_are_reached_with_few_records() {
         .estimate(&EstimateOptions { absolute: Some(Absolute::Number(0.1)), ..wish(&["mean(value)"]) }, &mut |_| {})
         .unwrap();
     assert!(half(&estimate.figures[0]) <= 0.1 && estimate.stopped == Stop::Goal);
-    // The goal needs all rows.
     let estimate =
         snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }, &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stopped == Stop::Exact);
@@ -403,15 +400,14 @@ fn goals_are_reached_with_few_records() {
     assert!(estimate.figures.len() == 1 && estimate.figures[0].value.is_none() && !estimate.warnings.is_empty());
 }
 
-/// A condition that half of the rows meet is estimated as a share of a known number, which needs half the
-/// rows.
+/// A condition that half of the rows meet is a proportion of a known number, which needs half the rows.
 #[test]
 fn parts_of_a_known_number_take_fewer_records() {
     let rows = 200_000;
     let world = world(12, rows, 10);
     let snapshot = table(&world, &["row"], 0);
     let goal = 0.01;
-    // For n rows, half the width of the interval is 1.96 sqrt((1 - p) / (p n)).
+    // The half-width for n rows is 1.96 sqrt((1 - p) / (p n)).
     let alone = |n: f64| 1.0 / (1.0 + n * (goal / 1.96f64).powi(2));
     let left = world.x.iter().filter(|x| **x < 0.315).count() as f64;
     let least = left.min(rows as f64 - left);
@@ -484,7 +480,6 @@ fn nothing_found_is_not_nothing_there() {
 #[test]
 fn alike_values_are_not_certain() {
     let mut world = world(8, 50_000, 10);
-    // A sample of 500 rows contains no outlier.
     world.value = (0..50_000).map(|row| Some(if row % 25_000 == 9 { 101.0 } else { 1.0 })).collect();
     let snapshot = table(&world, &["row"], 3);
     let mut options = wish(&["mean(value)"]);
@@ -523,7 +518,7 @@ fn pairs(x: Vec<f64>, other: Vec<f64>) -> Snapshot {
 
 #[test]
 fn more_values_than_are_kept_have_their_median() {
-    // A biased sample in the order of space would have only small values.
+    // A sample in the order of space would have only small values.
     let rows = 5_000_000;
     let x: Vec<f64> = (0..rows).map(|row| (row as f64 * 0.618_033_988_749_895).fract()).collect();
     let snapshot = pairs(x.clone(), vec![0.0; rows]);
@@ -552,7 +547,6 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
         let (seen, truth) = (&seen.figures[0], estimate.figures[0].value.unwrap());
         assert!(seen.low <= truth && truth <= seen.high && seen.low < seen.high, "{aggregate}: {seen:?} {truth}");
     }
-    // Zone maps suffice for a constant column.
     let snapshot = pairs(x.clone(), vec![3.5; rows]);
     let estimate = snapshot.estimate(&wish(&["mean(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures[0].exact && estimate.stats.rows_read < 10_000, "{estimate:?}");

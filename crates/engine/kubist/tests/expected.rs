@@ -1,5 +1,5 @@
-//! Estimates that use expected counts of regions: they need fewer records, and their intervals keep the
-//! coverage for any table and values.
+//! Estimates with expected counts of regions need fewer records, and their intervals keep the coverage for
+//! any table and values.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ fn holds(figure: &Figure, truth: f64) -> bool {
     figure.low <= truth && truth <= figure.high
 }
 
-/// Binomial bound of a 95 % share with a probability of 1 in 100,000.
+/// Binomial bound of a 95 % proportion with a probability of 1 in 100,000.
 fn slack(tries: u64) -> f64 {
     4.4 * (0.95 * 0.05 / tries as f64).sqrt()
 }
@@ -139,7 +139,6 @@ fn what_is_expected_takes_fewer_records() {
             assert_eq!((found.stopped, found.figures.len()), (Stop::Goal, truths.len()), "{aggregate}");
             held[number] += found.figures.iter().zip(truths).filter(|(figure, truth)| holds(figure, **truth)).count();
             drawn[number] += found.stats.rows_returned;
-            // A window of priorities has no expected counts.
             let query = Query { window: Some((0.0, 0.9999)), ..options.query.clone() };
             alone[number] +=
                 snapshot.estimate(&EstimateOptions { query, ..options }, &mut |_| {}).unwrap().stats.rows_returned;
@@ -154,7 +153,7 @@ fn what_is_expected_takes_fewer_records() {
     }
 }
 
-/// Many commits leave overlapping runs, which the optimizer reduces step by step. Intervals hold throughout.
+/// Many commits leave overlapping runs, which the optimizer reduces step by step.
 #[test]
 fn intervals_hold_however_a_table_came_to_be() {
     let world = World::new(2, 120_000);

@@ -1,6 +1,7 @@
 //! Faults between a client and a healthy cluster: bad networks, cut or sleeping clients, two optimizers.
 //!
-//! `KUBIST_TEST_CASSANDRA` names the hosts; `STORM=n` is the duration of the bad network, `SEED=n` its seed.
+//! `KUBIST_TEST_CASSANDRA` names the hosts; `STORM=n` is the duration of the bad network, `SEED=n` its
+//! seed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +17,6 @@ use kubist::{Error, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// How long a silent client keeps a log.
 const HELD: Duration = Duration::from_secs(30);
 const HANGS: Duration = Duration::from_secs(120);
 
@@ -71,7 +71,6 @@ fn drop_table(table: Table, path: &str) {
 fn a_bad_network_loses_nothing() {
     let seed = number("SEED", 1);
     let (table, path) = fresh("network");
-    // Two clients with different faults, and one that gives up soon.
     let proxies = [Proxy::before(&hosts(), seed), Proxy::before(&hosts(), !seed)];
     let ways = proxies.iter().zip([10, 1]);
     let ways = ways.map(|(proxy, patience)| format!("cassandra://{}/{path}?patience={patience}", proxy.hosts()));
@@ -92,7 +91,6 @@ fn a_bad_network_loses_nothing() {
         worst.0.as_secs_f64(),
         worst.1.as_secs_f64()
     );
-    // Errors name the table and the remedy.
     for failure in work.failures.lock().unwrap().iter() {
         let says = ["cannot be reached", "open it again", "is busy"];
         assert!(failure.contains(&path) && says.iter().any(|words| failure.contains(words)), "{failure}");
@@ -100,7 +98,7 @@ fn a_bad_network_loses_nothing() {
     drop_table(table, &path);
 }
 
-/// In a child process: commits until it is killed, and prints acknowledged commits.
+/// Runs in a child process until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };
@@ -171,7 +169,6 @@ fn clients_are_cut_off_in_the_middle_of_commits() {
         thread::sleep(Duration::from_millis(rng.random_range(0..200)));
         proxy.cut();
         clients.push((client, Instant::now()));
-        // The lease has not expired.
         assert!(matches!(writer(&table, number), Err(Error::Busy(_))), "a log is free at once");
     }
     for (number, (client, since)) in (0..).zip(&mut clients) {
@@ -203,7 +200,6 @@ fn a_writer_that_stalls_for_longer_than_its_hold_is_refused() {
         let late = scope.spawn(|| [100, 101].map(|next| commit(&mut sleeper, 0, next).map(|done| done.repeated)));
         let mut heir = take_over(&table, 0, since);
         (3..6).for_each(|next| drop(commit(&mut heir, 0, next).unwrap()));
-        // Delayed requests arrive now.
         proxy.clear_up();
         for answer in late.join().unwrap() {
             assert!(matches!(answer, Err(Error::Refused(_))), "{answer:?}");

@@ -1,5 +1,5 @@
-//! Reads that fail during `verify` and `salvage`: at times, always, or from some time on. They never give a
-//! wrong result, a false or missing loss, or a row twice: unknown parts are reported, or the call fails.
+//! Reads that fail during `verify` and `salvage`. No result is wrong, no loss is false or missing, and no
+//! row occurs twice: the call reports unknown parts or fails.
 
 use std::io;
 use std::ops::Range;
@@ -84,17 +84,16 @@ fn damage(at: &Path) {
 #[derive(Clone, Debug)]
 enum Fault {
     None,
-    /// Every n-th read, once.
     Every(u64),
-    /// Reads of a byte of a segment, after some succeeded.
+    /// Reads of this byte, after some successful ones.
     Byte {
         segment: String,
         byte: u64,
         after: u64,
     },
-    /// All reads from the n-th on: the only node failed.
+    /// All reads from the n-th on, as if the only node failed.
     Away(u64),
-    /// From the n-th on, reads of a third of the segments: one of three nodes failed.
+    /// From the n-th on, reads of a third of the segments, as if one of three nodes failed.
     ThirdAway(u64),
 }
 
@@ -324,7 +323,7 @@ fn of_what_can_never_be_read_nothing_is_said() {
             let segment = file.file_stem().unwrap().to_str().unwrap().to_string();
             let length = std::fs::metadata(&file).unwrap().len();
             for (part, after) in [(1, 0), (6, 0), (4, 1), (9, 2)] {
-                // Read once already, so a later failure makes it unknown, not lost.
+                // It was read before, so a later failure makes it unknown, not lost.
                 let fault = Fault::Byte { segment: segment.clone(), byte: length * part / 10, after };
                 unread += u64::from(!table.verified(&fault, true));
                 unsaved += u64::from(!table.salvaged(&fault));

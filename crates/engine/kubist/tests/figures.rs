@@ -1,5 +1,5 @@
-//! Aggregates as in SQL: groups and aggregates of expressions, arithmetic with intervals, and exact integers,
-//! decimals, dates and times.
+//! Aggregates as in SQL: groups and aggregates of expressions, arithmetic with intervals, and exact
+//! integers, decimals, dates and times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +111,6 @@ fn a_fraction_by_bins_is_one_call() {
     let edges = estimate.groups["bin(diameter, 5e-6)"].as_primitive::<Float64Type>().values().to_vec();
     assert!(estimate.groups["deposited IS NULL"].as_boolean().false_count() == expected.len());
     for (group, (bin, (above, below, count))) in expected.iter().enumerate() {
-        // Edges are the nearest doubles of their decimal text.
         assert_eq!(edges[group], format!("{}e-6", bin * 5).parse::<f64>().unwrap());
         near(estimate.figures[2 * group].value, above / below);
         near(estimate.figures[2 * group + 1].value, *count as f64);
@@ -131,7 +130,6 @@ fn groups_are_of_any_expression() {
     assert!(days.iter().flatten().all(|day| day % 86_400_000 == 0) && days.null_count() == 1, "{days:?}");
     let found = groups("id % 3");
     assert_eq!(found.groups.column(0).as_primitive::<Int64Type>().values()[..], [0, 1, 2]);
-    // Results beyond 64 bits are decimals.
     assert_eq!(groups("bin(id, 1000000) * 16").groups.column(0).data_type(), &DataType::Decimal128(38, 0));
     let found = groups("CASE WHEN diameter < 1e-5 THEN 'small' ELSE 'large' END");
     let names: Vec<Option<&str>> = found.groups.column(0).as_string::<i32>().iter().collect();
@@ -237,7 +235,7 @@ fn rounded_formulas_have_the_image_of_the_interval() {
     assert!(estimate.warnings.iter().any(|warning| warning.contains("no interval until all records are read")));
 }
 
-/// At least 95 % of the intervals hold, minus 3.5 standard errors. `SEEDS=2000` tries more.
+/// At least 95 % of the intervals, minus 3.5 standard errors, contain the truth. `SEEDS=2000` tries more.
 #[test]
 fn intervals_of_expressions_hold_the_truth() {
     let drops = drops(4, 8_000);
@@ -327,7 +325,6 @@ fn whole_numbers_keep_all_their_digits() {
     let batch = estimate.to_batch().unwrap();
     let values = batch["value"].as_primitive::<Int64Type>();
     assert!(values.values().contains(&((1 << 60) + 2_000)) && estimate.figures.len() == 4);
-    // A group without a value keeps the type of the others.
     let estimate = snapshot.estimate(&wish(&["max(time)"], &["time IS NULL"], 1.0), &mut |_| {}).unwrap();
     let latest = estimate.to_batch().unwrap()["value"].clone();
     assert!(matches!(latest.data_type(), DataType::Timestamp(..)) && (latest.len(), latest.null_count()) == (2, 1));
@@ -363,7 +360,6 @@ fn a_sample_has_values_of_its_own_types() {
     let [median, largest, time, sum] = &estimate.figures[..] else { panic!("four figures") };
     let Some(ids) = &median.own else { panic!("{median:?}") };
     assert!(!median.exact && ids.low < ids.value && ids.value < ids.high, "{median:?}");
-    // From zone maps.
     assert!(largest.exact && largest.own.as_ref().unwrap().texts()[0] == Some(u64::MAX.to_string()));
     assert!(estimate.in_words(time).starts_with("1970-0"), "{}", estimate.in_words(time));
     assert!(sum.own.is_none() && !sum.exact);

@@ -1,5 +1,5 @@
-//! A table with links, pipes and folders in place of its files. Nothing outside its directory is touched,
-//! nothing hangs, and the error names the obstacle. An unreadable path is not reported as absent.
+//! Links, pipes and folders in place of a table's files: nothing outside its directory changes, nothing
+//! hangs, and the error names the obstacle. An unreadable path is not reported as absent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +56,6 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Every command, with a new handle.
 type Command = (&'static str, fn(&str) -> Result<()>);
 const COMMANDS: [Command; 9] = [
     ("query", |at| {
@@ -104,10 +103,8 @@ fn do_everything(workdir: &Workdir, at: &Path, sort: &str) -> Vec<&'static str> 
                 assert!(why.contains(sort), "{what}: {why}");
                 refused.push(what);
             }
-            // An object must not have a folder's name.
             Err(Error::Invalid(why))
                 if sort == "a directory" && why.contains(&*at.file_name().unwrap().to_string_lossy()) => {}
-            // The table or an entry is missing.
             Err(Error::NotATable { .. } | Error::Damaged { .. }) => {}
             Err(error) => panic!("{what} with {} as {sort}: {error:?}", at.display()),
         }
@@ -148,7 +145,6 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
             let workdir = Workdir::new();
             let at = match file.strip_suffix('/') {
                 None => workdir.table().join(file),
-                // The newest rewrite's segment or checkpoint.
                 Some(folder) => fs::read_dir(workdir.table().join(folder))
                     .unwrap()
                     .map(|entry| entry.unwrap().path())
@@ -167,7 +163,6 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
             }
             let before = contents(&workdir.foreign());
             let refused = do_everything(&workdir, &at, sort);
-            // A folder with an object's name is no object.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let told = ["query", "verify"].iter().any(|command| refused.contains(command))
                 || is_object && sort == "a directory";
@@ -210,7 +205,6 @@ fn what_cannot_be_looked_at_is_not_said_to_be_absent() {
             assert!(unavailable, "{what} {path}: {answer:?}");
         }
     }
-    // A dangling link is reported.
     symlink("nowhere", folder.path().join("dangling")).unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     for (path, why) in [("dangling", "broken link"), ("nothing", "does not exist"), ("file", "a file")] {

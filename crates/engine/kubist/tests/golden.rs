@@ -1,8 +1,8 @@
-//! Golden tables of every format version: today's code reads them with equal answers, extends them, and
-//! writes equal bytes.
+//! Golden tables of every format version: the code reads them with equal results, extends them, and writes
+//! equal bytes.
 //!
-//! Each version has one set, a folder `v1`, `v2`, ... `make golden` writes that of today's version until its
-//! release. Afterwards the set does not change.
+//! Each version has a folder `v1`, `v2`, ... `make golden` writes that of the current version, which stays
+//! unchanged after the release.
 
 mod canonical;
 mod questions;
@@ -31,7 +31,6 @@ fn compare(found: &[Answered], kept: &[Answered], what: &str) {
 #[test]
 fn tables_of_every_version_answer_as_when_they_were_written() {
     for set in sets() {
-        // A set has only the tables of its time.
         for golden in TABLES.iter().filter(|golden| set.join(golden.name).is_dir()) {
             let kept = set.join(golden.name);
             let answers_kept = std::fs::read(kept.join("answers.json")).expect("the kept answers");
@@ -63,7 +62,6 @@ fn what_is_written_today_is_what_the_newest_set_holds() {
         golden.write(&at);
         let (mut written, mut kept) =
             (canonical::contents(&at), canonical::contents(&set.join(golden.name).join("table")));
-        // The notes of cleaning depend on the time.
         for contents in [&mut written, &mut kept] {
             contents.retain(|name, _| !name.starts_with("garbage/"));
         }

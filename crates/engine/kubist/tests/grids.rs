@@ -1,5 +1,5 @@
-//! Grids that follow the data: a table that outgrew its first grid gets an index as good as with the right
-//! grid, with right answers throughout.
+//! A table that outgrew its first grid gets an index as good as with the right grid, and its results stay
+//! right.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn optimize(table: &Table) -> kubist::OptimizeReport {
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap()
 }
 
-/// Rows examined for each returned row, over boxes with about 1 % of the data. Checks the answers.
+/// Rows examined per returned row, over boxes with about 1 % of the data.
 fn examined(table: &Table, all: &[Point], seed: u64) -> f64 {
     let mut rng = SmallRng::seed_from_u64(seed);
     let snapshot = table.snapshot().unwrap();
@@ -210,7 +210,6 @@ fn a_writer_that_holds_an_older_grid_loses_nothing() {
     let mut all = step(&mut rng, 0, 3000);
     commit(&table, 0, &all);
     let points = step(&mut rng, 1, 3000);
-    // Little memory, so rows are distributed by the current grid.
     let options = WriterOptions { memory_bytes: Some(1), name: Some("late".into()), ..Default::default() };
     let mut late = table.writer(&options).unwrap();
     late.append(&batch(all.len(), &points)).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes without a live run are returned to the file system; snapshots answer as before or expire.
+//! Bytes without a live run are returned to the file system; snapshots return the same results or expire.
 //!
 //! `SEEDS=n` plays n seeds of the crashes, `SEED=n` that one alone.
 
@@ -132,7 +132,6 @@ fn a_table_in_small_commits_takes_little_more_than_what_lives() {
     for number in 0..commits {
         commit(&mut ada, number * each..number * each + each);
         if number % 30 == 29 {
-            // A writer's newest segment stays untouched until its next segment or its end.
             drop(ada);
             optimize(&table, 0.3);
             let cleaned = table.clean(Duration::ZERO).unwrap();
@@ -173,7 +172,6 @@ fn replaced(folder: &Path) -> Replaced {
             ada.append(&rows_within(first..first + 2000, 0.2)).unwrap();
             ada.commit().unwrap();
         }
-        // A handle with cached zone maps, and one without.
         for table in [&table, &Table::open(path.to_str().unwrap()).unwrap()] {
             let snapshot = table.snapshot().unwrap();
             let answers: Vec<Vec<i64>> = questions().iter().map(|query| ids(&snapshot, query).unwrap()).collect();
@@ -187,7 +185,7 @@ fn replaced(folder: &Path) -> Replaced {
     Replaced { table, path, before }
 }
 
-/// Counts equal answers; the others must be `SnapshotExpired`.
+/// Counts equal results; the others must be `SnapshotExpired`.
 fn same_or_expired(before: &[(Snapshot, Vec<Vec<i64>>)]) -> (usize, usize) {
     let (mut same, mut expired) = (0, 0);
     for (snapshot, answers) in before {
@@ -263,7 +261,7 @@ fn at_once_means_now_and_what_lives_is_damage_if_it_is_wrong() {
 fn copies_by_hard_links_keep_all_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let Replaced { table, path, .. } = replaced(folder.path());
-    // As after `cp -al`, with copied logs because they grow.
+    // As after `cp -al`, with copied logs, because logs grow.
     let copy = folder.path().join("copy");
     fn copy_folder(from: &Path, to: &Path) {
         std::fs::create_dir(to).unwrap();

@@ -1,8 +1,8 @@
-//! A handle, snapshot or token answers with the state of its own table or with an error, whatever comes to
-//! its location.
+//! A handle, snapshot or token returns the state of its own table or an error, even after its location
+//! changed.
 //!
-//! The random histories have a model: a location holds nothing or a set of values, and every value is
-//! appended once, so an answer identifies its state. `SEEDS` sets the number of histories.
+//! In the random histories each value is appended once, so a result identifies its state. `SEEDS` sets
+//! their number.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +47,7 @@ fn batch(values: impl IntoIterator<Item = f64>) -> RecordBatch {
     RecordBatch::try_new(schema(), vec![column]).unwrap()
 }
 
-/// One millisecond later, because names of segments contain the time.
+/// Waits one millisecond, because names of segments contain the time.
 fn append(table: &Table, values: impl IntoIterator<Item = f64>) -> Result<()> {
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let begin = now();
@@ -96,7 +96,6 @@ fn a_table_that_is_made_anew_is_another_one() {
         let (handle, snapshot) = (open(&at), open(&at).snapshot().unwrap());
         let (token, mut writer) = (snapshot.token(), handle.writer(&WriterOptions::default()).ok());
         assert_eq!(values(&handle.snapshot().unwrap()).unwrap(), [0.5]);
-        // A table with a running writer is not dropped.
         writer = writer.filter(|_| number > 0);
         remove();
         match number {
@@ -131,7 +130,6 @@ fn a_backup_that_grows_to_the_same_length_is_another_history() {
         copy(&backup, &at);
     };
     restore();
-    // The entries it has read are missing, for shorter and for equal logs.
     assert!(matches!(handle.snapshot(), Err(Error::Replaced { .. })));
     append(&open(&at), [0.75; 10]).unwrap();
     assert!(matches!(handle.snapshot(), Err(Error::Replaced { .. })));
@@ -187,7 +185,6 @@ fn an_alteration_that_is_missing_is_named() {
         append(&table, [0.5]).unwrap();
         let late = open(&at);
         ["a", "b"].iter().for_each(|name| table.add_column(&column(name)).unwrap());
-        // A commit notices it too.
         append(&table, [0.25]).unwrap();
         let missing = format!("alterations/{deleted:020}");
         fs::remove_file(at.join(&missing)).unwrap();
@@ -196,7 +193,6 @@ fn an_alteration_that_is_missing_is_named() {
         {
             match answer {
                 Err(Error::Damaged { file, .. }) => assert!(file.ends_with(&missing), "{file}"),
-                // A handle that read both checks the last one.
                 Ok(()) => assert_eq!(deleted, 1),
                 other => panic!("{deleted}: {other:?}"),
             }
@@ -206,7 +202,6 @@ fn an_alteration_that_is_missing_is_named() {
     }
 }
 
-/// A minimal store without stamps.
 #[derive(Debug)]
 struct Plain(Box<dyn Store>);
 
@@ -273,7 +268,6 @@ impl World {
         self.folder.path().join(format!("place-{place}"))
     }
 
-    /// Opens a handle by path, through the cache that all tables share, or on a store without stamps.
     fn open(&mut self, place: usize) -> Table {
         if place == DIRECTORIES {
             return Table::open(self.memory.clone()).unwrap();
@@ -308,7 +302,6 @@ impl World {
         self.places[place] = Some(State { values, arrival: self.arrivals });
     }
 
-    /// Few rows, so lengths are often equal.
     fn new_values(&mut self) -> Vec<f64> {
         let rows = self.rng.random_range(1..3);
         self.next += rows;
@@ -377,7 +370,6 @@ impl World {
                 self.open(place).clean(retention).unwrap();
             }
             10 if !self.handles.is_empty() => {
-                // The handle may belong to another table.
                 let number = self.rng.random_range(0..self.handles.len());
                 let (new, handle) = (self.new_values(), &self.handles[number]);
                 let (is_at_home, place) = (self.is_at_home(handle), handle.place);
@@ -402,7 +394,6 @@ impl World {
                 let arrival = self.places[place].as_ref().unwrap().arrival;
                 self.handles.push(Handle { table, place, arrival, snapshots: Vec::new() });
             }
-            // A new handle must be right.
             let table = self.open(place);
             let expected = sorted(self.places[place].as_ref().unwrap().values.clone());
             let snapshot = table.snapshot().unwrap();

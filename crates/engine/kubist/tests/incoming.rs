@@ -25,7 +25,6 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
     let mut views = StringViewBuilder::new().with_deduplicate_strings();
     (0..ROWS).for_each(|_| views.append_value(&long));
     let views = views.finish();
-    // A fixed number of concurrent slices.
     rayon::ThreadPoolBuilder::new().num_threads(2).build_global().unwrap();
     for (name, kind) in [("dictionary", Arc::new(dictionary) as ArrayRef), ("views", Arc::new(views))] {
         let batch = batch(kind);
@@ -40,7 +39,7 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
         let before = peak_bytes();
         writer.append(&batch).unwrap();
         let taken = peak_bytes().saturating_sub(before);
-        // Unshared, the values take 600 MiB, and as much again in the writer.
+        // Copied for each row, the values would take 600 MiB, and as much again in the writer.
         assert!(taken < 512 << 20, "{name}: {taken} bytes");
         assert_eq!(writer.pending_rows(), ROWS as u64);
         writer.discard();

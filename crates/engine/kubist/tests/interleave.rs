@@ -1,6 +1,6 @@
-//! Races, replayed from seeds: processes on one simulated machine take turns at every system call, and some
-//! are killed. Writers commit, two optimizers rewrite and regrid, steps are retracted, checkpoints are
-//! written, files are cleaned and readers check. The same runs on two machines that share a directory.
+//! Races, replayed from seeds. Processes on one simulated machine, or on two that share a directory, take
+//! turns at every system call. They commit, retract, rewrite, regrid, write checkpoints, clean and check,
+//! and some are killed.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Only the clock does not follow from the seed: it names
 //! segments and ends a wait.
@@ -25,7 +25,7 @@ use rand::{Rng, SeedableRng};
 
 const WRITERS: i64 = 3;
 const COMMITS: i64 = 6;
-/// This writer commits steps; those after `KEPT` are retracted.
+/// This writer commits steps; steps after `KEPT` are retracted.
 const SOLVER: i64 = 2;
 const KEPT: i64 = 1;
 
@@ -34,7 +34,6 @@ type Outcome = std::result::Result<(), String>;
 fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/table"))
         .map_err(|error| Error::storage(ErrorKind::Unavailable, error.to_string(), error))?;
-    // Longer than a simulated machine caches anything.
     let store = store.with_staleness(Duration::from_secs(1));
     // Without leases the optimizers conflict more often.
     let store = Planted { store: Arc::new(store), fault, leases: false };
@@ -62,7 +61,7 @@ impl Known {
     }
 }
 
-/// Checks a snapshot that is newer than `acknowledged`: each writer's commits are a whole prefix with all
+/// Checks a snapshot that is newer than `acknowledged`: each writer's commits are a prefix with all
 /// acknowledged ones. Later steps of the solver may have been retracted and committed again.
 fn check(snapshot: &Snapshot, acknowledged: &BTreeMap<i64, i64>) -> std::result::Result<BTreeMap<i64, i64>, Wrong> {
     let found = whole_commits(snapshot)?;
@@ -93,7 +92,6 @@ fn live(
     if random.random_bool(0.3) {
         process.kill_after(random.random_range(0..600));
     }
-    // Some handles page the manifest.
     let held = if random.random_bool(0.5) { 1 << 18 } else { random.random_range(0..40) };
     let worked = (|| {
         let table = open(disk, fault)?;
@@ -109,7 +107,7 @@ fn live(
     known.writing.fetch_sub((number < WRITERS as u64) as i64, Ordering::SeqCst);
     match worked {
         Err(Wrong::Error(error)) if error.to_string().contains("is dead") => Ok(()),
-        // A killed process may have left a lock with a busy one.
+        // A killed process may have left a lock, so others find the table busy.
         Ok(()) | Err(Wrong::Error(Error::Busy(_))) => Ok(()),
         Err(wrong) => Err(format!("process {number}: {wrong:?}")),
     }
@@ -120,12 +118,10 @@ fn write(table: &Table, writer: i64, known: &Known) -> std::result::Result<(), W
     let mut log = take()?;
     for commit in 0..COMMITS {
         let step = (writer == SOLVER).then_some(commit);
-        // A token identifies the commit if it was there when the writer was refused.
         let token = table.is_shared().then(|| format!("commit {commit}"));
         loop {
             log.append(&rows(writer, commit))?;
             match log.commit_as(&CommitOptions { step, token: token.clone() }) {
-                // Another process took the log after the claim expired.
                 Err(Error::Refused(_)) if table.is_shared() => log = take()?,
                 done => break drop(done?),
             }
@@ -192,7 +188,6 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     let mut last = BTreeMap::new();
     for () in known.rounds() {
         let acknowledged = known.acknowledged();
-        // Commits of the other machine may become visible later.
         table.core().store.catch_up().unwrap();
         let snapshot = table.snapshot()?;
         let now = match check(&snapshot, &acknowledged) {
@@ -207,7 +202,6 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     Ok(())
 }
 
-/// Plays one history. Returns its error, and the number of system calls.
 fn play(seed: u64, fault: Option<Fault>) -> (Outcome, u64) {
     play_with(seed, fault, &|_, _, process| process)
 }
@@ -233,7 +227,7 @@ fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64
     let tasks: Vec<Task<'_, Outcome>> = (0..9)
         .map(|number| -> Task<'_, Outcome> {
             let (known, machine) = (&known, &machine);
-            // One thread per process, or turns would not follow from the seed.
+            // With more threads per process, turns would not follow from the seed.
             Box::new(move |process| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
                 let disk = disk(number, machine, process.clone());

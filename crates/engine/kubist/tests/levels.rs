@@ -131,7 +131,6 @@ fn history(seed: u64, seen: &mut Seen) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("t").display().to_string();
-    // Follows the logs from the beginning without checkpoints.
     let reference = Table::create(&at, schema(), &TableOptions { lookup: vec!["id".into()], ..options() }).unwrap();
     let others = || {
         [u64::MAX, [100, 400, 1600][seed as usize % 3]].map(|runs| {
@@ -174,7 +173,6 @@ fn history(seed: u64, seen: &mut Seen) {
                 seen.merged += usize::from(before.iter().any(|level| !after.contains(level)));
             }
         }
-        // Cleaning later deletes the rewrites.
         let expected = list(&reference);
         assert!(base(&reference).is_none());
         let fresh = open(&at);
@@ -199,7 +197,6 @@ fn history(seed: u64, seen: &mut Seen) {
         let truth = reference.snapshot().unwrap();
         let others = [&fresh, &holds, &follows].map(|table| table.snapshot().unwrap());
         for number in 0..8 {
-            // At first some handles have no manifest.
             let query = if number > 1 { question(&mut rng) } else { by_id(rng.random_range(0..next.max(1))) };
             let known = ids(&truth, &query).unwrap();
             for snapshot in &others {
@@ -280,7 +277,7 @@ fn checkpoints_write_little_again() {
     drop(grown(&at, 64, 1_500));
     let written: u64 = segments(&at).iter().map(|path| bytes(path)).sum();
     let base = base(&open(&at)).unwrap();
-    // Whole checkpoints would write 32 times the newest one.
+    // Complete checkpoints would write 32 times the newest one.
     assert!(written < 6 * base.bytes(), "{written} bytes were written for {}", base.bytes());
     assert!(base.segments().count() <= 8, "{:?}", base.segments().collect::<Vec<_>>());
 }
@@ -324,7 +321,6 @@ fn cleaning_leaves_the_levels_that_checkpoints_name() {
             Err(Error::SnapshotExpired { .. }) => {}
             Err(other) => panic!("{other}"),
         }
-        // Only pages of the last two checkpoints remain.
         let there: Vec<String> =
             segments(&at).iter().map(|path| path.file_stem().unwrap().to_str().unwrap().into()).collect();
         let named = works.core().page_segments().unwrap();
@@ -333,7 +329,6 @@ fn cleaning_leaves_the_levels_that_checkpoints_name() {
     assert!(segments(&at).iter().all(|path| !old.iter().any(|level| path.ends_with(format!("{level}.seg")))));
 }
 
-/// Two processes write checkpoints and clean; no page is missing.
 #[test]
 fn checkpoints_and_cleaning_race() {
     let folder = tempfile::tempdir().unwrap();
@@ -388,7 +383,7 @@ fn a_damaged_page_of_an_older_level_is_named_and_costs_nothing() {
     assert_eq!((report.rows, report.rows_lost), (5 * 1_500, 0));
 }
 
-/// Both checkpoints name the damaged page, and the logs alone lack the cleaned rewrites.
+/// Both checkpoints name the damaged page, and the logs lack the cleaned rewrites.
 #[test]
 fn a_damaged_page_costs_its_own_runs_at_most() {
     let folder = tempfile::tempdir().unwrap();
@@ -396,7 +391,6 @@ fn a_damaged_page_costs_its_own_runs_at_most() {
     let table = grown(&at, 3, 1_500);
     let options = OptimizeOptions { rows_at_once: 40, ..Default::default() };
     table.optimize(&options, &mut |_, _| {}).unwrap();
-    // Rewrites are cleaned once their results are old.
     let later = unix_ms() + 7_200_000;
     for _ in 0..2 {
         clean_as_of(table.core(), Duration::ZERO, later, &Cancel::default()).unwrap();
@@ -440,7 +434,6 @@ fn a_checkpoint_is_killed_anywhere() {
         for commit in 0..5 {
             writer.append(&rows(commit * 400, 400, &mut rng)).unwrap();
             writer.commit().unwrap();
-            // Later commits are only in the logs.
             assert!(commit == 4 || table.checkpoint().unwrap());
         }
         let expected = list(&table);

@@ -86,7 +86,6 @@ fn a_token_counts_once_also_after_a_restart() {
     let repeated = again.commit_as(&token).unwrap();
     assert!(repeated.repeated && repeated.sequence == committed.sequence && repeated.rows == 10);
     assert_eq!(again.pending_rows(), 0);
-    // Tokens belong to a writer.
     let mut other = writer(&table, "ben");
     other.append(&rows(10..20)).unwrap();
     assert!(!other.commit_as(&token).unwrap().repeated);
@@ -143,7 +142,7 @@ fn a_simulation_goes_on_with_other_writers() {
     };
     assert_eq!(steps(), [1, 2, 3]);
     let early = table.snapshot().unwrap();
-    // Later steps must be retracted first, or step 4 would look complete.
+    // Otherwise step 4 would look complete.
     let there = table.declare_writers_after(2, &Declared::Count(2)).unwrap_err().to_string();
     assert!(there.contains("step 3 is there"), "{there}");
     table.retract(2).unwrap();
@@ -157,12 +156,10 @@ fn a_simulation_goes_on_with_other_writers() {
     assert!(waiting.contains("1 of 2"), "{waiting}");
     commit_step(&mut writers[1], 5100..5200, 3);
     assert_eq!(steps(), [1, 2, 3]);
-    // A repeated declaration is allowed; an older one is refused.
     table.declare_writers(&Declared::Count(2)).unwrap();
     assert!(table.declare_writers(&Declared::Count(3)).unwrap_err().to_string().contains("of 2 writers, not of 3"));
     assert_eq!(early.complete_steps(), [1, 2, 3]);
     assert_eq!(table.at(&early.token()).unwrap().complete_steps(), [1, 2, 3]);
-    // Retraction beyond the last checkpoint removes its declaration too.
     table.retract(1).unwrap();
     table.declare_writers_after(1, &Declared::Count(3)).unwrap();
     let declared = table.snapshot().unwrap().about().unwrap().declared;
@@ -190,7 +187,6 @@ fn a_solver_goes_back_to_a_checkpoint() {
         assert_eq!(all(&before), held, "a pinned snapshot does not change");
         let left = all(&table.snapshot().unwrap());
         assert!(left.iter().all(|id| (id % 1_000) < 400), "{left:?}");
-        // The retracted tokens are valid again, with other rows.
         for step in 4..=5 {
             commit_step(&mut ada, base + 100 * step..base + 100 * step + 100, step);
         }
@@ -341,8 +337,8 @@ fn segment_names_are_never_used_again() {
     }
 }
 
-/// All rows of one `pid` share a priority. A tie at the end of a cell must not add a row when a lower
-/// priority follows.
+/// All rows of one `pid` share a priority. A tie at the end of a cell must not add a row before a lower
+/// priority.
 #[test]
 fn cells_hold_no_more_than_was_asked_for() {
     use kubist::PerCell;
@@ -366,7 +362,6 @@ fn cells_hold_no_more_than_was_asked_for() {
     }
 }
 
-/// A server limits the size of answers.
 #[test]
 fn what_would_hold_too_much_is_refused() {
     let table = table();
@@ -422,7 +417,6 @@ fn many_short_lived_writers_leave_a_checkpoint() {
     let fresh = Table::open(elsewhere(&store)).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());
     assert_eq!(fresh.snapshot().unwrap().complete_steps().len(), 450);
-    // Checkpoints keep tokens.
     let mut again = writer(&fresh, "writer-3");
     again.append(&rows(30..40)).unwrap();
     assert!(again.commit_as(&CommitOptions { token: Some("commit 3".into()), step: None }).unwrap().repeated);
@@ -445,7 +439,6 @@ fn cleaned_files_expire_old_snapshots_and_spare_the_rest() {
     let waiting = table.clean(day).unwrap();
     assert!(waiting.segments_deleted == 0 && waiting.segments_waiting > 0, "{waiting:?}");
     assert_eq!(all(&old), (0..2000).collect::<Vec<_>>());
-    // The newest segment of a running writer stays.
     let mut ada = writer(&table, "ada");
     ada.append(&rows(2000..2010)).unwrap();
     ada.commit().unwrap();

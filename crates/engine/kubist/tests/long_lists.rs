@@ -1,4 +1,5 @@
-//! Manifests with more pages than one read takes, compared with the records and with the manifest in memory.
+//! Manifests with more pages than one read fetches, compared with the records and with the manifest in
+//! memory.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// A fifth of the records lie on a wall, some have null positions, and the extremes of `a` are among nulls.
+/// A fifth of the records are on a plane, some have null positions, and the extremes of `a` are among
+/// nulls.
 fn rows(first: i64, count: i64) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let x = |rng: &mut SmallRng| if rng.random_bool(0.2) { [0.0, -0.0][rng.random_range(0..2)] } else { rng.random() };
@@ -52,7 +54,6 @@ fn rows(first: i64, count: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// About ten thousand runs, commits and a rewrite after the checkpoint, and all records.
 fn build(at: &str) -> (Table, Vec<RecordBatch>) {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -188,7 +189,6 @@ fn long_lists_answer_as_those_in_memory_do() {
         }
     }
 
-    // Extremes read the manifest once, and few records.
     let found = estimate(&paged(&at), &EXTREMES, &Query::default());
     for (pair, expected) in found.figures.chunks(2).zip(ends(rows.iter().map(|(_, row)| row))) {
         assert_eq!(pair[0].value.zip(pair[1].value), expected, "{}", pair[0].aggregate);

@@ -132,7 +132,6 @@ fn a_particle_costs_the_pages_that_hold_it() {
     }
 }
 
-/// Renames runs without changing their bytes.
 fn rename(table: &Table, change: impl FnOnce(&mut Vec<Arc<Run<Location>>>)) {
     let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     let mut runs = inputs.clone();
@@ -169,7 +168,6 @@ fn postings_that_lie_behind_right_checksums_are_found() {
     assert!(found.iter().any(|what| what.contains("names other zones of it")), "{found:?}");
 }
 
-/// A large directory is read in parts that its index names.
 #[test]
 fn large_directories_are_read_in_part() {
     const ROWS: i64 = 2_500_000;
@@ -191,7 +189,6 @@ fn large_directories_are_read_in_part() {
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     writer.append(&RecordBatch::try_new(schema, columns).unwrap()).unwrap();
     writer.commit().unwrap();
-    // From the log and from a checkpoint.
     let ask = |at: &str, filter: &str| {
         let snapshot = Table::open(at).unwrap().snapshot().unwrap();
         let mut stream = snapshot.query(&Query { filter: Some(filter.into()), ..Query::default() }).unwrap();

@@ -80,11 +80,11 @@ fn flip(file: PathBuf, from_the_end: usize) {
 
 struct Case {
     what: &'static str,
-    /// Makes the table; "ben" commits once, "ada" the rest.
+    /// "ben" commits once, "ada" the rest.
     prepare: fn(&Path),
     damage: fn(&Path),
     says: &'static [&'static str],
-    /// Rows that salvage saves at least, rows known to exist, and whether there may be more.
+    /// Minimum of saved rows, rows known to exist, and whether there may be more.
     saved: u64,
     known: u64,
     uncounted: bool,
@@ -255,7 +255,6 @@ fn a_log_that_others_know_more_of_is_damaged() {
     }
 }
 
-/// A handle keeps what it has read, even if files disappear.
 #[test]
 fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
     for replaced in [false, true] {
@@ -274,7 +273,6 @@ fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
         let bytes = std::fs::read(&log).unwrap();
         remove(&at, &["ada.log", "ada.ack"]);
         if replaced {
-            // As from an old backup.
             std::fs::write(&log, &bytes[..16]).unwrap();
         }
         let error = reader.snapshot().unwrap_err();
@@ -289,7 +287,6 @@ fn handles_that_are_open_notice_it_and_nothing_more_is_acknowledged() {
             assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
         }
         assert!(replaced || !log.exists(), "a log was begun anew");
-        // A table with lost logs is not cleaned.
         let segments = std::fs::read_dir(at.join("segments")).unwrap().count();
         assert!(reader.clean(Duration::ZERO).is_err());
         assert_eq!(std::fs::read_dir(at.join("segments")).unwrap().count(), segments);
@@ -322,7 +319,7 @@ fn cut_off(make: impl Fn(Arc<dyn Store>) -> kubist::Result<()>, count: usize) {
                 Err(error) => panic!("killed at call {calls}: {error}"),
             }
             assert!(!done, "made, and not there (call {calls})");
-            // The next attempt removes the remains; it is killed too.
+            // The next attempt removes the remains, and is killed too.
             let process = machine.process();
             let left = LocalStore::on_disk(process.clone(), at).unwrap();
             process.kill_after(calls / 2);
@@ -374,7 +371,6 @@ fn an_unfinished_copy_is_no_table_and_is_begun_anew() {
     let snapshot = Table::open(source()).unwrap().snapshot().unwrap();
     let copy = |to: &str| snapshot.copy_to(to, &CopyOptions::default(), &mut |_, _| {});
     copy(name).unwrap();
-    // The state just before the header is written.
     std::fs::remove_file(at.join("table")).unwrap();
     open_local(&at).unwrap().put_if_absent("unfinished", b"some id").unwrap();
     let error = Table::open(name).unwrap_err();
@@ -387,14 +383,13 @@ fn an_unfinished_copy_is_no_table_and_is_begun_anew() {
     drop(owner);
     copy(name).unwrap();
     assert_eq!(ids(&Table::open(name).unwrap()).len(), 200);
-    // Before the mark there is only an empty log.
     drop(LocalStore::create(Path::new(other)).unwrap().own_log("copy").unwrap());
     copy(other).unwrap();
     assert_eq!(ids(&Table::open(other).unwrap()).len(), 200);
     assert!(matches!(copy(other), Err(Error::Exists { .. })));
 }
 
-/// The segment of a rewrite is lost, and the replaced runs still exist.
+/// The segment of a rewrite is lost, but the replaced runs still exist.
 #[test]
 fn salvage_falls_back_to_what_a_rewrite_replaced() {
     for damaged in [false, true] {

@@ -1,4 +1,4 @@
-//! The engine's tests, one program: `--test it absurd::` runs those of `absurd.rs`.
+//! The engine's tests in one program; `--test it absurd::` runs the tests of `absurd.rs`.
 
 mod common;
 mod fresh;

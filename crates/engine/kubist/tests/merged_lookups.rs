@@ -1,4 +1,4 @@
-//! Many small commits and rewrites with merged secondary indexes: fewer are read, and answers do not change.
+//! Merged secondary indexes after many small commits and rewrites: fewer reads and equal results.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn particle(id: i64) -> Option<i64> {
 }
 
 fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
-    // Commits one after another in x, which overlap at the ends.
+    // Consecutive commits in x that overlap at the ends.
     let x = |id: i64| (id / ROWS) as f32 + 1.3 * ((id * 7919) % 997) as f32 / 997.0;
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(ids.clone())),
@@ -129,7 +129,6 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert!(report.rewrites == 1 || replication != "none", "{report:?}");
         let merged = lookups(&table);
         assert!(merged.len() as u64 <= small.len() as u64 - report.lookups_merged + 1, "{}", merged.len());
-        // The same zones are read, with older handles and from a checkpoint.
         assert_eq!((asked(&table.snapshot().unwrap()), asked(&before)), (read, read));
         assert!(table.checkpoint().unwrap());
         let again = Table::open(folder.path().join("t").to_str().unwrap()).unwrap();
@@ -138,7 +137,6 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert_sound(&again);
         let report = optimize(&again, replication, 20);
         assert_eq!((report.rewrites, report.lookups_merged), (0, 0), "{report:?}");
-        // The bytes of the small indexes are freed; those of the runs stay.
         let taken = again.snapshot().unwrap().info().unwrap().disk;
         for _ in 0..2 {
             again.clean(Duration::ZERO).unwrap();
@@ -147,7 +145,6 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert_eq!((now.lookups, now.primary), (taken.lookups, taken.primary));
         assert!(now.dead <= taken.dead);
         assert_eq!(asked(&again.snapshot().unwrap()), read);
-        // A snapshot without its indexes scans.
         assert!(asked(&before) >= read);
         assert_sound(&Table::open(folder.path().join("t").to_str().unwrap()).unwrap());
     }

@@ -78,7 +78,7 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Pages that small boxes read; checks that both tables answer equally.
+/// Both tables must return equal results.
 fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
@@ -108,14 +108,12 @@ fn replicas_save_pages_and_change_no_answer() {
     assert_eq!(optimize(&copied, "outlook").rewrites, 0);
     let info = copied.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.rows, info.replica_rows), (20_000, report.rows_copied));
-    // A wider setting adds replicas.
     assert!(optimize(&copied, "full").rows_copied > 0);
     assert!(pages(&copied, &plain, None) <= after);
     let all = Query::default();
     assert_eq!(ask(&copied, &all).0, ask(&plain, &all).0);
 }
 
-/// Replicas of rewritten runs are ignored, the others are used.
 #[test]
 fn replicas_follow_a_growing_table() {
     let (plain, copied) = (table("plain"), table("copied"));
@@ -139,7 +137,7 @@ fn replicas_follow_a_growing_table() {
     assert!(copied.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// All points are in one corner. The empty children must not stop deeper replicas.
+/// All points are in one corner. Empty children must not prevent deeper replicas.
 #[test]
 fn the_outlook_rises_over_empty_children() {
     let (plain, copied) = (table("plain"), table("copied"));
@@ -208,7 +206,6 @@ fn rows_at_one_point_do_not_keep_it_busy() {
     assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// One call optimizes a tree that exceeds the memory.
 #[test]
 fn one_call_goes_on_until_nothing_is_left() {
     let table = table("large");
@@ -249,7 +246,6 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
         }
         table.checkpoint().unwrap();
         drop(table);
-        // Only handles that open from a checkpoint have pages.
         let table = Table::open(store).unwrap();
         table.limit_runs_in_memory(limit);
         table

@@ -1,5 +1,5 @@
-//! Queries compared with brute force on random tables: 1 to 8 dimensions, all types, nulls, NaN, infinities,
-//! values outside the domain, identical points, small, large and spilled commits.
+//! Queries compared with brute force on random tables: 1 to 8 dimensions, all types, nulls, NaN,
+//! infinities, values outside the domain, identical points, small, large and spilled commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,6 @@ struct Case {
     truth: RecordBatch,
     dimensions: Vec<String>,
     numbers: Vec<String>,
-    /// `None` if the table has no identity.
     priorities: Option<Vec<u64>>,
 }
 
@@ -67,7 +66,6 @@ fn table(rng: &mut SmallRng) -> Case {
         ..Default::default()
     };
     let mut table = Table::create(fresh_store("oracle"), schema.clone(), &options).unwrap();
-    // Some handles page the manifest.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
     table.limit_runs_in_memory(held);
     let mut batches = Vec::new();
@@ -99,11 +97,9 @@ fn table(rng: &mut SmallRng) -> Case {
                 });
             }
             let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-            // Without the columns that get their defaults.
             writer.append(&batch.project(&given).unwrap()).unwrap();
             batches.push(batch);
             if rng.random_bool(0.1) {
-                // Rows are pending meanwhile; the next batch has the column.
                 schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
             }
         }
@@ -158,7 +154,6 @@ fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
         options.dimensions = None;
     }
     if rng.random_bool(0.4) {
-        // The cancellation follows soon after the publication.
         options.cancel = Cancel::default();
         let switch = options.cancel.clone();
         match table.regrid(&options, &mut |_, _| switch.set()) {
@@ -240,7 +235,6 @@ fn rids(batches: &[RecordBatch]) -> Vec<i64> {
 fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
     let Some(name) = case.lookup.choose(rng) else { return };
     let column = plain(case.truth.column_by_name(name).unwrap());
-    // Few values are compared, many are looked up.
     let count = if rng.random_bool(0.7) { rng.random_range(1..4) } else { rng.random_range(9..70) };
     let rows: Vec<usize> = (0..count).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
     let listed: Vec<String> = rows.iter().map(|row| literal(&column, *row).unwrap_or("NULL".into())).collect();
@@ -334,7 +328,7 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-/// Compares a query with brute force. Returns the number of runs found by the index.
+/// Returns the number of runs from the index.
 fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();
@@ -387,7 +381,6 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     stats.runs_looked_up
 }
 
-/// The number of tables: `SEEDS`, or `all`.
 fn seeds(all: u64) -> u64 {
     std::env::var("SEEDS").map_or(all, |seeds| seeds.parse().unwrap())
 }
@@ -456,7 +449,6 @@ fn per_cell_equals_brute_force() {
         query.per_cell = Some(PerCell { rows, widths: named });
         let snapshot = case.table.snapshot().unwrap();
         let answer = snapshot.query(&query).and_then(|stream| stream.collect::<kubist::Result<Vec<RecordBatch>>>());
-        // Beyond the counted cells, in doubles as in the grid.
         let is_far = |d: usize, width: f64, value: f64| {
             let low = domains[d].map_or(0.0, |(low, _)| low);
             value.is_finite() && ((value - low) / width).floor().abs() > 9e18

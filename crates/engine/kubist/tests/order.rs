@@ -195,10 +195,8 @@ fn the_first_of_an_order_are_found_in_few_runs() {
         assert_eq!(found, expected, "{order}");
         assert!(read < 12_000, "{order}: {read} rows read");
     }
-    // Only matching rows set the bar.
     let (found, _) = first(Query::new().order_by(["id"]).filter("id >= 40000").limit(3));
     assert_eq!(found, [40_000, 40_001, 40_002]);
-    // All rows of the best value are candidates.
     let terms = ["time DESC".to_string(), "id".to_string()];
     let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
     assert_eq!(first(Query::new().order_by(terms.clone()).limit(9)).0, sorted(&by_priority, &rows, &terms)[..9]);
@@ -211,7 +209,6 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
         let table = made(&rows, 3_000, identity);
         let snapshot = table.snapshot().unwrap();
         let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
-        // By time and then the identity, which is unique to a record.
         let terms = ["\"Kind of it\"", "time"].into_iter().chain(identity.iter().copied());
         let terms: Vec<String> = terms.map(str::to_owned).collect();
         let through = Query::new().filter("x > 4");
@@ -229,7 +226,6 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
             };
             assert_eq!(paths(Query::new()), expected, "{identity:?} in {memory_bytes:?}");
             assert_eq!(paths(Query::new().columns(["id"]).order_by(terms.clone()).limit(77)), expected[..77]);
-            // Without an order, a limit draws a sample, of trajectories too.
             let sampled: Vec<i64> = by_priority.iter().filter(|id| expected.contains(id)).take(77).copied().collect();
             assert_eq!(paths(Query::new().columns(["id"]).limit(77)), sorted(&sampled, &rows, &terms));
             let in_reverse = paths(Query::new().order_by(["time desc", "id"]));
@@ -279,7 +275,7 @@ fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
     assert_eq!(ids(&snapshot, ordered.clone()), sorted(&by_priority, &rows, &terms)[..20]);
     assert_eq!(snapshot.count(ordered.clone()).unwrap(), 20);
     assert!(snapshot.query(ordered.clone().limit(0)).unwrap().next().is_none());
-    // Samples and cells choose before the order applies.
+    // Samples and cells choose rows before the order applies.
     let tenth = ids(&snapshot, Query::new().limit(u64::MAX).sample(0.1));
     assert_eq!(ids(&snapshot, ordered.clone().sample(0.1)), sorted(&tenth, &rows, &terms)[..20]);
     let of_cells = PerCell { rows: 2, widths: vec![("time".into(), 10.0.into())] };
@@ -300,7 +296,6 @@ fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
 #[test]
 fn the_order_does_not_depend_on_how_rows_are_stored() {
     let mut rows = rows(5, 6_000);
-    // All records of a path share a priority.
     let asked = Query::new().order_by(["time"]).columns(["time", "x", "id"]);
     let one = made(&rows, 6_000, &["time"]);
     rows.shuffle(&mut SmallRng::seed_from_u64(6));

@@ -91,7 +91,6 @@ fn a_part_says_the_query_as_it_was_asked() {
     read.sort_unstable();
     asked.sort_unstable();
     assert!(!asked.is_empty() && read == asked);
-    // Splits of another version are refused.
     let later = serde_json::to_string(&splits[0]).unwrap().replace("{\"version\":2", "{\"version\":3");
     let refused = serde_json::from_str::<Split>(&later).unwrap_err().to_string();
     assert!(refused.contains("form 2 of a split, not 3"), "{refused}");

@@ -74,7 +74,6 @@ fn windows_of_one_plan_share_out_its_records() {
             let (mut walked, mut narrowed) = (found(&mut fresh, range), found(&mut whole, range));
             walked.sort_unstable();
             narrowed.sort_unstable();
-            // A narrowed plan and a new walk find the same records.
             prop_assert_eq!(&walked, &narrowed);
             all.extend(walked);
             first = last.saturating_add(1);

@@ -94,7 +94,7 @@ struct Node {
     wasted: u64,
     usual: u64,
     rows: u64,
-    /// Rows, debt, bytes and wasted rows of the subtree.
+    /// Rows, debt, bytes and surplus rows of the subtree.
     tree: [u64; 4],
     end: usize,
 }
@@ -186,8 +186,8 @@ fn moves(directory: &Directory, options: &OptimizeOptions, tried: &HashMap<CubeI
     moves
 }
 
-/// Top down: the topmost worthwhile part that fits is rewritten whole; otherwise only the cube's own runs,
-/// and nothing below it in this pass.
+/// Top down: rewrites the topmost worthwhile subtree that fits; otherwise only the cube's own runs, and
+/// nothing below it in this pass.
 fn compactions(nodes: &[Node], options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Found> {
     let worth = |debt: u64, rows: u64, wasted: u64| {
         debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)

@@ -1,8 +1,8 @@
-//! Real processes on one table: writers, readers and an optimizer run at once, and are killed or stopped at a
+//! Writers, readers and an optimizer run as real processes on one table, and are killed or stopped at a
 //! chosen system call.
 //!
-//! A child is this program in a role that its environment names. It prints its progress. A child that stops
-//! itself at a given disk call prints that and waits for SIGCONT or SIGKILL.
+//! A child is this program in a role from its environment. A child that stops itself at a disk call prints
+//! that and waits for SIGCONT or SIGKILL.
 //!
 //! `ROUNDS=n` plays n rounds, `SEED=n` selects them.
 
@@ -75,7 +75,6 @@ fn write(table: &Table) {
     }
 }
 
-/// Waits while an optimizer owns the log.
 fn own(table: &Table, writer: i64) -> Writer {
     loop {
         match table.writer(&WriterOptions { name: Some(name(writer)), ..Default::default() }) {
@@ -85,7 +84,6 @@ fn own(table: &Table, writer: i64) -> Writer {
     }
 }
 
-/// Each snapshot shows whole commits, at least those of the previous one.
 fn read(table: &Table) {
     let end = end_of_input();
     let (mut looks, mut expired) = (0, 0);
@@ -131,7 +129,6 @@ fn optimize(table: &Table) {
     say(&format!("rewrote {rewrites}"));
 }
 
-/// Changes the grid and moves all rows, each time to another grid.
 fn regrid(table: &Table) {
     let before = table.snapshot().unwrap().about().unwrap().grid;
     let names: &[&str] = [&["y"][..], &["y", "x"], &["x"], &["x", "y"]][before as usize % 4];
@@ -141,13 +138,13 @@ fn regrid(table: &Table) {
     };
     let options = GridOptions { dimensions: Some(names.iter().map(domain).collect()), ..GridOptions::default() };
     match table.regrid(&options, &mut |_, _| {}) {
-        // Another process changed the grid, or needed files are gone.
         Ok(_) | Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}
         Err(error) => panic!("{error:?}"),
     }
 }
 
-/// All maintenance. A stopped process may block it, and may later find its input rewritten and cleaned.
+/// All maintenance. A stopped process may block it, and its input may be rewritten and cleaned before it
+/// continues.
 fn keep(table: &Table, retention: Duration) -> u64 {
     let thorough = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, ..Default::default() };
     let rewrites = match table.optimize(&thorough, &mut |_, _| {}) {
@@ -168,10 +165,8 @@ struct Child {
 impl Child {
     fn start(table: &str, role: &str, settings: &[(&str, i64)]) -> Child {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
-        // With two machines, every second child runs on the other one.
         let table = match mounts() {
             Some(_) if STARTED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
-                // Waits until earlier changes are visible.
                 drop(open(table));
                 on_the_other(Path::new(table))
             }
@@ -203,7 +198,7 @@ impl Child {
         self.output.by_ref().find_map(|line| line.unwrap().strip_prefix('@').map(String::from))
     }
 
-    /// Wakes a child that announced its stop. A signal before the stop would be lost.
+    /// A signal before the child reported its stop would be lost.
     fn wake(&self) {
         let pid = Pid::from_child(&self.process);
         waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
@@ -233,7 +228,6 @@ fn place() -> (Option<tempfile::TempDir>, PathBuf) {
     }
 }
 
-/// Opens the table with all changes visible, also from another machine.
 fn open(location: &str) -> Table {
     let table = Table::open(location).unwrap();
     table.core().store.catch_up().unwrap();
@@ -275,7 +269,7 @@ fn everybody_at_once() {
     sound(&table);
 }
 
-/// A rewriter is stopped before each disk call, for an hour by the cleaner's clock. It then publishes its
+/// A rewriter stops before each disk call, for an hour by the cleaner's clock. Then it publishes its
 /// segment only if that still exists.
 #[test]
 fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
@@ -364,7 +358,7 @@ impl Campaign {
     fn play_writer(&mut self, writer: usize, fate: Fate) {
         let first = self.acknowledged[writer];
         let victim = first + self.random.random_range(0..3);
-        // The first commit creates a segment and takes more calls.
+        // The first commit creates a segment, which takes more calls.
         let most = if victim == first { 9 } else { 6 };
         let calls = if let Fate::KilledAnywhere = fate { -1 } else { self.random.random_range(0..most) };
         let child = Child::writer(&self.location, writer as i64, first, 4, victim, calls);
@@ -386,7 +380,6 @@ impl Campaign {
             output.push(now.clone());
             match fate {
                 Fate::KilledAnywhere if now == begins => {
-                    // A random short delay, no condition.
                     let moments = self.random.random_range(0..1_000_000);
                     (0..moments).map(std::hint::black_box).for_each(|_| {});
                     child.send(Signal::KILL);
@@ -426,7 +419,7 @@ impl Campaign {
         keep(&table, Duration::ZERO);
     }
 
-    /// Every acknowledged commit is there, and at most one unacknowledged one.
+    /// Every acknowledged commit is there, and at most one unacknowledged commit.
     fn check(&self) {
         let table = open(&self.location);
         let found = commits(&table.snapshot().unwrap()).unwrap();

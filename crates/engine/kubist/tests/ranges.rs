@@ -1,4 +1,4 @@
-//! The reads that value ranges of runs save, and tables where some or all ranges are missing.
+//! The reads that value ranges of runs save, and tables with missing ranges.
 
 use std::sync::Arc;
 
@@ -95,7 +95,6 @@ fn ids(table: &Table, filter: &str) -> (Vec<i64>, Stats) {
     (found, stream.stats())
 }
 
-/// The number of runs read for a condition.
 fn visited(table: &Table, filter: &str) -> usize {
     let query = Query { filter: Some(filter.into()), ..Query::default() };
     let mut planner = Planner::new(table.snapshot().unwrap().pinned(), &query.into()).unwrap();
@@ -122,7 +121,6 @@ fn check(table: &Table) -> Vec<Stats> {
     CONDITIONS.iter().map(of).collect()
 }
 
-/// The findings of the quick and the deep check.
 fn findings(table: &Table) -> [Vec<String>; 2] {
     [false, true].map(|deep| {
         let options = VerifyOptions { deep, ..VerifyOptions::default() };
@@ -155,7 +153,6 @@ fn a_condition_rules_out_runs() {
                 let some = visited(&table, filter);
                 assert!(some < all, "{filter}: {some} of {all} runs, {commits} commits");
             }
-            // NaN hides the maximum.
             let hot = |heat: Option<f32>| heat.is_some_and(|heat| heat > 0.9 || heat.is_nan());
             let snapshot = table.snapshot().unwrap();
             let holds = |run: &&Arc<Run<Location>>| {
@@ -178,7 +175,6 @@ fn what_is_asked_again_and_again_is_not_read_again() {
     let third = check(&table);
     for ((filter, _), (first, third)) in CONDITIONS.iter().zip(first.iter().zip(&third)) {
         assert_eq!(first.rows_read, third.rows_read, "{filter}");
-        // Text is decoded each time.
         let is_kept = !filter.contains("name");
         assert_eq!(third.bytes_cached == third.bytes_read, is_kept, "{filter}: {third:?}");
         assert!(first.bytes_read >= third.bytes_read && third.bytes_read > 0, "{filter}: {first:?} {third:?}");
@@ -258,7 +254,6 @@ fn tell(runs: &mut [Arc<Run<Location>>], ranges: impl Iterator<Item = RunRanges>
     }
 }
 
-/// Runs of two entries with different columns, some without ranges.
 fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
     let of_entry = (prop::collection::btree_set(0usize..6, 0..4), 0usize..30).prop_flat_map(|(columns, runs)| {
         let zones = prop::collection::vec(prop::collection::vec(any_zone(), columns.len()), runs);

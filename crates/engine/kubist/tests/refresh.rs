@@ -1,5 +1,6 @@
-//! Many threads refresh a table while its logs are read slowly. A call that needs no news does not wait, a
-//! call for the newest state sees all commits acknowledged before it, and calls do not disturb each other.
+//! Many threads refresh a table while its logs are read slowly. A call for the newest state sees all
+//! commits acknowledged before it, a call that accepts a known state does not wait, and calls do not
+//! disturb each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -97,7 +98,6 @@ fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
     assert_eq!(seen(&table.snapshot().unwrap()), 1);
     far.asked();
     let token = table.snapshot().unwrap().token();
-    // Rewrites, alterations, declared writers, writer names and logs, and the check that these still hold.
     assert_eq!(far.asked(), ["get", "list", "list", "logs", "read_logs", "read_logs"]);
     commit(&mut writer, 0, 1).unwrap();
     assert_eq!(seen(&table.snapshot().unwrap()), 2);
@@ -119,7 +119,7 @@ fn a_commit_looks_at_the_table_once() {
     let table = Table::create(far.clone(), schema(), &options()).unwrap();
     let mut writer = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
     commit(&mut writer, 0, 0).unwrap();
-    // A refresh lists rewrites, alterations and writers. It reads logs; without stamps it also reads the last
+    // A refresh lists rewrites, alterations and writers, and reads logs; without stamps, also the last
     // known entries.
     let looks = || {
         let asked = far.asked();
@@ -150,7 +150,7 @@ fn held(gated: &Gated, table: &Table, hold: Hold, cancel: &Cancel) -> JoinHandle
     call
 }
 
-/// Calls that wait for another one: only a waiting call checks its switch.
+/// Only waiting calls check their switch.
 fn waiting(table: &Table) -> Vec<JoinHandle<Result<Snapshot>>> {
     let looked: Vec<Arc<Barrier>> = (0..READERS).map(|_| Arc::new(Barrier::new(2))).collect();
     let calls = looked.iter().map(|looked| {
@@ -293,7 +293,6 @@ fn new_rewrites_are_read_once_and_old_ones_not_listed() {
             let [read, listed] = counts();
             assert_eq!(seen(&table.snapshot().unwrap()), committed);
             let [read_now, listed_now] = counts();
-            // Without stamps also the last known entry is compared.
             let compared = u64::from(!is_first);
             assert_eq!((read_now - read, (listed_now - listed).saturating_sub(new)), (new + compared, 0));
         }
@@ -314,7 +313,7 @@ fn rewrites_that_were_cleaned_away_after_a_call_that_failed_are_noticed() {
             other.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
         }
         let _ = other.checkpoint().unwrap();
-        // The call has listed the rewrites and joins none.
+        // The call has listed the rewrites and joins no other call.
         let call = held(&gated, &table, Hold::Read, &Cancel::default());
         gated.open(Then::Fail);
         assert!(call.join().unwrap().is_err());

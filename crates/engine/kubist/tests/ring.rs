@@ -172,8 +172,8 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
             assert!(all == whole, "{query:?} in {parts} parts: {} of {} rows", all.len(), whole.len());
         }
     }
-    // With one split per host, each host holds nearly all of its split, apart from runs with random names. No
-    // split exceeds twice its share.
+    // Apart from runs with random names, each host holds nearly all of its split. No split exceeds twice
+    // the mean.
     let splits = snapshot.splits_by_host(Query::default(), HOSTS).unwrap();
     let firsts: std::collections::BTreeSet<_> = splits.iter().map(|split| &split.preferred_hosts[0]).collect();
     assert!(firsts.len() >= HOSTS - 2, "{firsts:?}");
@@ -189,7 +189,6 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
 fn compact_parts_name_their_hosts_and_a_directory_has_none() {
     let snapshot = table(Arc::new(Ring(MemoryStore::new("ring")))).snapshot().unwrap();
     let splits = snapshot.splits(Query::default(), 5).unwrap();
-    // Of six hosts with half of all bytes each, some hold more than others.
     assert!(splits.iter().any(|split| !split.preferred_hosts.is_empty()));
     let nowhere = table(Arc::new(MemoryStore::new("memory"))).snapshot().unwrap();
     let query = Query::default();
@@ -209,7 +208,6 @@ fn a_query_says_where_its_time_went() {
     table(ring.clone());
     let fitted = fitted(Model::AS_PRINTED);
     for query in questions() {
-        // Cached pages need no host.
         let snapshot = Table::open(ring.clone()).unwrap().snapshot().unwrap();
         let rows = ids(snapshot.query(&query).unwrap()).len() as u64;
         let explanation = snapshot.plan(&query).unwrap().explain(Some(&fitted)).unwrap();

@@ -1,5 +1,5 @@
-//! Every file of a table damaged or missing: `salvage` saves the intact rows once each, takes lost rows from
-//! replicas and accounts for the rest. The deep check reports the same beforehand.
+//! With any file of a table damaged or missing, `salvage` saves each intact row once, takes lost rows from
+//! replicas and accounts for all others. The deep check reports the same before.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,6 @@ fn x(id: i64) -> Option<f32> {
 fn build(at: &Path) {
     let options = TableOptions {
         dimensions: vec![Dimension { column: "x".into(), domain: Domain::Learned }],
-        // Without identity, so hidden columns must be saved.
         identity: vec![],
         lookup: vec!["name".into()],
         capacity: Some(32),
@@ -202,7 +201,6 @@ fn what_is_sound_is_saved_and_the_rest_accounted_for() {
         }
     }
     println!("{cases} cases: {recovered} rows recovered, {lost} lost; not to be saved: {unsavable:?}");
-    // Only the header is needed.
     assert!(unsavable.keys().all(|name| name == "table"), "{unsavable:?}");
     assert!(recovered > 1000 && lost > 0);
 }

@@ -1,4 +1,4 @@
-//! Locations lead to stores by scheme, and tables work on all.
+//! Locations select stores by scheme, and tables work on all of them.
 
 use std::sync::Arc;
 
@@ -43,7 +43,6 @@ fn live_at(location: &str, beside: &str) {
     assert_eq!(count(&Table::create(location, rows().schema(), &again).unwrap()), 1000);
     assert!(Table::verify_at(location, &VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 
-    // Splits alone suffice for another process.
     let splits = table.snapshot().unwrap().splits(Query::default(), 3).unwrap();
     let part = |split: &kubist::Split| -> usize {
         let rows = Table::open(&split.location).and_then(|table| table.read_split(split)).unwrap();
@@ -76,7 +75,6 @@ fn memory_is_a_place_within_a_process() {
 fn a_program_adds_its_own() {
     assert!(kubist::store::register(Arc::new(scheme::Buckets::default())));
     live_at("bucket://a", "bucket://b");
-    // The first registration stays.
     assert!(!kubist::store::register(Arc::new(scheme::Buckets::default())));
     assert_eq!(count(&Table::open("bucket://b").unwrap()), 1000);
 }

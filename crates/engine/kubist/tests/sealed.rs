@@ -1,5 +1,5 @@
-//! A sealed file answers like the table that it was packed from, at its path and on a web server, and refuses
-//! every write.
+//! A sealed file returns the results of its table, at its path and on a web server, and refuses every
+//! write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,6 @@ fn a_sealed_file_answers_like_its_table_and_comes_back() {
     let other = folder.path().join("other");
     sealed.snapshot().unwrap().copy_to(other.to_str().unwrap(), &options, &mut |_, _| {}).unwrap();
     agree(&source, &open(&other));
-    // Packed again, it is packed from a sealed file.
     let again = folder.path().join("again");
     pack(&sealed, &again);
     agree(&source, &open(&again));
@@ -154,7 +153,7 @@ fn a_cancelled_or_failed_pack_leaves_nothing() {
     assert_eq!(names, ["t"]);
 }
 
-/// A damaged file gives an error, or the same rows: checksums of the store or of the table cover each byte.
+/// Checksums of the store or of the table cover each byte.
 #[test]
 fn no_flipped_byte_changes_an_answer() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,7 +235,6 @@ fn other_files_and_servers_are_refused_with_a_reason() {
     let error = Table::open(&format!("{}x", site.address)).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
 
-    // A file that is replaced while it is open, by one of the same length.
     let sealed = Table::open(&site.address).unwrap();
     serve(&|served| served.tag = Some("\"two\""));
     let error = sealed.snapshot().unwrap().query(Query::new()).unwrap().find_map(Result::err).unwrap();

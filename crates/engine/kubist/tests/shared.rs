@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_secs(1);
 fn machines(seed: u64, staleness: [Duration; 2]) -> (SimDisk, [Arc<dyn Store>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, &Rule::ALL);
-    // The cache time of a machine depends on its number.
+    // The number of a machine determines its cache time.
     (0..seed).for_each(|_| drop(Mount::new(&network)));
     let store = |staleness| -> Arc<dyn Store> {
         let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
@@ -54,7 +54,6 @@ fn made(segment: &str) -> u64 {
     segment.rsplit_once('-').unwrap().1.parse().unwrap()
 }
 
-/// Fills the machine's cache of missing names.
 fn look(table: &Table) -> u64 {
     table.snapshot().unwrap().rows().unwrap()
 }
@@ -84,7 +83,6 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         columns.push(("age".into(), Arc::new(ages)));
         log.append(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
         log.commit().unwrap();
-        // The columns always fit the rows it sees.
         for _ in 0..40 {
             let snapshot = other.snapshot().unwrap();
             let query = Query { filter: Some("id >= 0".into()), ..Query::default() };
@@ -124,7 +122,7 @@ fn the_first_rows_of_another_machine_are_never_missing() {
     }
 }
 
-/// A machine that assumes too little staleness cleans. Others then get `SnapshotExpired`, never `Damaged`.
+/// A machine that expects too short delays cleans. Others then get `SnapshotExpired`, never `Damaged`.
 #[test]
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {
@@ -186,7 +184,6 @@ fn a_token_that_leads_nowhere_is_refused_after_a_while() {
     assert!(matches!(other.at(&token), Err(Error::Replaced { .. })));
 }
 
-/// An invented token delays only its own call.
 #[test]
 fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     let (_, [one, other]) = tables(1);
@@ -204,7 +201,7 @@ fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     assert!(!store.look_again(1).unwrap(), "what was made up is waited for by all");
 }
 
-/// A damaged entry or an unseen token is awaited until cancellation.
+/// The call waits for a damaged entry or an unseen token until cancellation.
 #[test]
 fn who_waits_for_another_machine_can_be_cancelled() {
     let server = SimDisk::new(1);
@@ -236,7 +233,6 @@ fn who_waits_for_another_machine_can_be_cancelled() {
     in_time("a view", &|cancel| Table::open(Location::from(open()).cancelled_by(cancel)).map(drop));
 }
 
-/// A store that runs a function just before the first rewrite is numbered.
 struct Stalled {
     store: Arc<dyn Store>,
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -302,7 +298,6 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         one.core().store.catch_up().unwrap();
         one.core().store.segment_len(segment).unwrap().is_some()
     };
-    // Reserved after half an hour, with a clock half an hour slow.
     let reserved = segment();
     let now = made(&reserved);
     assert!(reserve(one.core(), &reserved, now + HOUR / 2).unwrap());
@@ -310,12 +305,11 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         clean(&other, now + HOUR + HOUR / 3);
         assert!(is_there(&reserved));
     }
-    // The rewriter is dead.
     for hours in 2..4 {
         clean(&other, now + hours * HOUR);
     }
     assert!(!is_there(&reserved));
-    // Noted as garbage before, so the rewriter is too late.
+    // Recorded as garbage before, so the rewriter is too late.
     let noted = segment();
     let note = format!("garbage/{noted}");
     assert!(other.core().store.put_if_absent(&note, &(made(&noted) + HOUR).to_le_bytes()).unwrap());
@@ -333,7 +327,6 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
         let view = one.core().view(&Cancel::default()).unwrap();
         let answer = write_segment(one.core(), &view, |segment| {
             for part in 1..3 {
-                // The size of a write.
                 segment.append(&[&[part; 1 << 20]]).map_err(store_error)?;
                 for hours in (1..3).filter(|_| part == stands_still_at) {
                     other.core().store.catch_up().unwrap();
@@ -347,7 +340,6 @@ fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
     }
 }
 
-/// A store whose first segment is deleted by another machine at once.
 #[derive(Debug)]
 struct Deleting {
     store: Arc<dyn Store>,

@@ -1,5 +1,5 @@
-//! A full disk and failing system calls: the failing call reports an error, a writer then refuses to
-//! continue, readers go on, the table stays valid, and a new writer continues afterwards.
+//! After a failed system call or on a full disk, the call reports an error and its writer refuses to
+//! continue. Readers continue, the table stays valid, and a new writer can continue.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
@@ -75,8 +75,8 @@ fn play(seed: u64) -> Option<Doing> {
             Doing::Cleaning => table.clean(Duration::ZERO).map(drop),
         };
         if let Err(error) = done {
-            // The commit may be durable although its acknowledgement failed. The optimizer then waits in vain
-            // for the writer.
+            // The commit may be durable although its acknowledgement failed, and the optimizer then waits
+            // for the writer without success.
             let waited = doing == Doing::Optimizing && matches!(error, Error::Busy(_));
             assert!(
                 waited || matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Refused(_)),
@@ -95,7 +95,6 @@ fn play(seed: u64) -> Option<Doing> {
         assert!(matches!(refused, Error::Refused(_)), "SEED={seed}: {refused:?}");
         assert!(refused.to_string().contains("new writer"), "SEED={seed}: {refused}");
     }
-    // New handles can read a full disk.
     if trouble_is_over {
         check(&table, acknowledged, begun, seed);
         check(&open(&machine), acknowledged, begun, seed);
@@ -139,7 +138,6 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
             let of_the_writer = store.segments().unwrap();
             drop(log);
             optimize(&table).unwrap();
-            // So that the checkpoint is outdated.
             common::commit(&mut writer(&table), 0, 20).unwrap();
             for segment in of_the_writer.iter().filter(|_| noted) {
                 assert!(store.put_if_absent(&format!("garbage/{segment}"), &0u64.to_le_bytes()).unwrap());
@@ -150,7 +148,6 @@ fn a_full_disk_is_cleaned_before_anything_is_written() {
                 matches!(&full, Err(Error::NoSpace(why)) if why.to_string().contains("no space")),
                 "SEED={seed}: {full:?}"
             );
-            // Open files keep their space.
             drop((table, store));
             let used = machine.used();
             let retention = if noted { Duration::from_secs(86_400) } else { Duration::ZERO };

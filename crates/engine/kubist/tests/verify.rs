@@ -1,4 +1,4 @@
-//! Inconsistent tables with valid checksums: the deep check finds them.
+//! The deep check finds inconsistent tables with valid checksums.
 
 use std::sync::Arc;
 
@@ -26,7 +26,6 @@ use kubist_write::publish::{Replacement, publish, write_segment};
 
 const ROWS: i64 = 20;
 
-/// All rows are in the root.
 fn table() -> Table {
     let schema = Arc::new(Schema::new(vec![
         Field::new("id", DataType::Int64, false),
@@ -136,7 +135,6 @@ fn replicas_must_hold_the_rows_of_their_sources() {
     replicate(&table, cube, rows.slice(1, rows.num_rows() - 1));
     let (_, found) = findings(&table);
     assert!(found.len() == 1 && found[0].contains("the runs that it copies"), "{found:?}");
-    // The right number, with one row twice.
     let table = self::table();
     let twice = concat_batches(&rows.schema(), [&rows.slice(1, rows.num_rows() - 1), &rows.slice(1, 1)]).unwrap();
     replicate(&table, cube, twice);
@@ -149,7 +147,7 @@ fn replicas_must_not_overlap() {
     let table = table();
     let (cube, rows) = left(&table);
     let (source, _) = only_run(&table);
-    // In one entry, which publishing does not check.
+    // Publishing does not compare the copies within one entry.
     let replica = || Arc::new(Run { copies: vec![source.id], ..run(&table, cube, rows.clone(), |_| {}) });
     let runs = vec![replica(), replica()];
     publish_as(&table, Replacement { copied: vec![source.clone()], runs, ..Replacement::default() });

@@ -1,4 +1,4 @@
-//! Samples of unequal probability: an oracle that computes every priority itself, and estimates over many seeds.
+//! Samples of unequal probability: an oracle that computes every priority, and estimates over many seeds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::fresh::{elsewhere, fresh_store};
 
 const ROWS: i64 = 12_000;
 
-/// Rows whose sizes are heavy-tailed. Class 2 has one row in 400.
+/// Rows with heavy-tailed sizes; one row in 400 has class 2.
 struct World {
     x: Vec<f64>,
     size: Vec<f64>,
@@ -69,7 +69,6 @@ fn options(weight: Option<&str>, strata: &[&str], seed: u64) -> TableOptions {
     }
 }
 
-/// A table of the world in one commit.
 fn table(world: &World, options: &TableOptions) -> Table {
     let batch = world.batch(0..world.rows());
     let table = Table::create(fresh_store("weights"), batch.schema(), options).unwrap();
@@ -79,7 +78,6 @@ fn table(world: &World, options: &TableOptions) -> Table {
     table
 }
 
-/// By id: the inclusion probabilities of a query's rows.
 fn found(snapshot: &Snapshot, query: Query) -> BTreeMap<i64, f64> {
     let columns = Some(vec!["id".to_string(), "inclusion".to_string()]);
     let mut all = BTreeMap::new();
@@ -94,7 +92,6 @@ fn found(snapshot: &Snapshot, query: Query) -> BTreeMap<i64, f64> {
     all
 }
 
-/// Compares samples, windows and boxes with the rows that the oracle selects.
 fn check(snapshot: &Snapshot, world: &World, weights: &[f32], seed: u64) {
     let ids = Int64Array::from_iter_values(0..world.rows() as i64);
     let mut known = priorities(&[&ids], world.rows(), seed);
@@ -111,7 +108,7 @@ fn check(snapshot: &Snapshot, world: &World, weights: &[f32], seed: u64) {
             assert_eq!(found(snapshot, query), wanted, "window {low} to {high}, x from {left} to {right}");
         }
     }
-    // The lowest priorities; the first that is left out decides the probabilities.
+    // The first excluded priority determines the probabilities.
     let mut order: Vec<usize> = (0..world.rows()).collect();
     order.sort_by_key(|row| known[*row]);
     let below = PriorityRange::between(Threshold::NONE, Threshold::new(known[order[300]].into())).unwrap();
@@ -135,7 +132,6 @@ fn samples_by_weight_are_the_oracles_through_every_change() {
     commit("ada", None, 0..4_000, None);
     commit("ben", Some(1), 4_000..8_000, None);
     commit("cy", None, 8_000..12_000, Some(1));
-    // A step that is retracted and written again.
     table.retract(0).unwrap();
     commit("cy", None, 8_000..12_000, Some(1));
     // The scale is the mean of the first commit, where a row counts as at most 100 times the mean.
@@ -169,7 +165,7 @@ fn each_stratum_is_in_every_sample() {
     let weight = |class: &i64| stored_weight((1.0 + ROWS as f64 / 3.0 / counted(*class)) / 2.0);
     let weights: Vec<f32> = world.class.iter().map(weight).collect();
     check(&snapshot, &world, &weights, seed);
-    // Expected: 0.004 * 12,000 / (2 * 3) rows and more; uniform samples would have 0.1 of them.
+    // Expected: at least 0.004 * 12,000 / (2 * 3) rows; a uniform sample would have 0.1 rows.
     let sample = found(&snapshot, Query { sample: Some(0.004), ..Query::default() });
     let rare = sample.keys().filter(|id| world.class[**id as usize] == 2).count();
     assert!(rare >= 3, "{rare} rows of 30");
@@ -182,7 +178,7 @@ fn estimate(snapshot: &Snapshot, aggregates: &[&str], sample: Option<f64>) -> Es
     snapshot.estimate(&options, &mut |_| {}).unwrap()
 }
 
-/// Over many seeds: the mean error in standard errors of that mean, and how often intervals hold.
+/// Over many seeds: the mean error in standard errors of that mean, and the coverage of intervals.
 struct Held {
     bias: f64,
     held: f64,
@@ -207,7 +203,7 @@ fn over_seeds(
             let figure = estimate.figures.iter().find(|figure| figure.aggregate == *name).unwrap();
             assert!(!figure.exact);
             errors[number].push(figure.value.unwrap() - truth);
-            // A class that is in the sample for sure has an interval of rounding errors.
+            // A class that is certainly in the sample has an interval of rounding errors.
             let near = 1e-9 * truth.abs();
             held[number] += u32::from(figure.low - near <= *truth && *truth <= figure.high + near);
         }
@@ -243,7 +239,7 @@ fn truths(world: &World) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// Quick: 60 seeds, so the bounds are wide. `KUBIST_SEEDS=2000` repeats the campaign of docs/samples.md.
+/// 60 seeds, so the bounds are wide. `KUBIST_SEEDS=2000` repeats the campaign of docs/samples.md.
 #[test]
 fn estimates_by_weight_and_by_strata_are_unbiased_and_their_intervals_hold() {
     let seeds = std::env::var("KUBIST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60u64);
@@ -252,7 +248,7 @@ fn estimates_by_weight_and_by_strata_are_unbiased_and_their_intervals_hold() {
         let mut aggregates = truths(&world);
         // By strata, sums of heavy tails are no better than in a uniform sample.
         aggregates.retain(|(name, _)| strata.is_empty() || !name.contains("size"));
-        // By weight, a class that weights do not know is as rare in samples as ever.
+        // By weight, a class that does not determine the weights stays rare in samples.
         aggregates.retain(|(name, _)| weight.is_none() || *name != "sum(class = 2)");
         for ((name, _), Held { bias, held }) in
             aggregates.iter().zip(over_seeds(&world, weight, strata, &aggregates, 0.1, seeds))
@@ -267,7 +263,7 @@ fn estimates_by_weight_and_by_strata_are_unbiased_and_their_intervals_hold() {
 
 #[test]
 fn a_rare_class_and_a_dominated_sum_need_a_twentieth_of_the_rows() {
-    // The largest 1 % of the rows hold almost all of the sum; class 2 is one row in 10,000.
+    // The largest 1 % of the rows have almost all of the sum; one row in 10,000 has class 2.
     let mut random = SmallRng::seed_from_u64(4);
     let rows = 200_000;
     let mut world = World { x: vec![], size: vec![], class: vec![] };
@@ -294,7 +290,7 @@ fn a_rare_class_and_a_dominated_sum_need_a_twentieth_of_the_rows() {
         let of_class = sample.keys().filter(|id| world.class[**id as usize] == 2).count();
         (of_class, sample.len())
     };
-    // All 20 rows of the class, in a sample of less than 1 % of the rows; a uniform sample of a fifth has 4 of them.
+    // A uniform sample of a fifth of the rows has 4 of the 20 rows of the class.
     let (of_class, sampled) = rare(&["class"], 0.01);
     let (uniform, of) = rare(&[], 0.2);
     println!("a class of 0.01 %: {of_class} of 20 in {sampled} rows; uniform {uniform} in {of} rows");
@@ -313,7 +309,6 @@ fn a_goal_is_reached_with_few_rows_and_extremes_are_exact() {
     let sum = figure("sum(size)");
     assert!(sum.low <= total && total <= sum.high && sum.high - sum.low < 0.02 * total);
     assert_eq!((figure("max(size)").value, figure("max(size)").exact), (Some(largest), true));
-    // An exact count costs nothing if nothing else is asked.
     let counted = self::estimate(&snapshot, &["count()"], None);
     assert_eq!((counted.figures[0].value, counted.figures[0].exact), (Some(60_000.0), true));
 }
@@ -337,9 +332,7 @@ fn groups_are_weighed_too() {
         let total: f64 = sizes.iter().sum();
         let truth = if figure.aggregate == "sum(size)" { total } else { total / sizes.len() as f64 };
         let value = figure.value.unwrap();
-        // Five standard errors.
         assert!((value - truth).abs() < 2.5 * (figure.high - figure.low), "{figure:?} of {class}, in truth {truth}");
-        // The unweighted mean of the sample would be several times as large.
         assert!(class == 2 || (value - truth).abs() < 0.5 * truth, "{figure:?} of {class}, in truth {truth}");
     }
 }
@@ -390,7 +383,7 @@ fn bad_weights_and_strata_are_refused_by_name_row_and_value() {
         let named = [table.location(), "\"size - 2\"", "row 31", found];
         assert!(named.iter().all(|part| error.contains(part)), "{error}");
     }
-    // One giant among others: it is in each sample, and the others keep their order of size.
+    // One giant is in each sample, and the other rows keep their order of size.
     let mut giant = world(1, 1_000);
     giant.size[500] = 1e300;
     let snapshot = self::table(&giant, &options(Some("size"), &[], 0)).snapshot().unwrap();
@@ -398,7 +391,6 @@ fn bad_weights_and_strata_are_refused_by_name_row_and_value() {
     let others = found(&snapshot, Query { sample: Some(0.1), ..Query::default() }).len();
     assert!((30..130).contains(&others), "{others}");
     assert_eq!(found(&snapshot, Query::default()).len(), 1_000);
-    // Too many strata.
     let x = Float64Array::from_iter_values((0..20_000).map(|row| row as f64 / 20_000.0));
     let names = StringArray::from_iter_values((0..20_000).map(|row| format!("n{row}")));
     let batch = RecordBatch::try_from_iter([("x", Arc::new(x) as ArrayRef), ("name", Arc::new(names))]).unwrap();
@@ -408,7 +400,7 @@ fn bad_weights_and_strata_are_refused_by_name_row_and_value() {
     writer.append(&batch).unwrap();
     let error = writer.commit().unwrap_err().to_string();
     assert!(error.contains(table.location()) && error.contains("strata of name") && error.contains("10000"), "{error}");
-    // Nobody but the writers knows the priorities, so a budget cannot choose rows by them.
+    // Only the writers know the priorities, so a budget cannot select rows by them.
     let table = create(Some("size"), &[]).unwrap();
     assert!(table.priorities(&world(1, 3).batch(0..3)).unwrap_err().to_string().contains("by weight size"));
 }

@@ -64,7 +64,6 @@ fn lived_in(table: &Table) {
     for step in 0..4 {
         for (number, w) in [&mut ada, &mut ben].into_iter().enumerate() {
             let first = step * 2000 + number as i64 * 1000;
-            // Ben has not committed the last step.
             if (step, number) != (3, 1) {
                 w.append(&rows(first..first + 1000)).unwrap();
                 w.commit_as(&CommitOptions { step: Some(step), token: Some(format!("{step}")) }).unwrap();
@@ -146,7 +145,6 @@ fn a_copy_has_everything_that_the_rows_have() {
             serde_json::to_value(parts).unwrap()
         };
         assert_eq!(about(&own), about(&other));
-        // The copy has no declared writers to wait for.
         assert_eq!((snapshot.complete_steps(), now.complete_steps()), (vec![0, 1, 2], vec![0, 1, 2, 3]));
         assert_eq!(now.at_step(1).unwrap().rows().unwrap(), 4500);
         assert_eq!(own.about.writers.len(), 2);
@@ -200,7 +198,6 @@ fn a_copy_can_have_another_grid() {
             match given.domain {
                 Domain::Linear(_, Value::Int(high)) => assert_eq!(dimension.high, Some(high as f64)),
                 Domain::Quantile => assert_eq!(dimension.scale, "quantile"),
-                // Learned from all rows, not only the first batch.
                 _ => assert!(dimension.low.unwrap() <= 20.0 && dimension.high.unwrap() >= 990.0, "{dimension:?}"),
             }
         }
@@ -357,7 +354,6 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     assert!(matches!(gone, Err(Error::NotATable { .. })), "{gone:?}");
     assert!(matches!(Table::drop_at(&name, false), Err(Error::Missing { .. })));
 
-    // Files, folders and links of other programs.
     make();
     let elsewhere = folder.path().join("elsewhere");
     std::fs::create_dir_all(elsewhere.join("more")).unwrap();
@@ -376,7 +372,6 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     assert!(at.join("README").exists() && at.join("notes/a").exists() && !at.join("table").exists());
     assert!(matches!(Table::open(&name), Err(Error::NotATable { .. })));
 
-    // A foreign file with a name that tables use.
     let other = folder.path().join("other");
     std::fs::create_dir_all(other.join("logs")).unwrap();
     std::fs::write(other.join("table"), "kitchen").unwrap();
@@ -460,7 +455,6 @@ fn all_files_have_a_cause() {
     let table = Table::create(at.to_str().unwrap(), schema(), &options(&["id"])).unwrap();
     let check = || {
         let disk = table.snapshot().unwrap().info().unwrap().disk;
-        // The remaining bytes of a segment with holes.
         let taken = |path: &std::path::PathBuf| match path.metadata().unwrap() {
             segment if path.extension().is_some_and(|of| of == "seg") => segment.len().min(segment.blocks() * 512),
             other => other.len(),
@@ -484,14 +478,12 @@ fn all_files_have_a_cause() {
     assert!(check().dead < rewritten.dead);
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!(info.bytes, info.disk.primary + info.disk.replicas + info.disk.zone_maps);
-    // Only readable rows count.
     let age = Query { columns: Some(vec!["age".into()]), ..Default::default() };
     let batches = table.snapshot().unwrap().query(&age).unwrap().map(Result::unwrap);
     let sum: f64 = batches.flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values().to_vec()).sum();
     assert_eq!(sum, 7500.0 * 0.5);
 }
 
-/// A handle of a dropped table must not write into its successor.
 #[test]
 fn a_handle_knows_its_table_from_another_at_its_location() {
     let folder = tempfile::tempdir().unwrap();

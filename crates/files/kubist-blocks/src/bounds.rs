@@ -1,22 +1,21 @@
 //! Minimum and maximum of stored numbers, at memory speed.
 //!
-//! Numbers are compared as signed integers of the same width and order. So one branch-free loop, which the
-//! compiler vectorizes, serves all types and both byte orders. A float block whose extremes are numbers
-//! contains no NaN, so only blocks with NaN or missing values need the slower loop.
+//! Numbers are compared as signed integers of the same width and order, so one branch-free loop, which the
+//! compiler vectorizes, serves all types and both byte orders. Only float blocks with NaN or missing values
+//! need the slower loop: if the extremes are numbers, the block has no NaN.
 
 use crate::layout::{Number, Variable};
 
-/// The bounds of stored numbers, before unpacking.
+/// Bounds of the stored numbers, before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBounds {
-    /// Order keys of the stored type. `least` is above `greatest` if there is no number.
+    /// Order keys of the stored type; without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
     pub missing: usize,
     pub has_nan: bool,
 }
 
-/// Returns the bounds of the numbers in these bytes.
 pub fn of(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
@@ -44,7 +43,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
         Number::U16 => sixteen(bytes, big, missing, |bits| (bits ^ 1 << 15) as i16, None),
         Number::U32 => thirty_two(bytes, big, missing, |bits| (bits ^ 1 << 31) as i32, None),
         Number::U64 => sixty_four(bytes, big, missing, |bits| (bits ^ 1 << 63) as i64, None),
-        // For negative floats all bits except the sign are inverted, so that larger magnitudes sort lower.
+        // Inverts all bits except the sign for negative floats, so that larger magnitudes sort lower.
         Number::F16 => {
             let order = |bits: u16| bits as i16 ^ (((bits as i16 >> 15) as u16 >> 1) as i16);
             sixteen(bytes, big, missing, order, Some(half::f16::INFINITY.to_bits()))
@@ -60,8 +59,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     }
 }
 
-/// A loop over numbers of the same width. `order` maps bits to an ordered integer; `infinity` has the bits of a
-/// float type's infinity.
+/// `order` maps bits to an ordered integer; `infinity` has the bits of a float type's infinity.
 macro_rules! scan {
     ($name:ident, $signed:ty, $unsigned:ty) => {
         #[inline(always)]

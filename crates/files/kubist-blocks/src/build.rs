@@ -1,6 +1,6 @@
-//! Builds an index in one pass over a file. The blocks that get a sorted copy are only known at the end of
-//! the pass. If blocks must be decoded, copies of likely blocks are made during the pass; otherwise the
-//! chosen blocks are read again.
+//! Builds an index in one pass over a file. The blocks with a sorted copy are chosen at the end. If blocks
+//! must be decoded, copies of likely blocks are made during the pass; otherwise the chosen blocks are read
+//! again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,32 +21,31 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
-/// Bytes that a task reads, few enough for a core's cache.
+/// A task reads this many bytes, which fit in a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
-/// The same for Parquet, where pages at the ends of tasks are decoded twice.
+/// Tasks of Parquet are larger, because pages at their ends are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
-/// Pieces within this distance are one request: a build needs all.
+/// A build needs all pieces, so those up to this distance are one request.
 const GAP: u64 = 1 << 20;
-/// The number of random blocks of an older index that are read again before the others are trusted. If a
-/// fraction f of all blocks changed, none of the checked ones changed with probability (1 - f)^512: 1 in 170
-/// for f = 1 %.
+/// Random blocks of an older index that are read again before the others are trusted. If a fraction f of
+/// all blocks changed, no checked block changed with probability (1 - f)^512: 1 in 170 for f = 1 %.
 const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
-/// Number of tasks whose sorted copies are in memory at once.
+/// Number of tasks whose sorted copies are in memory together.
 const WAVE: usize = 16;
-/// One task of this many runs first, to predict which blocks will get a sorted copy.
+/// One in this many tasks runs first, to predict the blocks with a sorted copy.
 const FIRST: usize = 16;
-/// Maximum bytes of sorted copies in memory before the choice is known.
+/// Bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;
 
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// Only these variables; `None`: those of an existing index, otherwise all.
+    /// `None`: as in an existing index, otherwise all.
     pub variables: Option<Vec<String>>,
     /// `None`: as in an existing index, otherwise the default.
     pub block: Option<Block>,
-    /// The fraction of blocks, those with the greatest gain, that get a sorted copy; `None`: as in an
-    /// existing index, otherwise 0.
+    /// The fraction of blocks with the greatest gain that get a sorted copy; `None`: as in an existing
+    /// index, otherwise 0.
     pub sorted: Option<f64>,
     pub workers: usize,
 }
@@ -57,16 +56,14 @@ impl Default for BuildOptions {
     }
 }
 
-/// The number of threads that this machine runs in parallel.
 pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// Progress callback: bytes of the file that are done, and all bytes.
+/// Called with the completed and the total bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Indexes a file and writes the index to `path`. Summaries of unchanged blocks are taken from an older
-/// index.
+/// Writes the index of a file to `path`. An older index provides the summaries of unchanged blocks.
 ///
 /// # Errors
 ///
@@ -212,8 +209,8 @@ impl IndexBuild<'_> {
         Ok((found, sorted_copies.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Returns the older index's summaries of blocks whose bytes did not move, if there are no sorted copies,
-    /// which are chosen among all blocks.
+    /// Older summaries of blocks whose bytes did not move; none with sorted copies, which are chosen among
+    /// all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
         let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
             let at = older.layout.variables.iter().position(|old| old.name == variable.name)?;
@@ -243,8 +240,8 @@ impl IndexBuild<'_> {
         }
     }
 
-    /// Returns whether a sample of the blocks to be reused is unchanged: the last one, after which the file
-    /// grew, and random others.
+    /// Compares a sample of the blocks to be reused: the last block, after which the file grew, and random
+    /// others.
     fn are_as_before(
         &self,
         variable: &Variable,
@@ -309,7 +306,6 @@ impl IndexBuild<'_> {
         };
         let bytes: u64 = rects.iter().map(Rect::len).sum::<u64>() * variable.number.bytes();
         let all: u64 = Rect::whole(tiling.shape()).len() * variable.number.bytes();
-        // In bytes as stored.
         let share = stored_bytes(self.source, variable) as f64 * bytes as f64 / all.max(1) as f64;
         let done = self.done.fetch_add(share as u64, Ordering::Relaxed) + share as u64;
         (self.progress)(done.min(self.total), self.total);
@@ -343,7 +339,6 @@ impl IndexBuild<'_> {
             }
         }
         drop(copies);
-        // Blocks of a chunk are decoded once.
         let tasks = tasks(variable, tiling, &others);
         for wave in tasks.chunks(WAVE) {
             let task = |index: usize| {
@@ -405,7 +400,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
     }
 }
 
-/// Groups blocks that are read together: those of a chunk if it must be decoded, otherwise neighbours.
+/// Groups the blocks of a chunk that must be decoded, otherwise neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };
@@ -417,9 +412,8 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
             continue;
         }
         let whole = rect.len() * width;
-        // Memory that the block adds, and whether it must join the last task or must start a new one.
+        // Memory that the block adds, and whether it must join the last task or start a new one.
         let (own, together) = match &variable.storage {
-            // A chunk is decoded once.
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
                 true => (0, Some(true)),
                 false => (shape.iter().product::<u64>() * width, None),
@@ -428,7 +422,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
                 let begin = rect.start[0];
                 let page =
                     &table[table.partition_point(|page| page.first_row + page.rows <= begin).min(table.len() - 1)];
-                // A task that ends with a page avoids decoding that page twice.
+                // Such a task avoids decoding the page twice.
                 let is_full = bytes >= TASK_BYTES && page.first_row == begin;
                 let apart = if begin == end { 0 } else { page.rows * width };
                 end = begin + rect.count[0];

@@ -1,4 +1,4 @@
-//! Decodes stored bytes into Arrow arrays: undoes filters, swaps bytes, unpacks packed numbers.
+//! Decodes stored bytes into Arrow arrays.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::layout::{Filter, Number, Packing, Variable};
 ///
 /// # Errors
 ///
-/// The reason why the bytes are damaged.
+/// Why the bytes are damaged.
 pub fn unfilter(
     stored: &[u8],
     filters: &[Filter],
@@ -31,7 +31,7 @@ pub fn unfilter(
         if skipped >> place & 1 == 1 {
             continue;
         }
-        // A checksum may be between a compressor and the data.
+        // There may be a checksum between compressor and data.
         let most = raw + 64;
         bytes = match filter {
             Filter::Deflate => inflate(&bytes, most)?.into(),
@@ -48,9 +48,9 @@ pub fn unfilter(
     }
 }
 
-/// One call, so that the output serves as the window.
+/// In one call, so that the output serves as the window.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
-    // Deflate expands by at most a factor of 1,032.
+    // Deflate expands at most by a factor of 1,032.
     let mut out = Vec::with_capacity((most + 1).min(bytes.len().saturating_mul(1032).saturating_add(64)));
     let status = flate2::Decompress::new(true).decompress_vec(bytes, &mut out, FlushDecompress::Finish);
     match status.map_err(|error| format!("deflate: {error}"))? {
@@ -71,8 +71,8 @@ fn bounded(out: Vec<u8>, most: usize) -> Result<Vec<u8>, String> {
     if out.len() > most { Err(format!("it inflates to more than {most} bytes")) } else { Ok(out) }
 }
 
-/// The frame of the registered HDF5 filter: the total length, the block length, then each block with its
-/// stored length. A block that did not shrink is stored uncompressed.
+/// The frame of the registered HDF5 filter: total length, block length, then each block with its stored
+/// length. A block that did not shrink is stored uncompressed.
 fn lz4(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let cut = || "lz4: it is cut short".to_string();
     let take = |at: usize, length: usize| at.checked_add(length).and_then(|end| bytes.get(at..end)).ok_or_else(cut);
@@ -174,7 +174,7 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     fold(high) << 16 | fold(low)
 }
 
-/// A number as the file stores it: `bits` are in the lowest bytes.
+/// `bits` are in the lowest bytes.
 pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     let mut bytes = bits.to_le_bytes()[..variable.number.bytes() as usize].to_vec();
     if variable.big_endian {

@@ -1,5 +1,5 @@
-//! Reads the values of rectangles: finds their pieces of the file, reads neighbours together where that is
-//! faster, decodes them and puts them in order.
+//! Reads the values of rectangles: finds their pieces of the file, reads neighbours together if that is
+//! faster, and decodes them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,12 +17,10 @@ use crate::pages;
 use crate::shape::{Rect, Tiling, positions, strides};
 use crate::source::{Reads, Source};
 
-/// Maximum bytes per read call; longer requests use several.
 pub const LONGEST_READ: u64 = 8 << 20;
 
 enum At {
     File(u64),
-    /// In a chunk that must be decoded.
     Chunk(u64),
     Fill(u64),
 }
@@ -34,25 +32,23 @@ struct Part {
     at: At,
 }
 
-/// The data that was read for some rectangles of a variable.
 pub struct Fetched<'a> {
     source: &'a Source,
     variable: &'a Variable,
     pieces: Vec<(u64, Vec<u8>)>,
     chunks: HashMap<u64, Vec<u8>>,
-    /// Read by the library: stored numbers, by the start of the rectangle.
+    /// Data that the library read, by the start of the rectangle.
     whole: HashMap<Vec<u64>, Vec<u8>>,
-    /// Decoded pages: ascending ranges of rows, and the values of all of them.
+    /// Ascending ranges of rows, and the values of their pages.
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
-/// Values of a rectangle, in the order of their positions.
 pub enum Found<'a> {
     Stored(Cow<'a, [u8]>),
     Array(ArrayRef),
 }
 
-/// Calls `each` for every run along the trailing axes, with its first element in the dense array, its first
+/// Calls `each` for every run along the trailing axes with its first element in the dense array, its first
 /// element in the rectangle, and its length.
 fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     let (from, to) = (strides(&part.dense), strides(&rect.count));
@@ -70,7 +66,7 @@ fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     });
 }
 
-/// Splits a rectangle into parts. The error names a chunk that is shorter than its values.
+/// The error names a chunk that is shorter than its values.
 fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>> {
     let shape = layout.shape(variable);
     let width = variable.number.bytes();
@@ -119,7 +115,7 @@ fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>>
     })
 }
 
-/// The pieces of the file with the values of a rectangle, ascending.
+/// The pieces are ascending.
 fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece>> {
     if let Storage::Pages { table, .. } = &variable.storage {
         let mut pieces = pages::pieces(table, rect);
@@ -143,7 +139,7 @@ fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece
     Ok(pieces)
 }
 
-/// The range of bytes of a rectangle's values; `None` if none is stored, or only the library knows it.
+/// The byte range of the values; `None` if none is stored, or only the library knows it.
 ///
 /// # Errors
 ///
@@ -163,7 +159,7 @@ impl Source {
         }
     }
 
-    /// Reads the data of rectangles. `continues`: the first request starts where the last one ended.
+    /// `continues`: the first request starts where the last one ended.
     ///
     /// # Errors
     ///
@@ -228,7 +224,7 @@ impl Source {
     }
 }
 
-/// The rows of rectangles along one axis, ascending; adjacent ranges are joined.
+/// Ascending ranges along one axis; adjacent ranges are joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);
@@ -283,7 +279,7 @@ impl Fetched<'_> {
         found.ok_or_else(|| Error::internal(format!("{bytes} bytes at {offset} were not read")))
     }
 
-    /// Returns the values of a fetched rectangle, without a copy if they are contiguous.
+    /// The values of a fetched rectangle, without a copy if they are contiguous.
     ///
     /// # Errors
     ///
@@ -309,8 +305,6 @@ impl Fetched<'_> {
         Ok(Found::Stored(out.into()))
     }
 
-    /// Returns the values of a fetched rectangle as an array.
-    ///
     /// # Errors
     ///
     /// As for `fetch`.
@@ -321,8 +315,6 @@ impl Fetched<'_> {
         })
     }
 
-    /// Returns the values at some positions of a fetched rectangle.
-    ///
     /// # Errors
     ///
     /// As for `fetch`.

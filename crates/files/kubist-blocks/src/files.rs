@@ -1,6 +1,5 @@
-//! A set of files that is queried as one, each with or without an index.
-//!
-//! A file is opened when a block is read, so a selective query on a thousand files opens few.
+//! A set of files that is queried as one. A file is opened when a block is read, so a selective query on a
+//! thousand files opens few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,15 +20,14 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The name of the arrays in several `.npy` files, which have no names of their own.
+/// The name of the arrays in several `.npy` files, which have no names.
 const UNNAMED: &str = "value";
-/// Files per thread when opening many files, and the maximum number of threads.
+/// Number of files for each opening thread, and limit of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
-/// Variables with fewer axes are kept in memory up to this size.
+/// Variables with fewer axes stay in memory up to this size in bytes.
 const HELD: u64 = 8 << 20;
 
-/// A file, with its index if it has one.
 pub struct Member {
     pub path: PathBuf,
     pub index: Option<Index>,
@@ -40,7 +38,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Opens a file with its index, which must match the file's present state.
+    /// The index must match the file's present state.
     fn indexed(path: &Path, into: Option<&Path>, library: Option<&Arc<Library>>) -> Result<Member> {
         let index = sidecar::open(&sidecar::path_of(path, into))?;
         source::is_still(path, &index.key)?;
@@ -55,7 +53,6 @@ impl Member {
     fn plain(path: &Path, library: Option<&Arc<Library>>, cancel: &Cancel) -> Result<Member> {
         let source = Source::open(path, library, cancel)?;
         let member = Member::new(path, source.layout.clone(), None, library);
-        // No other thread has it yet.
         let _ = member.source.set(source);
         Ok(member)
     }
@@ -64,7 +61,7 @@ impl Member {
         &self.layout
     }
 
-    /// The file, opened on first use.
+    /// Opens the file on first use.
     ///
     /// # Errors
     ///
@@ -83,7 +80,7 @@ impl Member {
     }
 
     pub fn device(&self) -> Device {
-        // Without a measurement: a typical solid-state disk.
+        // Without a measurement, a typical solid-state disk is assumed.
         self.index.as_ref().map_or(Device { latency: 1e-4, bandwidth: 1e9, workers: 1 }, |index| index.device)
     }
 
@@ -91,11 +88,11 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// The blocks of a variable, in the index or as an index would have them.
+    /// The blocks in the index, or those that an index would have.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there would be too many.
+    /// `Invalid` if there would be too many blocks.
     pub fn tiling(&self, variable: usize) -> Result<Tiling> {
         match self.known(variable) {
             Some(indexed) => Ok(indexed.tiling.clone()),
@@ -103,18 +100,17 @@ impl Member {
         }
     }
 
-    /// The bounds of a variable's values in a rectangle.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let known = match self.known(variable) {
             Some(indexed) => indexed.summaries.over(&indexed.tiling, rect),
-            // Without an index the file's header still lists chunks that were never written.
+            // The header lists chunks that were never written.
             None => summary::of_unwritten(&self.layout, &self.layout.variables[variable], rect),
         };
         known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
-    /// Returns all values of a small variable, which has fewer axes than the query and is needed often.
+    /// All values of a small variable with fewer axes than the query, which is needed often.
     ///
     /// # Errors
     ///
@@ -137,7 +133,7 @@ impl Member {
     }
 }
 
-/// Serializes a path for JSON; its bytes need not be valid text.
+/// Serializes a path for JSON; it need not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -154,13 +150,11 @@ pub struct Built {
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
-    /// Variables that only the library can read, and why.
+    /// Variables that only the library can read, with reasons.
     pub by_library: Vec<String>,
     pub device: Device,
 }
 
-/// Indexes a file, unless an up-to-date index exists.
-///
 /// # Errors
 ///
 /// `Refused` if its index is out of date and `refresh` is false; as for [`build::build`].
@@ -177,7 +171,6 @@ pub fn index(
     let older = match sidecar::open(&at) {
         Ok(older) => Some(older),
         Err(Error::Missing { .. }) => None,
-        // An unreadable index is rebuilt if `refresh` is set.
         Err(_) if refresh => None,
         Err(error) => return Err(error),
     };
@@ -191,7 +184,7 @@ pub fn index(
     }
     let source = Source::open(path, library, cancel)?;
     let options = completed(options, older.as_ref());
-    // A file that did not grow was changed.
+    // Without growth, older summaries are not trusted.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
     let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))
@@ -238,7 +231,7 @@ fn built(path: &Path, index: Index, is_new: bool) -> Built {
     }
 }
 
-/// Files with the same variables on the same axes.
+/// They have the same variables on the same axes.
 pub struct Files {
     pub members: Vec<Member>,
 }
@@ -261,7 +254,7 @@ impl Files {
         Files::of(members)
     }
 
-    /// Opens files, with or without indexes. Files without an index are scanned.
+    /// Files without an index are scanned.
     ///
     /// # Errors
     ///
@@ -295,8 +288,7 @@ impl Files {
     }
 }
 
-/// Number of threads that open files. For many files it exceeds the number of cores, because most threads
-/// wait for a disk or a network.
+/// For many files, this exceeds the number of cores, because most threads wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
@@ -305,7 +297,7 @@ fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
-/// Checks that two files can be queried together: only the first axis of a variable may differ in length.
+/// Only the first axis of a variable may differ in length.
 fn alike(first: &Member, other: &Member) -> Result<()> {
     let differ =
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
@@ -368,10 +360,10 @@ pub struct AboutVariable {
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// Positions of a block along each axis; `None` if it is not indexed.
+    /// Number of positions along each axis; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
-    /// It holds the bounds of the cells of another variable.
+    /// True for bounds of another variable's cells.
     pub is_bounds: bool,
 }
 

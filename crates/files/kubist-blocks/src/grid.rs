@@ -1,7 +1,6 @@
-//! The columns of a query: the variables of a grid, which have the same axes.
-//!
-//! Variables with fewer axes belong to it too: a coordinate, or a depth per location, has its
-//! value at every position. The positions themselves are the columns `AXIS_index`.
+//! The columns of a query: the variables of a grid, which have the same axes. A variable with fewer axes,
+//! such as a coordinate or a depth per location, has its value at every position. The positions are the
+//! columns `AXIS_index`.
 
 use std::sync::Arc;
 
@@ -20,21 +19,19 @@ use crate::shape::Rect;
 pub struct Question {
     #[serde(rename = "where")]
     pub filter: Option<String>,
-    /// Ranges of positions: axis, first position, and the position after the last.
+    /// Axis, first position, and the position after the last.
     pub isel: Vec<(String, u64, Option<u64>)>,
-    /// Closed ranges of values of columns, as in the box of a table.
+    /// Closed ranges of the values of columns.
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
-    /// A region of values of columns, as of a table.
     pub region: Option<Region>,
     pub columns: Option<Vec<String>>,
     /// The fraction of positions to sample.
     pub sample: Option<f64>,
-    /// Maximum number of records, those of lowest priority: a uniform sample.
+    /// The records of lowest priority are a uniform sample.
     pub limit: Option<u64>,
-    /// Skip damaged blocks and report them.
     pub skip_damaged: bool,
-    /// One part of the result: its number from 0, and the number of parts.
+    /// A part of the result: its number from 0, and the number of parts.
     pub split: Option<(u64, u64)>,
 }
 
@@ -54,19 +51,18 @@ pub enum Column {
 #[derive(Clone, Debug)]
 pub struct Grid {
     pub driver: usize,
-    /// Its axes, as indexes into the layout's dimensions.
+    /// Indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
     pub schema: SchemaRef,
     pub columns: Vec<Column>,
     pub predicate: Predicate,
     pub read: Vec<usize>,
     pub output: Vec<usize>,
-    /// Whether the result has a column with the file per record.
     pub names_files: bool,
     pub region: Rect,
 }
 
-/// The column with the file per record, if there are several files.
+/// The column with the file of each record.
 pub const FILE: &str = "file";
 
 enum Name {
@@ -80,7 +76,7 @@ impl Grid {
         names(layout).0
     }
 
-    /// Binds a query. `several`: several files are queried, and `file` is a column of the result.
+    /// `several`: several files are queried, and `file` is a column of the result.
     ///
     /// # Errors
     ///
@@ -124,20 +120,19 @@ impl Grid {
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 
-    /// The columns of the result, without the file's.
+    /// The columns of the result, without the file.
     pub fn fields(&self) -> Vec<Field> {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
 
-    /// Positions along an axis, for positions in a rectangle.
     pub fn index(rect: &Rect, axis: usize, places: &[u32]) -> ArrayRef {
         let below: u64 = rect.count[axis + 1..].iter().product();
         let at = |place: &u32| (rect.start[axis] + u64::from(*place) / below % rect.count[axis]) as i64;
         Arc::new(Int64Array::from_iter_values(places.iter().map(at)))
     }
 
-    /// Maps positions in a rectangle to its projection onto some axes, or, with `whole`, to the full array of
-    /// these axes, which has these lengths.
+    /// Positions in the rectangle's projection onto some axes, or with `whole` in the full array of these
+    /// axes, which has these lengths.
     pub fn projected(rect: &Rect, axes: &[usize], whole: Option<&[u64]>, places: &[u32]) -> Vec<u64> {
         let lengths: Vec<u64> = match whole {
             Some(lengths) => lengths.to_vec(),
@@ -177,8 +172,8 @@ fn names(layout: &Layout) -> (SchemaRef, Vec<Name>) {
     (Arc::new(Schema::new(fields)), names)
 }
 
-/// Returns the named variable with most axes; of several the first in the file, so that the grid does not
-/// depend on the order in the condition.
+/// The named variable with most axes; of several the first in the file, so that the order in the condition
+/// does not matter.
 fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
     let rank = |variable: &usize| layout.variables[*variable].dimensions.len();
     let mut variables: Vec<usize> = named
@@ -190,7 +185,7 @@ fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
         .collect();
     variables.sort_unstable();
     let Some(most) = variables.iter().map(rank).max() else {
-        // As for ingesting a file: the variables with most axes are the data.
+        // As for ingestion, the variables with most axes are the data.
         let data = || (0..layout.variables.len()).filter(|at| layout.is_data(&layout.variables[*at]));
         let most = data().map(|at| rank(&at)).max();
         let data: Vec<usize> = data().filter(|at| Some(rank(at)) == most).collect();

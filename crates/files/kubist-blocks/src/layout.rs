@@ -1,6 +1,6 @@
-//! The layout of a file for all formats: where its arrays are and how bytes become numbers.
+//! The layout of a file: where its arrays are and how bytes become numbers.
 //!
-//! A layout comes from a header that this crate parses, from a library, or from an index. None is trusted:
+//! It comes from a header that this crate parses, from a library, or from an index. None is trusted:
 //! [`Layout::check`] compares every length with the file's size before anything is read.
 
 use std::collections::HashMap;
@@ -15,11 +15,11 @@ use crate::shape::{Tiling, block_shape, positions};
 
 type Outcome<T> = std::result::Result<T, String>;
 
-/// Maximum number of blocks of an array; use larger blocks for more.
+/// Largest number of blocks of an array.
 pub const MOST_BLOCKS: u64 = 1 << 26;
-/// Maximum bytes of a block: larger ones save nothing, and are in memory completely during a scan.
+/// Larger blocks save nothing, and a scan has them in memory.
 const MOST_BLOCK_BYTES: u64 = 16 << 20;
-/// Maximum bytes of a chunk that must be decoded: HDF5's own limit.
+/// HDF5 has the same limit.
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
 const MOST_VARIABLES: usize = 100_000;
 const COORDINATE_BLOCK: u64 = 16;
@@ -64,7 +64,7 @@ impl Number {
         }
     }
 
-    /// The number type of an Arrow type; `None` if it is not numeric.
+    /// `None` if the Arrow type is not numeric.
     pub fn of(data_type: &DataType) -> Option<Number> {
         Some(match data_type {
             DataType::Int8 => Number::I8,
@@ -110,13 +110,13 @@ impl Number {
     }
 }
 
-/// Unpacking by the CF conventions: the value is `stored * scale + offset` in double precision, and null if
-/// the stored number is one of `missing`.
+/// By the CF conventions, the value is `stored * scale + offset` in double precision, and null if the
+/// stored number is in `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packing {
     pub scale: Option<f64>,
     pub offset: Option<f64>,
-    /// Bits of the stored numbers that mark missing values, in the lowest bytes.
+    /// Stored numbers that mark missing values; their bits are in the lowest bytes.
     pub missing: Vec<u64>,
 }
 
@@ -126,7 +126,7 @@ impl Packing {
     }
 }
 
-/// A filter of a chunk's bytes, in the order of writing.
+/// Filters of a chunk's bytes, in the order of writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filter {
@@ -159,7 +159,7 @@ pub enum Storage {
         offset: u64,
         stride: u64,
     },
-    /// In chunks of one shape. Chunks that are absent contain `fill` everywhere.
+    /// In chunks of one shape. Missing chunks contain `fill` everywhere.
     Chunks {
         shape: Vec<u64>,
         filters: Vec<Filter>,
@@ -168,14 +168,14 @@ pub enum Storage {
         #[serde(skip)]
         table: Vec<Chunk>,
     },
-    /// A column of Parquet, in pages of variable length.
+    /// The pages of a Parquet column.
     Pages {
         leaf: usize,
         /// Ascending by row.
         #[serde(skip)]
         table: Vec<Page>,
     },
-    /// Readable only by the library; `why` is the reason.
+    /// Only the library can read it.
     Library {
         why: String,
     },
@@ -184,7 +184,7 @@ pub enum Storage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     pub name: String,
-    /// Its axes, as indexes into the layout's dimensions.
+    /// Indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
     pub number: Number,
     #[serde(default)]
@@ -210,10 +210,10 @@ pub struct Layout {
     pub format: FileFormat,
     pub dimensions: Vec<Dimension>,
     pub variables: Vec<Variable>,
-    /// Contents that cannot be queried, and why.
+    /// Contents that cannot be queried, with reasons.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Names of variables with the cell bounds of others, from the CF attributes `bounds` and `climatology`.
+    /// Variables that are cell bounds of others, from the CF attributes `bounds` and `climatology`.
     #[serde(default)]
     pub bounds: Vec<String>,
 }
@@ -223,7 +223,7 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
-    /// The shape of the chunks that contain blocks of a variable: the whole array if it has none.
+    /// The shape of its chunks; without chunks, the shape of the array.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -231,20 +231,19 @@ impl Layout {
         }
     }
 
-    /// Whether a variable holds the values along an axis of others.
+    /// True for the values along an axis of others.
     pub fn is_coordinate(&self, variable: &Variable) -> bool {
         let [axis] = variable.dimensions[..] else { return false };
         self.dimensions[axis].name == variable.name
             && self.variables.iter().any(|other| other.dimensions.len() > 1 && other.dimensions.contains(&axis))
     }
 
-    /// Whether a variable is data: neither a coordinate nor cell bounds.
+    /// True if it is neither a coordinate nor cell bounds.
     pub fn is_data(&self, variable: &Variable) -> bool {
         !self.is_coordinate(variable) && !self.bounds.contains(&variable.name)
     }
 
-    /// The blocks of a variable as requested. Blocks of coordinates are short, because a block of another
-    /// variable spans few of their values.
+    /// Blocks of coordinates are short, because a block of another variable spans few of their values.
     ///
     /// # Errors
     ///
@@ -256,7 +255,7 @@ impl Layout {
             _ if self.is_coordinate(variable) => vec![COORDINATE_BLOCK],
             Block::Bytes(bytes) => block_shape(&chunk, variable.number.bytes(), *bytes, cubes),
             Block::Shape(block) if block.len() == rank => block.clone(),
-            // A shape of another rank: use the same number of positions.
+            // A shape of another rank gives the number of positions.
             Block::Shape(block) => {
                 let bytes = block.iter().fold(variable.number.bytes(), |bytes, length| bytes.saturating_mul(*length));
                 block_shape(&chunk, variable.number.bytes(), bytes, cubes)
@@ -265,11 +264,9 @@ impl Layout {
         self.tiled(variable, &block)
     }
 
-    /// The blocks of a variable in this shape.
-    ///
     /// # Errors
     ///
-    /// `Invalid` if they are too large or too many. Blocks that were never written do not count.
+    /// `Invalid` if the blocks are too large or too many. Blocks that were never written do not count.
     pub fn tiled(&self, variable: &Variable, block: &[u64]) -> Result<Tiling> {
         let tiling = Tiling::new(&self.shape(variable), &self.chunk(variable), block)?;
         let bytes = positions(tiling.block())?.saturating_mul(variable.number.bytes());
@@ -293,7 +290,7 @@ impl Layout {
         }
     }
 
-    /// Compares every length with the file's size, so that nothing is read or allocated past it.
+    /// Compares every length with the file's size, so that nothing is read or allocated beyond it.
     ///
     /// # Errors
     ///
@@ -370,7 +367,7 @@ impl Layout {
                         return Err(format!("chunk {} of {} bytes cannot hold {raw}", chunk.number, chunk.bytes));
                     }
                 }
-                // An absent chunk is filled only as far as it is read.
+                // Only the requested part of a missing chunk is filled.
                 match raw > MOST_CHUNK_BYTES && !filters.is_empty() && !table.is_empty() {
                     true => Err(format!("its chunks of {raw} bytes are too large to be decoded")),
                     false => Ok(()),
@@ -383,9 +380,9 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Block {
-    /// At most this many stored bytes.
+    /// The largest number of stored bytes.
     Bytes(u64),
-    /// This many positions along each axis.
+    /// The number of positions along each axis.
     Shape(Vec<u64>),
 }
 
@@ -417,14 +414,14 @@ impl std::str::FromStr for Block {
     }
 }
 
-/// The calendar of a variable with this unit, by the CF conventions; `None` if it is not a calendar time.
+/// The calendar by the CF conventions; `None` if it is no calendar time.
 pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
     let is_time = unit.is_some_and(|unit| unit.to_ascii_lowercase().contains(" since "));
     is_time.then(|| said.map_or_else(|| "standard".to_string(), |said| said.trim().to_ascii_lowercase()))
 }
 
 impl Variable {
-    /// The type of its values: double precision if they are packed.
+    /// Packed values have double precision.
     pub fn data_type(&self) -> DataType {
         if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
     }
@@ -437,7 +434,6 @@ impl Variable {
         }
     }
 
-    /// The bytes of the file that store an array of this many positions.
     pub fn stored_bytes(&self, positions: u64) -> u64 {
         match &self.storage {
             Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
@@ -446,7 +442,7 @@ impl Variable {
         }
     }
 
-    /// The reason why only the library can decode it; `None` if this crate can.
+    /// `None` if this crate can decode it.
     pub fn needs_library(&self) -> Option<String> {
         match &self.storage {
             Storage::Library { why } => Some(why.clone()),

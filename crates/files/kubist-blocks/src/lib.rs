@@ -1,13 +1,13 @@
 //! A value index next to array files (HDF5, netCDF, Parquet and `.npy`), which stay unchanged.
 //!
-//! For each block of an array the index stores the bounds of its values ([`summary`]). A query with a
+//! The index stores the bounds of the values of each block of an array ([`summary`]), so a query with a
 //! condition (kubist-expr) reads only the blocks that can contain results ([`query`]). Neighbouring blocks
-//! are read together where that is faster ([`model`]), an adaptive schedule distributes the work over threads
-//! ([`schedule`]), and a few blocks are read from a sorted copy ([`sorted`]). This crate reads and decodes
-//! the bytes ([`fetch`], [`decode`]). Their location comes from the file's header ([`netcdf3`], [`parquet`])
-//! or, for HDF5, from its own library in a separate process ([`library`]).
+//! are read together if that is faster ([`model`]), an adaptive schedule distributes the work over threads
+//! ([`schedule`]), and a few blocks are read from a sorted copy ([`sorted`]). The file's header locates the
+//! bytes ([`netcdf3`], [`parquet`]), or for HDF5 its own library in a separate process ([`library`]); this
+//! crate reads and decodes them ([`fetch`], [`decode`]).
 //!
-//! Neither files nor indexes are trusted: [`layout::Layout::check`] and [`sidecar::open`].
+//! Neither files nor indexes are trusted; see [`layout::Layout::check`] and [`sidecar::open`].
 
 mod bounds;
 mod build;

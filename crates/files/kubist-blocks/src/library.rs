@@ -1,10 +1,7 @@
-//! The HDF5 library, in a process of its own.
+//! The HDF5 library in a separate process with a memory limit, so that a file that crashes the library ends
+//! only that process. Python's h5py locates the arrays, and decodes chunks that only it can decode.
 //!
-//! Python's h5py finds the arrays, and decodes chunks that only it can decode. The process has its own memory
-//! limit, and a file that crashes the library ends only that process.
-//!
-//! A request is one line of JSON. The response is one line of JSON, which gives the number of bytes that
-//! follow.
+//! A request is one line of JSON, and a response one line of JSON with the number of bytes that follow.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -21,16 +18,14 @@ use serde_json::{Value, json};
 use crate::layout::{Chunk, Layout, Storage, calendar};
 use crate::shape::Rect;
 
-/// Runs `kubist/indexing/library.py` from the installed package without importing the package, which would
-/// take longer than the library itself.
+/// Importing the package would take longer than loading the library.
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
-/// Maximum lengths of a response.
 const LONGEST_LINE: u64 = 256 << 20;
 const LONGEST_ANSWER: u64 = 4 << 30;
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes of a chunk in a table: number, offset, stored bytes, skipped filters.
+/// A chunk has number, offset, stored bytes, skipped filters.
 const CHUNK_BYTES: usize = 32;
 
 pub struct Library {
@@ -63,23 +58,21 @@ struct Head {
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// The number of chunks per variable.
+    /// Number of chunks of each variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }
 
 impl Library {
-    /// Uses this Python, which must find the package.
+    /// This Python must find the package.
     pub fn new(python: &Path) -> Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
 
-    /// Returns the layout of a file.
-    ///
     /// # Errors
     ///
-    /// `Invalid` with the library's message, or if it gives no valid response; a storage error if
-    /// Python does not start; `Cancelled`.
+    /// `Invalid` with the library's message, or if the response is invalid; a storage error if Python does
+    /// not start; `Cancelled`.
     pub fn layout(&self, path: &Path, cancel: &Cancel) -> Result<Layout> {
         let (head, bytes) = self.ask(path, &json!({ "do": "layout", "path": raw(path) }), cancel)?;
         let odd = || Error::invalid(format!("{}: its library gave no valid response", path.display()));
@@ -101,12 +94,12 @@ impl Library {
         Ok(layout)
     }
 
-    /// Returns the stored numbers of a rectangle, in the file's byte order.
+    /// The numbers are in the file's byte order.
     ///
     /// # Errors
     ///
-    /// `Damaged` names the variable and has the library's message; a storage error if Python does
-    /// not start; `Cancelled`.
+    /// `Damaged` names the variable and has the library's message; a storage error if Python does not
+    /// start; `Cancelled`.
     pub fn read(&self, path: &Path, variable: &str, rect: &Rect, bytes: u64, cancel: &Cancel) -> Result<Vec<u8>> {
         let question =
             json!({ "do": "read", "path": raw(path), "variable": variable, "start": rect.start, "count": rect.count });
@@ -148,7 +141,7 @@ impl Library {
         let (head, bytes) = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                // Otherwise later output could be taken for the response to another request.
+                // Otherwise late output could become the response to another request.
                 *running = None;
                 let what = match error.kind() {
                     std::io::ErrorKind::InvalidData => format!("gave no valid response ({error})"),
@@ -194,7 +187,7 @@ impl Library {
     }
 }
 
-/// A path as bytes, because it need not be valid text.
+/// A path need not be valid text.
 fn raw(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

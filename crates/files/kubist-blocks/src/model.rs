@@ -1,4 +1,5 @@
-//! The cost of a query before it runs: the I/O model of block indexes, and merging of pieces into requests.
+//! The I/O model of block indexes, which gives the cost of a query before it runs, and the merging of
+//! pieces into requests.
 //!
 //! Source: Wu et al., "Optimizing the Query Performance of Block Index Through Data Analysis and I/O
 //! Modeling", SC17. Independent values reach its upper bounds. The number of requests with merging follows
@@ -6,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum bytes between two merged pieces: they are held in memory, and the measurement may be wrong.
+/// Limit of bytes between merged pieces, because memory holds them and the measurement may be wrong.
 const MOST_GAP: u64 = 16 << 20;
 
 /// A request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
@@ -36,9 +37,8 @@ pub struct Expected {
     pub requests: f64,
 }
 
-/// The expected reads for `elements` numbers of `width` bytes in blocks of `block_elements`. A fraction
-/// `selectivity` is selected, and pieces up to `gap` bytes apart are merged: propositions 3.1 to 3.3,
-/// extended to merging.
+/// The expected reads for `elements` numbers of `width` bytes if a fraction `selectivity` is selected and
+/// pieces up to `gap` bytes apart are merged: propositions 3.1 to 3.3, extended to merging.
 pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64, gap: u64) -> Expected {
     let blocks = elements.div_ceil(block_elements.max(1)) as f64;
     let block_bytes = (block_elements * width) as f64;
@@ -46,14 +46,14 @@ pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64
     let hit = -(block_elements as f64 * (-selectivity.clamp(0.0, 1.0)).ln_1p()).exp_m1();
     let read = blocks * hit;
     let apart = (gap as f64 / block_bytes).floor();
-    // A request begins at a hit block if none of the last `apart` + 1 blocks was hit.
+    // A request begins at a hit block if the last `apart` + 1 blocks were not hit.
     let requests = hit + (blocks - 1.0).max(0.0) * hit * (1.0 - hit).powf(apart + 1.0);
     // Merged requests also read the unhit blocks in short gaps.
     let between = (blocks - read) * short_gap_share(hit, apart);
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// The fraction of unhit blocks in gaps of at most `apart` blocks. The lengths of gaps have a geometric
+/// The fraction of unhit blocks in gaps of at most `apart` blocks. Lengths of gaps have a geometric
 /// distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
@@ -76,8 +76,7 @@ impl Piece {
     }
 }
 
-/// Merges ascending pieces into requests: neighbours up to `gap` bytes apart, as long as the request has at
-/// most `most` bytes.
+/// Merges ascending pieces up to `gap` bytes apart into requests of at most `most` bytes.
 pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     let mut requests: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -98,7 +97,7 @@ pub struct Advice {
     pub expected: Expected,
 }
 
-/// Block sizes for queries of this selectivity on this device, the fastest first.
+/// Block sizes, the fastest first.
 pub fn advise(elements: u64, width: u64, selectivity: f64, device: &Device) -> Vec<Advice> {
     let mut advice: Vec<Advice> = (12..=22)
         .map(|power| {
@@ -145,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Requests cover all pieces, do not overlap, and no split or union of two is faster.
+        /// No split or union of two requests is faster.
         #[test]
         fn merging_is_optimal(lengths in proptest::collection::vec((1u64..50, 1u64..50), 1..20), gap in 0u64..60) {
             let mut at = 0;

@@ -9,9 +9,9 @@ const LONGEST_HEADER: u64 = 256 << 20;
 const DIMENSION: u32 = 10;
 const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
-/// Attributes that name the variable with the bounds of a variable's cells.
+/// Attributes that name the cell bounds of a variable.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
-/// The number of records if a writer died before it stored the number.
+/// The number of records in a file whose writer died.
 const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
 
 type Outcome<T> = Result<T, String>;
@@ -20,7 +20,7 @@ pub fn is_one(head: &[u8]) -> bool {
     head.starts_with(b"CDF") && matches!(head.get(3), Some(1 | 2 | 5))
 }
 
-/// Parses the layout of a file of `file_bytes` from its beginning.
+/// `reader` is at the beginning of a file of `file_bytes`.
 ///
 /// # Errors
 ///
@@ -218,7 +218,6 @@ impl Header<'_> {
     }
 
     fn padded(&mut self, length: u64) -> Outcome<Vec<u8>> {
-        // A header cannot be longer than its file.
         let most = self.file_bytes.min(LONGEST_HEADER);
         if self.read.checked_add(length).is_none_or(|end| end > most) {
             return Err("its header is damaged: a length in it is larger than the file".into());
@@ -320,8 +319,8 @@ fn value(kind: u32, bytes: &[u8]) -> Attribute {
 mod tests {
     use super::*;
 
-    /// Two dimensions, a record variable of two bytes and one of four, and a plain one. Also returns the
-    /// length of the header.
+    /// Two dimensions, a record variable of two bytes and one of four, and a plain variable. Also returns
+    /// the header's length.
     fn sample() -> (Vec<u8>, usize) {
         let mut out = b"CDF\x01".to_vec();
         let word = |out: &mut Vec<u8>, value: u32| out.extend(value.to_be_bytes());

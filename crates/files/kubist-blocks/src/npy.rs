@@ -7,8 +7,6 @@ use kubist_files::NpyHeader;
 
 use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
 
-/// Parses the layout of a file.
-///
 /// # Errors
 ///
 /// The fault of the header.
@@ -22,7 +20,7 @@ pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     }
     let axes = header.shape.len();
     let name = |axis: usize| format!("dim{axis}");
-    // In Fortran order the first axis is contiguous: the same bytes with the axes reversed.
+    // Fortran order is the same bytes with reversed axes.
     let order: Vec<usize> = if header.fortran_order { (0..axes).rev().collect() } else { (0..axes).collect() };
     let dimensions = order.iter().map(|axis| Dimension { name: name(*axis), length: header.shape[*axis] }).collect();
     let stem = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy().into_owned());

@@ -5,7 +5,7 @@ use kubist_files::columns::Page;
 use crate::model::Piece;
 use crate::shape::Rect;
 
-/// The pages of a rectangle's rows, with the dictionaries of their row groups.
+/// Includes the dictionaries of their row groups.
 pub fn pieces(table: &[Page], rect: &Rect) -> Vec<Piece> {
     let (begin, end) = (rect.start[0], rect.start[0] + rect.count[0]);
     if begin == end {
@@ -20,7 +20,6 @@ pub fn pieces(table: &[Page], rect: &Rect) -> Vec<Piece> {
     pages.map(|page| Piece { offset: page.offset, bytes: page.bytes }).collect()
 }
 
-/// Checks that pages match a column of `rows` in a file of `file_bytes`.
 pub fn check(table: &[Page], rows: u64, file_bytes: u64) -> std::result::Result<(), String> {
     let (mut next, mut group) = (0u64, 0);
     for page in table {

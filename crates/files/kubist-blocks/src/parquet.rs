@@ -1,5 +1,4 @@
-//! Parquet: its numeric columns along one axis, `row`. Pages are pieces of the file with variable numbers of
-//! rows.
+//! Parquet: numeric columns along one axis, `row`, in pages with variable numbers of rows.
 
 use std::path::Path;
 
@@ -11,17 +10,15 @@ use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Var
 
 const AXIS: &str = "row";
 
-/// Reads the footer of a file; `with_pages`: for [`layout`].
+/// `with_pages` for [`layout`].
 ///
 /// # Errors
 ///
-/// `Invalid` if it is damaged or exceeds the limits.
+/// `Invalid` if the footer is damaged or exceeds the limits.
 pub fn open(path: &Path, with_pages: bool) -> Result<Columns> {
     Columns::open(path, with_pages, Limits::default()).map_err(Error::invalid)
 }
 
-/// Returns the layout of a file.
-///
 /// # Errors
 ///
 /// `Invalid` names the damaged part.

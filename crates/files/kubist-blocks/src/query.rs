@@ -34,10 +34,10 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// Number of tasks whose results are in memory at once.
+/// Number of tasks whose results are in memory together.
 const WAVE: usize = 256;
 
-/// The range of bytes of a cell's values. Cells without bytes of their own come last.
+/// The byte range of a cell. Cells without stored bytes come last.
 type Extent = (u64, u64);
 
 type Placed = (usize, Extent, Cell);
@@ -46,22 +46,20 @@ type Placed = (usize, Extent, Cell);
 struct Cell {
     rect: Rect,
     all: bool,
-    /// The part of its sorted copy to read: block, and keys of the values.
+    /// The block, and the keys of the values.
     sorted: Option<(u64, u64, u64)>,
-    /// The positions of the sample in it; `None` if they are not chosen yet, or there is no sample.
+    /// The sampled positions; `None` if not chosen yet, or without a sample.
     places: Option<Vec<u32>>,
 }
 
 struct Task {
     member: usize,
-    /// The task starts where the one before ended.
+    /// Starts where the previous task ended.
     continues: bool,
     cells: Vec<Cell>,
 }
 
 impl Files {
-    /// The columns of a result.
-    ///
     /// # Errors
     ///
     /// As for [`Grid::bind`].
@@ -86,8 +84,8 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// `Expression` or `Invalid` for a wrong query, `Refused` if a file changed, `Damaged`, a storage error,
-    /// `Cancelled`, and errors of `take`.
+    /// `Expression` or `Invalid` for a wrong query, `Refused` if a file changed, `Damaged`, a storage
+    /// error, `Cancelled`, and errors of `take`.
     pub fn query(
         &self,
         question: &Question,
@@ -98,7 +96,7 @@ impl Files {
         self.asked(question, run, true, cancel, take)
     }
 
-    /// Counts the matching positions. Blocks that match completely are not read.
+    /// Blocks that match completely are not read.
     ///
     /// # Errors
     ///
@@ -182,7 +180,7 @@ impl Files {
     }
 }
 
-/// The tasks of one part. Every process derives the same plan from the index.
+/// Every process derives the same plan from the index.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -197,7 +195,6 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
 enum Drawn {
     Nothing,
     Places,
-    /// Blocks, or larger units that must be read as one.
     Blocks,
 }
 
@@ -220,7 +217,6 @@ struct Execution<'a> {
 }
 
 impl<'a> Execution<'a> {
-    /// A query for all rows of these grids; nothing is read yet.
     fn new(
         files: &'a Files,
         grids: &'a [Grid],
@@ -254,7 +250,7 @@ impl Execution<'_> {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }
 
-    /// Whether only the count matters, so that cells that match completely are not read.
+    /// Cells that match completely are then not read.
     fn is_counted(&self) -> bool {
         !self.rows && self.question.sample.is_none()
     }

@@ -1,8 +1,6 @@
-//! Distributes tasks over threads by the paper's adaptive schedule (section 4.2).
-//!
-//! A fraction of the tasks is assigned evenly in advance, which costs nothing and keeps neighbours together.
-//! The rest is assigned in shrinking runs of `ceil(left / (2 (workers - 1)))` tasks, so that at the end no
-//! thread waits long for a slow one.
+//! Distributes tasks over threads by the paper's adaptive schedule (section 4.2). A fraction of the tasks
+//! is assigned evenly in advance, which keeps neighbours together. The others are assigned in shrinking
+//! runs of `ceil(left / (2 (workers - 1)))` tasks, so that at the end no thread waits long for a slow one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +11,7 @@ use kubist_types::{Cancel, Error, Result};
 use serde::Serialize;
 
 const LAMBDA: usize = 2;
-/// The fraction assigned in advance. Of 0, 1/4, 1/2, 3/4 and 9/10 this and 3/4 take the least time in
-/// `bench.means`.
+/// The fraction assigned in advance; 1/2 and 3/4 are the fastest in `bench.means`.
 pub const THETA: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +50,7 @@ impl Schedule {
         self.dealt.get(worker).cloned().unwrap_or(0..0)
     }
 
-    /// The next run of the remaining tasks; empty at the end.
+    /// The next run of tasks; empty at the end.
     pub fn next(&self) -> Range<usize> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let run = match self.policy {
@@ -66,17 +63,17 @@ impl Schedule {
     }
 }
 
-/// Busy time of the slowest and the fastest worker, in seconds.
+/// Busy seconds of the slowest and the fastest worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Balance {
     pub slowest: f64,
     pub fastest: f64,
 }
 
-/// A worker's results by task, and its time in seconds.
+/// Results by task, and the seconds of the worker.
 type Done<T> = (Vec<(usize, T)>, f64);
 
-/// Runs tasks on threads and returns the results in task order. The first error stops the others.
+/// Results are in task order. The first error stops the other tasks.
 ///
 /// # Errors
 ///

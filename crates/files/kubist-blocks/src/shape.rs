@@ -1,14 +1,14 @@
 //! Rectangles of positions, and the tiling of an array by chunks and by blocks within them.
 //!
-//! A block never crosses a chunk, so a piece that the file stores as one is read as one. An array without
-//! chunks is one chunk. Blocks and chunks have linear numbers with the last axis fastest; blocks are numbered
-//! within their chunk.
+//! A block never crosses a chunk, so that each stored piece is read as one. An array without chunks is one
+//! chunk. Blocks and chunks have linear numbers with the last axis fastest; blocks are numbered within
+//! their chunk.
 
 use kubist_types::{Error, Result};
 
 const MOST_POSITIONS: u64 = 1 << 56;
 
-/// A rectangle: on each axis `count` positions from `start`.
+/// On each axis `count` positions from `start`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
     pub start: Vec<u64>,
@@ -28,7 +28,7 @@ impl Rect {
         self.count.contains(&0)
     }
 
-    /// The intersection; `None` if it is empty.
+    /// `None` if it is empty.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {
@@ -54,8 +54,7 @@ impl Rect {
         Rect { start: of(&self.start), count: of(&self.count) }
     }
 
-    /// Calls `each` with the first position of every row. A row is a run along the trailing axes from `axis`
-    /// on.
+    /// Calls `each` with the first position of every run along the trailing axes from `axis` on.
     pub fn rows(&self, axis: usize, each: &mut dyn FnMut(&[u64])) {
         if self.is_empty() {
             return;
@@ -79,7 +78,7 @@ impl Rect {
     }
 }
 
-/// The distance between neighbours along each axis of a dense array, in positions.
+/// The strides of a dense array, in positions.
 pub fn strides(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -88,11 +87,9 @@ pub fn strides(shape: &[u64]) -> Vec<u64> {
     strides
 }
 
-/// The number of positions of an array.
-///
 /// # Errors
 ///
-/// `Invalid` if there are too many.
+/// `Invalid` if there are too many positions.
 pub fn positions(shape: &[u64]) -> Result<u64> {
     let product = shape.iter().try_fold(1u64, |product, length| product.checked_mul(*length));
     match product {
@@ -103,19 +100,18 @@ pub fn positions(shape: &[u64]) -> Result<u64> {
     }
 }
 
-/// An array's chunks, and the blocks within them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
     shape: Vec<u64>,
     chunk: Vec<u64>,
     block: Vec<u64>,
     chunks: Vec<u64>,
-    /// Blocks along each axis of a chunk.
+    /// Number of blocks along each axis of a chunk.
     inner: Vec<u64>,
 }
 
 impl Tiling {
-    /// Creates a tiling. `block` is clipped to the chunk.
+    /// `block` is clipped to the chunk.
     ///
     /// # Errors
     ///
@@ -154,7 +150,7 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// The number of blocks, including empty ones of chunks at the edge.
+    /// The number includes empty blocks of chunks at the edge.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
@@ -177,7 +173,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
-    /// The positions of a block within the array, perhaps none.
+    /// The block may contain no position.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);
@@ -194,7 +190,7 @@ impl Tiling {
         Rect { count: count.collect(), start }
     }
 
-    /// The chunks along each axis that overlap `rect`, which is not empty: the first, and their number.
+    /// By axis: the first chunk that overlaps `rect`, which is not empty, and the number of such chunks.
     fn spans(&self, rect: &Rect) -> Rect {
         let span = |axis: usize| {
             let first = rect.start[axis] / self.chunk[axis];
@@ -244,8 +240,8 @@ impl Tiling {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }
 
-    /// Splits a rectangle at the border of a chunk or, within one chunk, of a block. It takes the border
-    /// nearest to the middle of the axis with most of them; `None` if the rectangle is within one block.
+    /// Splits at the border of a chunk or, within one chunk, of a block: the border nearest to the middle
+    /// of the axis with most borders. `None` if the rectangle is within one block.
     pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
         if rect.is_empty() {
             return None;
@@ -279,8 +275,8 @@ pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     at
 }
 
-/// Returns the shape of a block of at most `bytes` in a chunk. With `cubes`, the longest axis is halved until
-/// the block fits; otherwise the block has complete trailing axes, which are contiguous in the file.
+/// A block has at most `bytes`. With `cubes`, the longest axis is halved until the block fits; otherwise
+/// the block has complete trailing axes, which are contiguous in the file.
 pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
     let most = (bytes / element_bytes).max(1);
     let mut block: Vec<u64> = chunk.iter().map(|length| (*length).max(1)).collect();
@@ -308,7 +304,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every position is in one block, and a search by rectangle finds it.
         #[test]
         fn blocks_tile_the_array(
             lengths in proptest::collection::vec((1u64..9, 1u64..5, 1u64..4), 1..4),
@@ -341,7 +336,6 @@ mod tests {
             expected.dedup();
             prop_assert_eq!(tiling.blocks_over(&part), expected.clone());
             prop_assert_eq!(tiling.count_over(&part), tiling.chunks_over(&part).len() as u64);
-            // Repeated halving yields the blocks.
             let (mut open, mut leaves) = (vec![part.clone()], Vec::new());
             while let Some(rect) = open.pop() {
                 match tiling.halves(&rect) {

@@ -1,7 +1,7 @@
-//! The file of an index, `FILE.kubix`, with the bytes of FORMAT.md, chapter "Indices of files".
+//! The file of an index, `FILE.kubix`; see FORMAT.md, chapter "Indices of files".
 //!
 //! An index may come from an untrusted source. Lengths are compared with the file's size, checksums are
-//! verified, and the layout is checked against the indexed file before any of its bytes is read.
+//! verified, and the layout is checked against the indexed file before any of that file is read.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -27,10 +27,10 @@ const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
 const FIRST_READ: u64 = 64 << 10;
-/// Bytes of a chunk or page in the tables of locations.
+/// Bytes of a location in the tables.
 const PIECE: usize = 28;
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
-/// Maximum length of the tables of chunks and blocks.
+/// Limit for the tables of chunks and blocks.
 const LONGEST_SECTION: u64 = 2 << 30;
 
 #[derive(Clone, Debug)]
@@ -45,15 +45,15 @@ pub struct Index {
     pub key: Key,
     pub layout: Layout,
     pub device: Device,
-    /// The requested block size, and the requested fraction of blocks with a sorted copy.
+    /// The requested block size and fraction of blocks with a sorted copy.
     pub block: Block,
     pub sorted: f64,
-    /// By variable; `None` if not indexed.
+    /// `None` if the variable is not indexed.
     pub variables: Vec<Option<Indexed>>,
     /// Messages about blocks that could not be read.
     pub damaged: Vec<String>,
     pub bytes: u64,
-    /// The path of the index, which has the sorted values.
+    /// The file of the index, which contains the sorted values.
     pub path: PathBuf,
 }
 
@@ -70,18 +70,18 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct Part {
     block: Vec<u64>,
-    /// The number of sorted blocks, which the directory lists.
+    /// Number of sorted blocks in the directory.
     sorted: Option<u64>,
 }
 
-/// The path of a file's index: next to the file, or in another folder.
+/// The index is next to the file, or in another folder.
 pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".kubix");
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
-/// An index that is being written. Sorted values are written first, as they are made.
+/// Sorted values come first, as they are made.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,
@@ -91,8 +91,6 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// Creates a temporary file for the index.
-    ///
     /// # Errors
     ///
     /// `Permission` names an alternative location; a storage error.
@@ -120,7 +118,7 @@ impl Writing {
         Error::io(format!("cannot write {}: {error}", self.path.display()), error)
     }
 
-    /// Appends bytes and returns their offset.
+    /// Returns the offset.
     ///
     /// # Errors
     ///
@@ -170,7 +168,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.done {
-            // Best effort: a remaining file is recognizable by its name.
+            // The name identifies a remaining file.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
@@ -219,8 +217,6 @@ fn sections(index: &Index) -> Result<[Vec<u8>; 3]> {
     Ok([json, tables, blocks])
 }
 
-/// Reads an index.
-///
 /// # Errors
 ///
 /// `Missing`; `Newer`; `Damaged`; a storage error.
@@ -237,7 +233,6 @@ pub fn open(path: &Path) -> Result<Index> {
     if length < HEADER as u64 {
         return Err(damaged("it is too short for an index".into()));
     }
-    // Most indexes fit into the first read.
     let mut head = vec![0; length.min(FIRST_READ) as usize];
     file.read_exact_at(&mut head, 0).map_err(io)?;
     let header = &head[..HEADER];

@@ -1,9 +1,8 @@
 //! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
 //!
-//! A block with a wide range of values is hit by most queries and contains few of their results, so a query
-//! reads only the matching part of a sorted copy (section 4.3 of the paper). The copy has segments of
-//! [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its positions, so
-//! one request reads both.
+//! Most queries hit a block with a wide range of values but few results, so they read only the matching
+//! part of a sorted copy (section 4.3 of the paper). The copy has segments of [`SEGMENT`] entries, with a
+//! table of their first keys. A segment has its values, then its positions, so one request reads both.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -28,15 +27,13 @@ pub struct Sorted {
     pub blocks: Vec<(u64, SortedBlock)>,
 }
 
-/// The location of a block's sorted copy.
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// The number of entries: neither missing nor NaN.
+    /// Number of entries, without missing values and NaN.
     pub count: u32,
-    /// Bytes of a position.
     place_bytes: u8,
-    /// The lowest key and the checksum per segment.
+    /// Lowest key and checksum of each segment.
     segments: Vec<(u64, u32)>,
 }
 
@@ -78,7 +75,7 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
-/// The positions of numbers in key order; positions of equal keys ascend.
+/// Positions of equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -103,7 +100,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Encodes the segments, and returns their checksums.
+    /// Encodes the segments, with their checksums.
     fn bytes<const N: usize>(&self, stored: &[u8]) -> (Vec<u8>, Vec<u32>) {
         let (cells, _) = stored.as_chunks::<N>();
         let mut bytes = Vec::with_capacity(self.places.len() * (N + self.place_bytes));
@@ -128,7 +125,7 @@ impl Entries<'_> {
 }
 
 const DIGIT: u32 = 11;
-/// Below this number of entries a comparison sort is faster.
+/// With fewer entries a comparison sort is faster.
 const FEW: usize = 1024;
 
 /// Stable radix sort by key, from the lowest digit. Digits that are equal in all keys are skipped.
@@ -159,7 +156,7 @@ fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
 }
 
 impl SortedBlock {
-    /// Minimum bytes of an entry in the directory.
+    /// The least length of an entry in the directory.
     pub const LEAST_BYTES: usize = 21;
 
     pub fn write(&self, block: u64, out: &mut Vec<u8>) {
@@ -173,8 +170,6 @@ impl SortedBlock {
         }
     }
 
-    /// Reads an entry of the directory.
-    ///
     /// # Errors
     ///
     /// The fault of the entry.
@@ -195,7 +190,7 @@ impl SortedBlock {
         first..self.segments.partition_point(|(key, _)| *key <= high)
     }
 
-    /// The location in the index of entries with keys from `low` to `high`: offset and bytes.
+    /// Offset and bytes within the index, for keys from `low` to `high`.
     pub fn extent(&self, width: u64, low: u64, high: u64) -> (u64, u64) {
         let segments = self.segments_of(low, high);
         let entry = width + u64::from(self.place_bytes);
@@ -203,7 +198,7 @@ impl SortedBlock {
         (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
     }
 
-    /// Reads the entries with keys from `low` to `high`, and a few around them; `None` if there are none.
+    /// Entries with keys from `low` to `high`, and a few around them; `None` without entries.
     ///
     /// # Errors
     ///
@@ -256,7 +251,6 @@ mod tests {
             count in prop_oneof![0usize..40, 1000usize..3000],
             seed in any::<u64>(),
         ) {
-            // Few or many keys, of few bits or all.
             let keys: Vec<u64> = (0..count as u64).map(|at| xxhash_rust::xxh3::xxh3_64_with_seed(&at.to_le_bytes(), seed) >> key).collect();
             let values: ArrayRef = Arc::new(UInt64Array::from(keys.clone()));
             let mut expected: Vec<u32> = (0..count as u32).collect();

@@ -18,10 +18,10 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Bytes hashed at the beginning of a file and at each of the further positions, and the number of positions.
+/// Hashed bytes at the beginning of a file and at each further position, and the number of positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
-/// HDF5's signature, at offset 0 or at a power of two from 512 on.
+/// The signature is at offset 0 or at a power of two from 512 on.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
@@ -30,16 +30,15 @@ pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Hash of its first bytes and of positions spread over it.
+    /// Hash of the first bytes and of positions spread over the file.
     pub hash: u64,
 }
 
-/// Counters of reads by all threads of a query.
+/// All threads of a query share these counters.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
     pub bytes: AtomicU64,
-    /// Rectangles that the library read.
     pub by_library: AtomicU64,
 }
 
@@ -49,12 +48,12 @@ pub struct Source {
     key: Key,
     pub layout: Layout,
     library: Option<Arc<Library>>,
-    /// The footer of Parquet, read on first use.
+    /// Parquet's footer, read on first use.
     columns: OnceLock<Columns>,
 }
 
 impl Source {
-    /// Opens a file and reads its layout; `library` is for formats that need one.
+    /// `library` is for formats that need one.
     ///
     /// # Errors
     ///
@@ -83,7 +82,7 @@ impl Source {
         Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned(), columns })
     }
 
-    /// Opens an indexed file with the layout from the index. The file must be unchanged.
+    /// Opens an unchanged file with the layout from its index.
     ///
     /// # Errors
     ///
@@ -131,14 +130,12 @@ impl Source {
         Ok(self.columns.get_or_init(|| columns))
     }
 
-    /// Reads a piece of the file.
-    ///
     /// # Errors
     ///
     /// `Damaged` if the file ends before, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
         let wanted = bytes as usize;
-        // Into uninitialized memory, to avoid filling it twice.
+        // Uninitialized memory is not filled twice.
         let mut out = Vec::with_capacity(wanted);
         while out.len() < wanted {
             let at = offset.saturating_add(out.len() as u64);
@@ -156,16 +153,13 @@ impl Source {
                 }
             }
         }
-        // The capacity may be larger than requested.
         out.truncate(wanted);
         Ok(out)
     }
 
-    /// Checks that the file did not change during the reads.
-    ///
     /// # Errors
     ///
-    /// `Refused`, or a storage error.
+    /// `Refused` if the file changed, or a storage error.
     pub fn unchanged(&self) -> Result<()> {
         let now = stamp(&self.path, &self.file)?;
         match now == (self.key.bytes, self.key.modified) {
@@ -174,8 +168,8 @@ impl Source {
         }
     }
 
-    /// Measures the file's device with `workers` concurrent reads: small and large ones, at positions that the
-    /// page cache was asked to drop. Uses medians, because other programs delay some reads.
+    /// Measures small and large reads by `workers` threads, after asking the page cache to drop these
+    /// positions. Uses medians, because other programs delay some reads.
     ///
     /// # Errors
     ///
@@ -186,7 +180,7 @@ impl Source {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // A hint: if it is ignored, the cache is measured, which later reads will use too.
+                // If this has no effect, the cache is measured, which later reads will use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -231,11 +225,11 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// Checks by size and modification time that a file still has this key.
+/// Compares size and modification time.
 ///
 /// # Errors
 ///
-/// `Missing`, a storage error; `Refused` if it changed.
+/// `Missing`, a storage error; `Refused` if the file changed.
 pub fn is_still(path: &Path, expected: &Key) -> Result<()> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_open(path, error))?;
     let (bytes, modified) = stamp_of(&metadata);

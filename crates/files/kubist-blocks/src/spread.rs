@@ -1,9 +1,9 @@
 //! Selects the blocks that gain most from a sorted copy.
 //!
-//! A copy saves the values that a query would read in a block without using them. All copies have about the
-//! same size, so the gain per byte is the fraction of queries whose values a block spans. Queries are assumed
-//! to start anywhere among the values, as often in a tail as in the middle, so a span is measured in log-odds
-//! of ranks. Ranks come from a sample of all values and, beyond it, from the bounds of blocks.
+//! A copy avoids reading the values of a block that a query does not use. All copies have about the same
+//! size, so the gain per byte is the fraction of queries whose values a block spans. Queries are assumed to
+//! be as frequent in a tail as in the middle, so a span is measured in log-odds of ranks. A sample of all
+//! values gives the ranks, and beyond it the bounds of blocks.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
@@ -15,7 +15,7 @@ use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
-/// Keys of some numbers of a block, evenly spaced.
+/// Keys of evenly spaced numbers.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -44,7 +44,7 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
 /// A block, its summary, and keys of some of its values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
-/// The distribution of an array's values, from a sample and the bounds of blocks.
+/// The distribution comes from a sample and the bounds of blocks.
 pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -53,7 +53,7 @@ pub struct ValueDistribution {
 }
 
 impl ValueDistribution {
-    /// The distribution of blocks with `values` values in total.
+    /// `values` is the number of values in these blocks.
     pub fn of(blocks: &[BlockSample], values: u64) -> ValueDistribution {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();
@@ -70,7 +70,7 @@ impl ValueDistribution {
     }
 
     /// The fraction of queries that hit a block, in log-odds; `None` for a block whose values are equal,
-    /// absent or unknown.
+    /// missing or unknown.
     pub fn span(&self, summary: &Summary) -> Option<f64> {
         let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
         let differ = summary.least < summary.greatest && !summary.is_unreadable();
@@ -87,14 +87,13 @@ impl ValueDistribution {
         self.share(behind(&self.sample), behind(&self.greatest))
     }
 
-    /// A bound of a block stands for at least one value.
+    /// A bound of a block counts as at least one value.
     fn share(&self, of_sample: usize, of_ends: usize) -> f64 {
         (of_sample as f64 / (self.sample.len() as f64).max(1.0)).max(of_ends as f64 / self.values)
     }
 }
 
-/// The `count` blocks with the greatest gain, ascending, of an array of `values` values. Blocks of equal
-/// values gain nothing.
+/// The `count` blocks with the greatest gain, ascending. Blocks of equal values gain nothing.
 pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
         spans(&ValueDistribution::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
@@ -109,8 +108,7 @@ fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
     spans
 }
 
-/// Predicts the chosen blocks from a part of all blocks, so that their copies are made while they are
-/// decoded.
+/// Predicts the chosen blocks from a part of all, so that their copies are made while they are decoded.
 pub struct CopyPredictor {
     scale: ValueDistribution,
     /// The smallest span of a block that may be chosen.
@@ -118,8 +116,8 @@ pub struct CopyPredictor {
 }
 
 impl CopyPredictor {
-    /// Predicts from some blocks with `values` values, if a fraction `share` will be chosen. It accepts twice
-    /// that fraction, because some blocks do not represent all.
+    /// Uses some blocks with `values` values, if a fraction `share` of all blocks will be chosen. Accepts
+    /// twice that fraction, because some blocks do not represent all.
     pub fn of(blocks: &[BlockSample], values: u64, share: f64) -> CopyPredictor {
         let scale = ValueDistribution::of(blocks, values);
         let spans = spans(&scale, blocks);
@@ -129,7 +127,7 @@ impl CopyPredictor {
     }
 
     pub fn has(&self, summary: &Summary) -> bool {
-        // A block beyond the sample has no span: it is in a tail.
+        // A block beyond the sample is in a tail and has no span.
         self.scale.span(summary).is_some_and(|span| span.is_nan() || span >= self.least)
     }
 }
@@ -166,13 +164,11 @@ mod tests {
 
     #[test]
     fn blocks_that_many_questions_hit_are_chosen() {
-        // Blocks of the range, then one with all of the range, and one of equal values.
         let part = |low: f32, high: f32| (0..1000).map(|at| low + (high - low) * at as f32 / 1000.0).collect();
         let mut blocks: Vec<Vec<f32>> = (0..20).map(|at| part(at as f32, at as f32 + 1.0)).collect();
         blocks.push(part(0.0, 20.0));
         blocks.push(vec![7.0; 1000]);
         assert_eq!(chosen(&looked(&blocks), 22_000, 1), [20]);
-        // Every query of a tail hits the block at its end.
         assert_eq!(chosen(&looked(&blocks), 22_000, 3), [0, 19, 20]);
         assert_eq!(chosen(&looked(&blocks), 22_000, 100).len(), 21);
         assert_eq!(chosen(&[], 0, 3), [0u64; 0]);

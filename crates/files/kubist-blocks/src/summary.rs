@@ -1,4 +1,4 @@
-//! The summary of a block: bounds of its numbers, and the number of missing values.
+//! The summary of a block: bounds of its numbers, and number of missing values.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -11,17 +11,17 @@ use crate::fetch::Found;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
-/// The block could not be read when it was indexed.
+/// The block could not be read during indexing.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
 pub const BYTES: usize = 22;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Order keys of the minimum and maximum; `least` is above `greatest` if there is no number.
+    /// Order keys of the minimum and maximum; without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
-    /// Missing values, saturated at 32 bits.
+    /// Number of missing values, saturated at 32 bits.
     pub missing: u32,
     flags: u8,
     any: bool,
@@ -72,7 +72,6 @@ impl Summary {
             summary.flags |= NAN;
         }
         if packing.is_packed() && summary.least <= summary.greatest {
-            // Unpacking is monotone, ascending or descending.
             let stored = variable.number.data_type();
             let unpacked = |key: u64| (order::number(&stored, key) * scale + offset).key();
             let (one, other) = (unpacked(summary.least), unpacked(summary.greatest));
@@ -168,20 +167,20 @@ impl Summary {
     }
 }
 
-/// The written chunks of an array; `None`: all.
+/// The written chunks; `None` means all.
 pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
     let Storage::Chunks { table, .. } = &variable.storage else { return None };
     let some = (table.len() as u64) < tiling.chunks();
     some.then(|| table.iter().map(|chunk| chunk.number).collect())
 }
 
-/// The summary of a block that was never written; `None` if the format has no such blocks.
+/// `None` if the format has no unwritten blocks.
 pub fn of_fill(variable: &Variable) -> Option<Summary> {
     let Storage::Chunks { fill, .. } = &variable.storage else { return None };
     Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))))
 }
 
-/// The summary of a rectangle that was never written; `None` if part of it was.
+/// `None` if part of the rectangle was written.
 pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option<Summary> {
     let Storage::Chunks { shape, table, .. } = &variable.storage else { return None };
     let tiling = Tiling::new(&layout.shape(variable), shape, shape).ok()?;
@@ -195,11 +194,10 @@ pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option
     if is_written { None } else { of_fill(variable) }
 }
 
-/// The summaries of an array's blocks. Blocks of unwritten chunks contain the fill value and share one
-/// summary.
+/// Unwritten chunks contain the fill value, and their blocks share one summary.
 #[derive(Clone, Debug)]
 pub struct Summaries {
-    /// The chunks with their own summaries, ascending; `None`: all.
+    /// The written chunks, ascending; `None` means all.
     written: Option<Vec<u64>>,
     blocks_in_chunk: u64,
     own: Vec<Summary>,
@@ -207,7 +205,6 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Empty summaries for the written chunks of an array.
     pub fn new(variable: &Variable, tiling: &Tiling) -> Summaries {
         let written = written(variable, tiling);
         let chunks = written.as_ref().map_or(tiling.chunks(), |written| written.len() as u64);
@@ -216,7 +213,7 @@ impl Summaries {
         Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
     }
 
-    /// The blocks with their own summaries, ascending.
+    /// The blocks with summaries, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = u64> {
         let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
         let each = self.blocks_in_chunk.max(1);
@@ -246,8 +243,8 @@ impl Summaries {
         &self.own
     }
 
-    /// The combined summary of all blocks that overlap a rectangle; `None` if it is empty. Each unwritten
-    /// chunk costs one step; if few were written, only those are visited.
+    /// The summary of all blocks that overlap a rectangle; `None` if it is empty. Each unwritten chunk
+    /// costs one step; if few were written, only those are visited.
     pub fn over(&self, tiling: &Tiling, rect: &Rect) -> Option<Summary> {
         let of_chunk = |chunk: u64| match self.place(chunk * self.blocks_in_chunk) {
             None => Some(self.fill),
@@ -258,7 +255,6 @@ impl Summaries {
             Some(written) if (written.len() as u64) < all => {
                 let inside = written.iter().filter(|chunk| tiling.chunk_rect(**chunk).intersect(rect).is_some());
                 let found = inside.filter_map(|chunk| of_chunk(*chunk)).reduce(|all, next| all.with(&next));
-                // The rectangle also contains unwritten chunks.
                 Some(found.map_or(self.fill, |found| found.with(&self.fill)))
             }
             _ => tiling.chunks_over(rect).into_iter().filter_map(of_chunk).reduce(|all, next| all.with(&next)),
@@ -285,7 +281,6 @@ mod tests {
     }
 
     proptest! {
-        /// Verdicts from a summary hold for the rows, also after serialization.
         #[test]
         fn verdicts_of_summaries_hold(values in proptest::collection::vec(value(), 1..12), which in 0usize..9) {
             let condition = ["x > 1", "x <= -1", "x = 2", "NOT x < 0", "x IS NULL", "isnan(x)", "x IS NOT NULL",
@@ -320,7 +315,6 @@ mod tests {
             Number::F32,
             Number::F64,
         ];
-        // Bits of small numbers, zeros of both signs, infinities, NaN, or arbitrary bits.
         let float = |number: Number, value: f64| match number {
             Number::F16 => u64::from(half::f16::from_f64(value).to_bits()),
             Number::F32 => u64::from((value as f32).to_bits()),
@@ -358,7 +352,6 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// Stored numbers have the same summary as their decoded values, and as an array with nulls.
         #[test]
         fn stored_numbers_are_summarised_as_their_values((variable, bytes) in stored()) {
             let values = decode::array(&variable, &bytes);

@@ -1,17 +1,13 @@
-//! Reader that reduces each run of blanks between fields to one blank.
-//!
-//! A run of blanks and tabs inside a line becomes one blank; at the ends of a line it is removed. Quoted text
-//! is unchanged: a quote counts at the start of a field, and a doubled quote stands for itself.
+//! A reader that reduces each run of blanks and tabs to one blank, and removes it at the ends of a line.
+//! Quoted text is unchanged: a quote counts at the start of a field, and a doubled quote is a quote.
 
 use std::io::{BufRead, Read, Result};
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// At the start of a line, perhaps after blanks.
     Begin,
     /// In an unquoted field, or after the closing quote.
     Field,
-    /// After blanks that follow a field.
     Blank,
     Quoted,
     /// After a quote that closes the field or is the first of two.
@@ -21,7 +17,7 @@ enum State {
 pub struct Blanks<R> {
     text: R,
     state: State,
-    /// A byte that did not fit into the output after its blank.
+    /// A byte that waits because the output was full after its blank.
     pending: Option<u8>,
 }
 
@@ -30,7 +26,7 @@ impl<R> Blanks<R> {
         Blanks { text, state: State::Begin, pending: None }
     }
 
-    /// Processes a byte. Returns whether to write a blank before it, and whether to write the byte.
+    /// Whether to write a blank before the byte, and whether to write the byte.
     fn pass(&mut self, byte: u8) -> (bool, bool) {
         let is_blank = matches!(byte, b' ' | b'\t');
         let ends_line = matches!(byte, b'\r' | b'\n');

@@ -1,11 +1,10 @@
-//! Delimited text (CSV, TSV, blanks), optionally compressed with gzip or Zstandard. The first line or an option has the column names.
+//! Delimited text (CSV, TSV, blanks), optionally compressed with gzip or Zstandard. The first line or an
+//! option has the column names.
 //!
-//! Fields are read as text and then converted to the requested type, so that an error names the row and
-//! column of the value. Types are inferred by the same rule: the narrowest type that reads every value of the
-//! head. A missing value is an empty field, `null` in a column that is not text, and `NaN` among integers. Lines
-//! that begin with `#` before the names are comments. Rows count from 1, after the names.
-//!
-//! A batch ends before its text grows large, whatever its number of rows.
+//! Fields are read as text and then converted to the requested type, so that an error names the row (from
+//! 1, after the names) and column. An inferred type is the narrowest that reads every value of the head. A
+//! missing value is an empty field, `null` in a column that is not text, and `NaN` among integers. Lines
+//! that begin with `#` before the names are comments.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -29,14 +28,13 @@ use crate::records::Records;
 use crate::source::Counted;
 use crate::{Batches, Delimiter};
 
-/// Rows of the head that determine the types.
+/// Rows that determine the types.
 const HEAD_ROWS: usize = 10_000;
-/// Bytes of text after which a batch ends with the current record.
+/// Bytes of text after which a batch ends, whatever its number of rows.
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
-/// Bytes of comments that are kept.
 const MOST_COMMENTS: u64 = 1 << 16;
-/// Maximum fields of a batch: the decoder allocates memory for all of them.
+/// The decoder allocates memory for all fields of a batch.
 const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;
@@ -45,7 +43,7 @@ type Bytes = BufReader<Box<dyn Read + Send>>;
 pub struct Text<'a> {
     pub path: &'a Path,
     pub delimiter: Delimiter,
-    /// The column names, if no line has them.
+    /// Set if no line contains the names.
     pub names: Option<&'a [String]>,
     pub marks: &'a Marks,
 }
@@ -68,7 +66,7 @@ impl Text<'_> {
     }
 }
 
-/// Returns the columns, with types inferred from the head.
+/// Infers the types from the head.
 pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     let names = header(text, limits)?;
     let all: Vec<usize> = (0..names.len()).collect();
@@ -83,7 +81,7 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// The comments at the beginning of the text, under `comments`.
+/// Comments at the beginning of the text, as metadata `comments`.
 pub fn comments(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
     let text = inflated(path, Arc::default(), limits)?;
     let mut comments = Vec::new();
@@ -122,7 +120,7 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     Ok(Box::new(rows.map(move |texts| typed_batch(texts).map_err(|error| error.within(path.display())))))
 }
 
-/// Returns the most frequent common delimiter of the first line.
+/// Returns the most frequent delimiter in the first line.
 pub fn sniff_delimiter(path: &Path, decimal: Decimal, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
@@ -171,7 +169,7 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Batches of text of the columns in `indices`. Errors do not name the file.
+/// Text of the columns in `indices`. Errors do not name the file.
 struct Texts {
     records: Records<Bytes>,
     decoder: Decoder,
@@ -211,7 +209,6 @@ impl Texts {
                 if batch.is_some() || decoded == 0 {
                     return Ok(batch);
                 }
-                // Only empty lines so far, and more text follows.
                 bytes = 0;
             }
         }
@@ -233,8 +230,8 @@ fn unplaced(error: ArrowError) -> Error {
     }
 }
 
-/// Opens the text, inflated if necessary, without a byte order mark and without comments at its beginning. The last
-/// comment stays if it `may_have_names`.
+/// Inflates the text, and removes a byte order mark and comments at the beginning. The last comment stays
+/// if it `may_have_names`.
 fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: bool) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let mut text = inflated(path, consumed, limits)?;
@@ -245,7 +242,6 @@ fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: 
     without_comments(text, limits, may_have_names).map_err(failed)
 }
 
-/// The text without a byte order mark.
 fn inflated(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let mut magic = Vec::with_capacity(4);
@@ -268,7 +264,7 @@ fn inflated(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<By
     Ok(text)
 }
 
-/// The text after the comments at its beginning. The last comment has the names if a number follows it.
+/// If a number follows the last comment, this comment has the names.
 fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> std::io::Result<Bytes> {
     let mut comment = Vec::new();
     while text.fill_buf()?.first() == Some(&b'#') {
@@ -286,7 +282,7 @@ fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> s
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTANDARD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Inflated text, up to the inflation limit, whether or not it has records.
+/// Text up to the inflation limit.
 struct Inflated<R> {
     reader: R,
     packed: u64,
@@ -303,14 +299,14 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
-/// Converts text; `None` marks a value that cannot be converted.
+/// Null marks a value that cannot be converted.
 fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     cast_with_options(text, data_type, &options)
         .map_err(|_| Error::invalid(format!("text cannot be read as {data_type}")))
 }
 
-/// Converts `given` to the field's type. The error names row, column and value.
+/// Errors name row, column and value.
 fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) -> Result<ArrayRef> {
     let data_type = field.data_type();
     let of_numbers = data_type.is_numeric().then(|| marks.with_points(given));
@@ -338,7 +334,7 @@ fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) ->
     }
 }
 
-/// Refuses numbers that became infinite or zero because the type is too narrow.
+/// Numbers must not become infinite or zero because the type is too narrow.
 fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     let floats = cast_with_options(parsed, &DataType::Float64, &CastOptions::default());
     let floats = floats.map_err(Error::invalid)?;
@@ -360,7 +356,7 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
     }
 }
 
-/// Whether a column of numbers has dates: by its unit or its name, such as `JD` and `date_obs`.
+/// Recognizes dates by unit or name, such as `JD` and `date_obs`.
 fn is_date(field: &Field) -> bool {
     let is_julian = |word: &str| matches!(word, "jd" | "mjd" | "bjd" | "hjd" | "tjd" | "btjd");
     let name = field.name().to_ascii_lowercase();
@@ -368,7 +364,7 @@ fn is_date(field: &Field) -> bool {
     in_days || name == "time" || name.starts_with("date") || name.split('_').any(is_julian)
 }
 
-/// Refuses dates that 32 bits round: 2460000.123 would be 2460000. Smaller numbers are durations.
+/// 32 bits round dates, such as 2460000.123 to 2460000. Smaller numbers are durations.
 fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     const LATE: f64 = 10_000.0;
     let read = read_as(text, &DataType::Float64)?;
@@ -390,8 +386,7 @@ fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: u
     }
 }
 
-/// The fields of a column that is not text, without blanks around them and without the marks of missing values.
-/// `NaN` is a mark among integers.
+/// Removes blanks around fields and marks of missing values. `NaN` is a mark among integers.
 fn trimmed(text: &StringArray, among_integers: bool) -> StringArray {
     let is_mark = |value: &str| {
         value.is_empty() || value.eq_ignore_ascii_case("null") || (among_integers && value.eq_ignore_ascii_case("nan"))
@@ -407,7 +402,7 @@ fn excerpt(value: &str) -> String {
     }
 }
 
-/// The narrowest type that reads every value; `Null` if there is no value.
+/// The narrowest type that reads every value; `Null` without values.
 fn suggested(given: &StringArray, marks: &Marks) -> DataType {
     let text = &marks.with_points(given);
     let without_nan = trimmed(text, true);
@@ -419,7 +414,7 @@ fn suggested(given: &StringArray, marks: &Marks) -> DataType {
         return DataType::Null;
     }
     if all(&is_whole) {
-        // Integers beyond 64 bits are identifiers: a float would lose digits.
+        // Integers beyond 64 bits are identifiers, which would lose digits as floats.
         return [DataType::Int64, DataType::UInt64].into_iter().find(reads).unwrap_or(DataType::Utf8);
     }
     if reads(&DataType::Float64) {
@@ -528,9 +523,7 @@ mod tests {
         let path = write(folder.path(), "gaia.csv", b"# %ECSV 1.0\n# ---\nid\n1\n");
         assert!(crate::is_foreign(&path));
         assert!(Input::inspect(&path, &Options::default()).unwrap_err().to_string().contains("format=ecsv"));
-        // In text the word stays.
         assert_eq!(batch["name"].as_string::<i32>().value(0), "null");
-        // The last comment before numbers has the names.
         let path = write(folder.path(), "b.csv", b"# a star list\n#ra,dec\n1,2\n3,4\n");
         let batch = read_all(&path, &Options::default()).unwrap();
         assert_eq!((batch.schema().field(0).name().as_str(), batch.num_rows()), ("#ra", 2));

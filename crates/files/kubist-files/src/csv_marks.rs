@@ -1,11 +1,10 @@
-//! How a text file writes missing values and decimal numbers, if not in the usual way.
+//! Unusual marks for missing values and decimal numbers in text.
 
 use arrow_array::StringArray;
 
-/// The words and the decimal mark of a CSV file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Fields that are missing values in every column, in addition to the usual ones.
+    /// Marks of missing values in every column, in addition to the usual ones.
     pub null: Vec<String>,
     pub decimal: Decimal,
 }
@@ -39,7 +38,6 @@ impl std::fmt::Display for Decimal {
 }
 
 impl Marks {
-    /// The fields without the words for missing values.
     pub(crate) fn without_null(&self, text: StringArray) -> StringArray {
         if self.null.is_empty() {
             return text;
@@ -48,8 +46,8 @@ impl Marks {
         text.iter().map(|value| value.filter(|value| !is_null(value))).collect()
     }
 
-    /// The fields with points in decimal numbers. With a decimal comma, a point is not part of a number: it could
-    /// separate thousands.
+    /// Replaces decimal commas. A field with a point is then not a number, because the point could separate
+    /// thousands.
     pub(crate) fn with_points(&self, text: &StringArray) -> StringArray {
         match self.decimal {
             Decimal::Point => text.clone(),
@@ -58,7 +56,7 @@ impl Marks {
     }
 }
 
-/// A number with its points and commas exchanged; other text is unchanged.
+/// Exchanges points and commas of numbers.
 fn swapped(value: &str) -> String {
     let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.,eE ".contains(&byte);
     let is_number = value.bytes().all(is_part) && value.bytes().any(|byte| byte.is_ascii_digit());
@@ -98,7 +96,7 @@ mod tests {
         let name: Vec<_> = batch["name"].as_string::<i32>().iter().flatten().collect();
         assert_eq!(name, ["a,b", "1,5"]);
         assert_eq!(batch["when"].data_type(), &DataType::Date32);
-        // It could be 15 with a mark of thousands.
+        // It could be 15 with a separator of thousands.
         assert_eq!(batch["p"].as_string::<i32>().value(0), "1.5");
         let quoted = Options { delimiter: Some(Delimiter::Byte(b',')), ..options };
         let batch = read("id,x\n1,\"0,5\"\n", &quoted).unwrap();

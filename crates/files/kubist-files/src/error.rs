@@ -12,16 +12,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The file is damaged, has another format, or lacks a requested column: use another file.
+    /// The file is damaged, has another format, or lacks a requested column.
     Invalid,
-    /// The file exceeds one of [`crate::Limits`]: raise that limit, if the source is trusted.
+    /// The file exceeds one of [`crate::Limits`], which may be raised for a trusted source.
     Limit,
     Missing,
     /// The operating system refused; the source has the reason.
     System,
 }
 
-/// The error of a file. The message is one line and names the file.
+/// The message is one line and names the file.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -38,7 +38,7 @@ impl Error {
         Error { kind: Kind::Invalid, message: message.to_string(), source: None }
     }
 
-    /// The error that `what` exceeds `limit`, which the option of this name sets.
+    /// `what` exceeds `limit`, which `option` sets.
     pub(crate) fn limit(what: impl Display, limit: impl Display, option: &str) -> Error {
         let message = format!("{what}, and the limit is {limit} ({option} sets it)");
         Error { kind: Kind::Limit, message, source: None }
@@ -51,7 +51,6 @@ impl Error {
         };
         let kind = match error.kind() {
             ErrorKind::NotFound => Kind::Missing,
-            // A decoder refused the bytes.
             ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => Kind::Invalid,
             ErrorKind::Other if error.raw_os_error().is_none() => Kind::Invalid,
             _ => Kind::System,
@@ -87,14 +86,13 @@ impl Error {
         }
     }
 
-    /// Prepends the location of the error to its message.
+    /// Prepends the location of the error.
     pub(crate) fn within(self, context: impl Display) -> Error {
         Error { message: format!("{context}: {}", self.message), ..self }
     }
 }
 
-/// The message of a failed read. The standard library says of a file that ends early that a buffer was not
-/// filled.
+/// Says that a file ends early, where the standard library says that a buffer was not filled.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
@@ -116,7 +114,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Carries an error of this crate through a foreign reader.
+/// Carries an error through the reader of another crate.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> std::io::Error {
         std::io::Error::other(error)

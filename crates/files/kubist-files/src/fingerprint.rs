@@ -1,4 +1,4 @@
-//! Short fingerprints of files, by which a table recognizes ingested files.
+//! Fingerprints by which a table recognizes ingested files.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use crate::source::open;
 
 /// Files up to this size are read completely.
 const SMALL: u64 = 1 << 26;
-/// Of larger files this many pieces are read, the first at the start, the last at the end.
+/// Larger files are read in this many pieces, the first at the start and the last at the end.
 const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;
 
-/// Returns the digest of names, sizes and contents; of large files only some pieces count.
+/// Digest of names, sizes and contents; large files contribute only some pieces.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn fingerprint(files: &[PathBuf]) -> Result<String> {
     Ok(state.finalize().to_hex().to_string())
 }
 
-/// The name that a table records for a completely ingested file: its name and fingerprint.
+/// A table records a completely ingested file by its name and fingerprint.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Matches a file's columns to the table's, and converts them.
 //!
-//! A new table has the columns of all its files, each in a type that holds the values of every file. A file that lacks a column has null
-//! in it, and is refused if the table needs a value there. Integers go into any integer column that
-//! holds their values; no other type is narrowed, and nothing is rounded.
+//! A new table has the columns of all its files, in types for the values of every file. A missing column is
+//! null, or an error if the table needs a value. Integers of any type go into an integer column if they
+//! fit; no other type is narrowed, and nothing is rounded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 const UNIT: &str = "unit";
 
-/// The columns of one file, of this crate or of another reader.
+/// The columns of a file, from any reader.
 #[derive(Clone, Copy)]
 pub struct FileColumns<'a> {
     pub path: &'a Path,
     pub fields: &'a Fields,
-    /// Whether integers and floats of two files meet in a float: text has no types of its own, and other readers
-    /// leave the check of each value to the table.
+    /// True if an integer and a float of two files become a float: text has no types of its own, and other
+    /// readers let the table check each value.
     pub promotes: bool,
 }
 
-/// All columns of these files, in order of appearance, each wide enough for every file. A column that a file
-/// lacks may be null.
+/// All columns in order of appearance, each wide enough for every file. A column that a file lacks may be
+/// null.
 ///
 /// # Errors
 ///
@@ -63,12 +63,12 @@ pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
 
-/// The columns of a file as a table can store them: a column without any value becomes text.
+/// The columns of a file, as [`settle`] returns them.
 pub fn settled(input: &Input) -> SchemaRef {
     settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
 
-/// Columns as a table can store them: a column without any value becomes text.
+/// Columns that a table can store: a column without any value becomes text.
 pub fn settle(fields: &[Field]) -> SchemaRef {
     let settled = |field: &Field| {
         let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
@@ -77,7 +77,7 @@ pub fn settle(fields: &[Field]) -> SchemaRef {
     Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()))
 }
 
-/// The narrower of two types that contains both. With `promotes`, an integer and a float meet in a float.
+/// The narrower of two types that contains both. With `promotes`, an integer and a float become a float.
 pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataType> {
     if widens(other, one) {
         return Some(one.clone());
@@ -91,7 +91,7 @@ pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataTyp
         return match bits {
             Some(1) => Some(DataType::Int16),
             Some(2) => Some(DataType::Int32),
-            // Of 64 bits the values decide whether they fit.
+            // In 64 bits, the values decide whether they fit.
             _ => Some(DataType::Int64),
         };
     }
@@ -99,11 +99,11 @@ pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataTyp
     (promotes && (meet(one, other) || meet(other, one))).then_some(DataType::Float64)
 }
 
-/// Checks that the file's columns match the table's. It ignores columns that only the file has.
+/// Ignores columns that only the file has.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column: one of another type, or one that the file lacks and that is
+/// `Invalid` names the file and a column that has another type, or that the file lacks although it is
 /// `needed` or must not be null.
 pub fn check(input: &Input, table: &Schema, needed: &[String]) -> Result<()> {
     for field in table.fields() {
@@ -139,8 +139,8 @@ fn names(fields: &Fields) -> String {
     fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The table's columns with the file's units, so that the writer converts the values. Columns without a unit
-/// in the file, and `stated` ones, are in the table's unit.
+/// The table's columns with the file's units, so that the writer converts the values. Columns without a
+/// unit in the file, and the columns in `stated`, have the table's unit.
 pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
     let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
     let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {
@@ -152,7 +152,7 @@ pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRe
     Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
 }
 
-/// The batch in this schema, with null in the columns that it lacks. `first_row` counts from 1, for messages.
+/// Missing columns are null. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///
@@ -177,7 +177,7 @@ fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Re
     };
     let array =
         if found.data_type() == field.data_type() || found.data_type().is_integer() && field.data_type().is_integer() {
-            // The table itself decides whether an integer fits, and names the row of one that does not.
+            // The table decides whether an integer fits, and names its row.
             found.clone()
         } else {
             let options = CastOptions { safe: false, ..CastOptions::default() };
@@ -356,7 +356,6 @@ mod tests {
         };
         let path = Path::new("a.parquet");
         let fit = fitted(path, &batch(Int32Array::from(vec![1, 2])), &table, 1).unwrap();
-        // An integer stays as it is: the table decides whether it fits.
         assert_eq!(fit["pid"].as_ref(), &Int32Array::from(vec![1, 2]) as &dyn Array);
         assert_eq!(fit["x"].data_type(), &DataType::Float64);
         let error = fitted(path, &batch(Int32Array::from(vec![Some(1), None])), &table, 101).unwrap_err().to_string();

@@ -1,6 +1,5 @@
-//! Turns panics of decoders into errors of the file.
-//!
-//! Decoders of other crates check much, but a crafted or damaged file may still trigger an assertion.
+//! Turns panics of decoders into errors of the file, because a crafted or damaged file may trigger an
+//! assertion.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -1,7 +1,5 @@
-//! Arrow IPC: files (also Feather 2) and streams, optionally compressed.
-//!
-//! This module locates the messages of a file. `kubist-ipc` checks each message against its bytes and the
-//! limits, and decodes it.
+//! Arrow IPC: files (also Feather 2) and streams, optionally compressed. This module locates the messages;
+//! `kubist-ipc` checks each message against its bytes and the limits, and decodes it.
 
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -21,15 +19,13 @@ use crate::limits::Limits;
 use crate::source::Counted;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Size of a file's trailer: the length of its footer, and `ARROW1`.
+/// The length of the footer, and `ARROW1`.
 const TRAILER_BYTES: u64 = 10;
 const BUFFER_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Layout {
-    /// Listed in the footer.
     File,
-    /// One after the other.
     Stream,
 }
 
@@ -58,7 +54,7 @@ pub fn batches(
     Ok(Box::new(std::iter::from_fn(move || reader.next().map_err(|error| error.within(shown.display())).transpose())))
 }
 
-/// Batches of a file, one by one. Errors do not name the file.
+/// Errors do not name the file.
 enum Reader {
     Listed(Listed),
     Stream(Stream<BufReader<Counted>>),
@@ -168,7 +164,7 @@ impl Listed {
         }
         self.decoder.check_bytes("a batch", block.body_bytes).map_err(failed)?;
         let metadata = bytes_at(&mut self.file, self.file_bytes, block.offset, block.metadata_bytes)?;
-        // The length precedes the metadata; older files lack the marker before it.
+        // The length precedes the metadata; older files have no marker before it.
         let prefix = if metadata.starts_with(&CONTINUATION) { 8 } else { 4 };
         if metadata.len() < prefix {
             return Err(damaged("a message has no metadata"));
@@ -178,7 +174,6 @@ impl Listed {
     }
 }
 
-/// Reads a range of a file, which must be within it.
 fn bytes_at(file: &mut BufReader<Counted>, file_bytes: u64, offset: u64, length: u64) -> Result<Buffer> {
     if offset.checked_add(length).is_none_or(|end| end > file_bytes) {
         return Err(damaged(format!("{length} bytes at {offset} are not in the file, which has {file_bytes}")));
@@ -186,7 +181,6 @@ fn bytes_at(file: &mut BufReader<Counted>, file_bytes: u64, offset: u64, length:
     let length = usize::try_from(length).map_err(damaged)?;
     let mut bytes = MutableBuffer::try_from_len_zeroed(length).map_err(Error::invalid)?;
     let here = file.stream_position().map_err(Error::system)?;
-    // Stays within the buffer if possible.
     file.seek_relative(offset as i64 - here as i64).map_err(Error::system)?;
     file.read_exact(&mut bytes).map_err(Error::system)?;
     Ok(bytes.into())
@@ -258,7 +252,7 @@ mod tests {
                 let mut damaged = whole.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 std::fs::write(&path, &damaged).unwrap();
-                // The format has no checksums: a flipped value is not detected.
+                // Without checksums, a changed value is not detected.
                 let _ = read_all(&path, &Options::default());
             }
         }
@@ -268,7 +262,7 @@ mod tests {
     fn lengths_are_believed_only_as_far_as_they_can_be_true() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.arrow");
-        // Long enough to be compressed at all.
+        // Long enough to be compressed.
         let x = Arc::new(Float64Array::from(vec![0.5; 1000]));
         let batch = RecordBatch::try_from_iter([("x", x as _)]).unwrap();
         for (compression, says) in

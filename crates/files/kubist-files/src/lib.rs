@@ -1,12 +1,12 @@
 //! Readers of record files, as Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also compressed
 //! with gzip or Zstandard) and NPZ.
 //!
-//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows. Every reader holds one batch of rows in
-//! memory, however long the file is.
+//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows, with one batch in memory however long
+//! the file is.
 //!
-//! Files are not trusted. Lengths in a file are compared with its size and the [`Limits`] before memory is
-//! allocated. Values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
-//! an error. A damaged or too large file gives a one-line error that names it.
+//! Files are not trusted. Lengths are compared with the file's size and the [`Limits`] before memory is
+//! allocated, values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
+//! an error. An error is one line that names the file.
 
 mod blanks;
 pub mod columns;
@@ -45,10 +45,10 @@ pub use limits::Limits;
 pub use npy::Header as NpyHeader;
 pub use source::open;
 
-/// Number of batches that a reader may be ahead of its consumer.
+/// Batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
-/// Batches of a file, in its order, with the wanted columns (in any order).
+/// Batches in the order of the file, with columns in any order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +63,7 @@ enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
     Byte(u8),
-    /// Blanks and tabs: a run of them is one delimiter, and none at the ends of a line counts.
+    /// A run of blanks and tabs is one delimiter, and does not count at the ends of a line.
     Blanks,
 }
 
@@ -94,11 +94,11 @@ impl std::fmt::Display for Delimiter {
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The columns to read; `None`: all.
+    /// `None` reads all.
     pub columns: Option<Vec<String>>,
-    /// The delimiter of a CSV file; `None`: detected from its first line.
+    /// The delimiter of a CSV file; `None` detects it from the first line.
     pub delimiter: Option<Delimiter>,
-    /// The column names of a CSV file whose first line is a record; `None`: that line has the names.
+    /// The names in a CSV file; `None` takes them from the first line.
     pub names: Option<Vec<String>>,
     pub marks: Marks,
     /// Read as CSV, whatever the file's name.
@@ -110,16 +110,14 @@ pub struct Options {
 pub struct Input {
     pub path: PathBuf,
     pub bytes: u64,
-    /// The chosen columns as in the file. In a CSV file types are inferred from the head, `Null` if the head
-    /// has no value.
+    /// The chosen columns. In a CSV file, types are inferred from the head, and `Null` without a value
+    /// there.
     pub fields: Fields,
     /// False for text, whose values can be read in any requested type.
     pub typed: bool,
-    /// Names and reasons of columns of lists, structures and maps. They are left out unless the options name the
-    /// columns.
+    /// Columns of lists, structures and maps, with reasons. They are skipped unless the options name them.
     pub left_out: Vec<(String, String)>,
     format: Format,
-    /// For text without a line of names.
     names: Option<Vec<String>>,
     marks: Marks,
     limits: Limits,
@@ -130,8 +128,8 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// The file cannot be opened, has an unknown format, is damaged, exceeds a limit, or lacks a column that
-    /// the options name.
+    /// The file cannot be opened, has an unknown format, is damaged, exceeds a limit, or lacks a column
+    /// that the options name.
     pub fn inspect(path: &Path, options: &Options) -> Result<Input> {
         guarded(path, || {
             let mut file = open(path)?;
@@ -162,12 +160,10 @@ impl Input {
         })
     }
 
-    /// Its columns, to find those of several files.
     pub fn columns(&self) -> fit::FileColumns<'_> {
         fit::FileColumns { path: &self.path, fields: &self.fields, promotes: !self.typed }
     }
 
-    /// The name of its format.
     pub fn format(&self) -> &'static str {
         match self.format {
             Format::Parquet => "parquet",
@@ -177,8 +173,8 @@ impl Input {
         }
     }
 
-    /// The metadata of Parquet and Arrow, and the comments before the first line of text. Metadata of programs that
-    /// say the types of columns once more are not among them. A file that cannot be read has none.
+    /// Metadata of Parquet and Arrow, and comments before the first line of text; without metadata of
+    /// programs that repeat the types of columns. Empty if the file cannot be read.
     pub fn metadata(&self) -> Vec<(String, String)> {
         const OF_SCHEMA: [&str; 3] = ["ARROW:", "pandas", "org.apache.spark."];
         let found = guarded(&self.path, || match self.format {
@@ -193,7 +189,7 @@ impl Input {
         found
     }
 
-    /// Leaves out the columns that no table stores. A file without other columns keeps them.
+    /// A file with only such columns keeps them.
     fn leave_out_nested(&mut self) {
         let (nested, plain): (Vec<_>, Vec<_>) =
             self.fields.iter().cloned().partition(|field| field.data_type().is_nested());
@@ -208,8 +204,8 @@ impl Input {
         self.left_out.extend(nested.iter().map(part));
     }
 
-    /// Starts reading those columns in `wanted` that the file has (text is read in their types). `consumed` follows
-    /// the number of bytes read from the file. An error is the last item.
+    /// Starts to read the columns of `wanted` that the file has (text in their types). `consumed` counts
+    /// the bytes read. An error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
         let (path, bytes, format) = (self.path.clone(), self.bytes, self.format);
@@ -246,7 +242,6 @@ impl Input {
                 Ok(())
             });
             if let Err(error) = outcome {
-                // The receiver is gone: reading was abandoned.
                 let _ = sender.send(Err(error));
             }
         });
@@ -254,11 +249,11 @@ impl Input {
     }
 }
 
-/// Whether a file exists that this crate has no reader for. A file that cannot be opened is not foreign;
-/// reading it gives the reason.
+/// True if the file exists but this crate has no reader for it. For a file that cannot be opened, reading
+/// gives the reason.
 pub fn is_foreign(path: &Path) -> bool {
     if has_own_ending(path) {
-        // With another beginning it is a damaged file.
+        // With another beginning, it is a damaged file.
         return false;
     }
     let Ok(mut file) = open(path) else { return path.is_dir() };
@@ -266,7 +261,7 @@ pub fn is_foreign(path: &Path) -> bool {
     !head.is_empty() && (head.starts_with(ECSV) || magic(path, &head).is_none())
 }
 
-/// Whether a file or pattern is named as this crate's formats are.
+/// Decides by the name of a file or pattern.
 pub fn is_named_native(path: &Path) -> bool {
     has_own_ending(path) || is_named_text(path)
 }
@@ -283,10 +278,9 @@ fn is_named_text(path: &Path) -> bool {
     [".csv", ".tsv", ".txt", ".dat"].iter().any(|ending| plain.ends_with(ending))
 }
 
-/// The first bytes of ECSV, a text whose comments have types and units. The Python package reads it.
+/// ECSV is text with types and units in comments, which the Python package reads.
 const ECSV: &[u8] = b"# %ECSV";
 
-/// The format according to a file's first bytes or name.
 enum Magic {
     Parquet,
     ArrowFile,
@@ -301,7 +295,7 @@ fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// By the first bytes; text by its name.
+/// Decides by the first bytes, or for text by the name.
 fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     if head.starts_with(b"PAR1") {
         Some(Magic::Parquet)
@@ -372,7 +366,6 @@ pub(crate) mod testing {
 
     pub fn read_all(path: &Path, options: &Options) -> Result<RecordBatch> {
         let input = Input::inspect(path, options)?;
-        // Text for a column without any value.
         let settled = |field: &std::sync::Arc<Field>| match field.data_type().is_null() {
             true => Field::clone(field).with_data_type(arrow_schema::DataType::Utf8),
             false => Field::clone(field),

@@ -1,30 +1,27 @@
-//! Size limits of files.
-//!
-//! Files may come from untrusted sources. Lengths in a file, and the size of inflated data, are compared with
-//! these limits before memory is allocated. Memory is therefore bounded by [`Limits::batch_bytes`] and a few
-//! pieces, whatever the file contains.
+//! Size limits of files from untrusted sources, checked before memory is allocated. Memory is bounded by
+//! [`Limits::batch_bytes`] and a few pieces.
 
 use arrow_array::RecordBatch;
 use kubist_index::plain;
 
 use crate::error::{Error, Result};
 
-/// Maximum rows of a batch that goes to the table.
+/// Largest number of rows in a batch for the table.
 pub const BATCH_ROWS: usize = 64 * 1024;
-/// Target size of such a batch in bytes, in plain encoding; a single record may exceed it.
+/// Target size of a batch, in plain encoding. A single record may exceed it.
 pub const PIECE_BYTES: usize = 64 << 20;
-/// Inflation is checked only beyond this many bytes: small files may be very regular.
+/// Smaller files may be very regular, so their inflation is not checked.
 const INFLATION_FLOOR: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a record: of its line, its row, or its values.
+    /// Bytes of a line, a row or its values.
     pub record_bytes: u64,
     pub columns: usize,
     /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
     pub inflation: u64,
-    /// Bytes that can only be read as one: an inflated batch of Arrow IPC; the Parquet pages that are read at
-    /// once; all dictionaries.
+    /// Bytes that can only be read together: an inflated batch of Arrow IPC, a set of Parquet pages, or all
+    /// dictionaries.
     pub batch_bytes: u64,
 }
 
@@ -75,8 +72,8 @@ impl Limits {
         }
     }
 
-    /// Splits a batch into pieces of at most [`BATCH_ROWS`] rows and, if a piece has several rows, at most
-    /// [`PIECE_BYTES`] in plain encoding. A record beyond the limit is an error.
+    /// Pieces have at most [`BATCH_ROWS`] rows and, unless they have a single row, at most [`PIECE_BYTES`]
+    /// in plain encoding. A record beyond the limit is an error.
     pub(crate) fn pieces(
         &self,
         batch: &RecordBatch,

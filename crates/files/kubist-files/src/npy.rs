@@ -1,4 +1,4 @@
-//! A NumPy array in an NPZ file: its header, and its bytes as columns.
+//! A NumPy array in an NPZ file.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Header {
 const LONGEST_HEADER: usize = 1 << 20;
 
 impl Header {
-    /// Reads a header and leaves the reader at the first element.
+    /// Leaves the reader at the first element.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Header {
         })
     }
 
-    /// Bytes of all elements; `None` past 64 bits.
+    /// `None` above 64 bits.
     pub fn data_bytes(&self) -> Option<u64> {
         self.shape.iter().try_fold(self.element.bytes as u64, |bytes, length| bytes.checked_mul(*length))
     }
@@ -83,7 +83,7 @@ fn shape(text: &str) -> Result<Vec<u64>, String> {
 }
 
 impl Element {
-    /// Parses a type as NumPy writes it: `'<f4'`, `'|b1'`, `'<M8[ns]'`.
+    /// NumPy writes types as `'<f4'`, `'|b1'`, `'<M8[ns]'`.
     fn parse(text: &str) -> Result<Element, String> {
         if text.starts_with('[') {
             return Err("structured arrays are not read; save each field as an array of its own".to_string());
@@ -131,7 +131,7 @@ impl Element {
         self.big_endian
     }
 
-    /// Column `column` of rows of `width` elements each.
+    /// `width` is the number of elements of a row.
     ///
     /// # Errors
     ///

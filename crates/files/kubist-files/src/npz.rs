@@ -1,8 +1,8 @@
 //! NumPy archives: arrays of equal length are columns.
 //!
-//! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a single number (shape `()`) is
-//! repeated in every row. All arrays are read in parallel, each through its own stream, so memory does not
-//! grow with the file: one piece of rows at a time.
+//! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a single number (shape `()`)
+//! is repeated in every row. All arrays are read in parallel, each through its own stream and in pieces, so
+//! memory does not grow with the file.
 
 use std::io::Read;
 use std::path::Path;
@@ -25,7 +25,7 @@ const MOST_COLUMNS: u64 = 1024;
 struct Stored {
     name: String,
     member: Member,
-    /// `Err` is the reason why it cannot be columns.
+    /// `Err`: why it cannot be columns.
     shape: Result<Shape, String>,
 }
 
@@ -38,7 +38,6 @@ struct Shape {
 }
 
 impl Stored {
-    /// The names of its columns; for an unsuitable array, its own name.
     fn columns(&self) -> Vec<String> {
         match &self.shape {
             Ok(Shape { width: Some(width), .. }) => (0..*width).map(|index| format!("{}_{index}", self.name)).collect(),
@@ -47,7 +46,7 @@ impl Stored {
     }
 }
 
-/// Returns the columns. Arrays that cannot be columns are errors only if they are chosen.
+/// Arrays that cannot be columns are errors only if chosen.
 pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
     for array in arrays(path, limits)? {
@@ -82,7 +81,7 @@ fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
             _ => {}
         }
     }
-    // Single numbers alone are one record.
+    // Single numbers without arrays are one record.
     Ok(length.map_or(u64::from(constants > 0), |(rows, _)| rows))
 }
 
@@ -136,7 +135,7 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
             return None;
         }
         done += count as u64;
-        // Text is padded, so the batches may be much smaller than the data read.
+        // Text is padded, so batches may be much smaller than the data read.
         if let Err(error) = limits.check_inflation(done.saturating_mul(row_bytes), file_bytes) {
             return Some(Err(error.within(path.display())));
         }
@@ -149,10 +148,9 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
 
 struct RowStream {
     header: Header,
-    /// Elements in a row.
     width: usize,
     constant: bool,
-    /// Index in the row and name per column to read.
+    /// Index in the row, and name, of each column.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }
@@ -169,7 +167,6 @@ impl RowStream {
             let mut value = vec![0; element.bytes];
             self.reader.read_exact(&mut value).map_err(failed)?;
             let repeated = value.repeat(count);
-            // Kept for the next batch.
             self.reader = Box::new(std::io::Cursor::new(value));
             repeated
         } else {
@@ -187,7 +184,7 @@ impl RowStream {
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;
-    // Checked first, because each one is opened.
+    // The number of columns is checked before the members are opened.
     limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {
@@ -302,7 +299,7 @@ mod tests {
                 std::fs::write(&path, &bytes[..length]).unwrap();
                 assert!(read_all(&path, &columns).is_err());
             }
-            // The head of the first member and the directory, which contain the structure.
+            // The head of the first member and the directory.
             let indices = (0..200).chain(bytes.len() - 1000..bytes.len());
             for index in indices.skip(seed).step_by(7) {
                 let mut damaged = bytes.to_vec();

@@ -1,7 +1,6 @@
-//! Checks of the lengths in a Parquet file before its reader allocates memory for them.
-//!
-//! The schema in the footer may be nested without limit, and each page states its inflated length. Both are
-//! compared with the file and the limits. The pages also determine how many rows can be read at once.
+//! Checks of the lengths in a Parquet file before its reader allocates memory: the schema may be nested
+//! without limit, and each page states its inflated length. The pages also determine how many rows can be
+//! read together.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -13,7 +12,7 @@ use crate::limits::Limits;
 use crate::thrift::{Thrift, Trouble, kind};
 
 const LONGEST_FOOTER: u64 = 256 << 20;
-/// Maximum length of a page header, which may contain statistics.
+/// A page header may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
 const DEEPEST_SCHEMA: usize = 64;
 /// Size of the footer's length and `PAR1`.
@@ -37,7 +36,7 @@ pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     check_tree(&children, limits)
 }
 
-/// The number of children per element of the schema, in depth-first order.
+/// The number of children of each element, in depth-first order.
 fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
     let mut elements = Vec::new();
     Thrift::new(footer).fields(&mut |thrift, id, found| {
@@ -66,7 +65,7 @@ fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
 
 fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
-    // Remaining children per enclosing element.
+    // Remaining children of each enclosing element.
     let mut around: Vec<i64> = Vec::new();
     for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {
@@ -89,12 +88,11 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// Sizes of a column's pages in a row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pages {
     /// Inflated bytes of the largest page and the dictionary.
     pub held_bytes: u64,
-    /// Maximum bytes per value of any page.
+    /// The largest number of bytes per value in any page.
     pub value_bytes: f64,
 }
 
@@ -115,8 +113,7 @@ pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
     }
 }
 
-/// Checks every page of a column in a row group. `each` gets the offset, the bytes (with header) and the
-/// number of values per page with values.
+/// For each page with values, `each` gets the offset, the bytes (with header) and the number of values.
 pub fn check_pages(
     file: &mut BufReader<File>,
     total: u64,
@@ -182,7 +179,7 @@ fn parsed(bytes: &[u8]) -> Result<Header, Trouble> {
         match (id, found) {
             (2, kind::I32) => header.inflated = thrift.number()?,
             (3, kind::I32) => header.packed = thrift.number()?,
-            // Headers of data pages (two versions) and of a dictionary: the first field is the number of
+            // Headers of data pages (two versions) and of a dictionary; the first field is the number of
             // values.
             (5 | 7 | 8, kind::STRUCT) => {
                 header.is_dictionary = id == 7;

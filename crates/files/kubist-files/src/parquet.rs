@@ -1,7 +1,5 @@
-//! Parquet files: row groups are streamed, and only the wanted columns are read.
-//!
-//! Text and binary columns are read as views. A value that is once in a dictionary and referenced a hundred
-//! thousand times is in memory once, until pieces of bounded size are converted.
+//! Parquet files, streamed by row group. Text and binary columns are read as views: a value of a dictionary
+//! is in memory once, until pieces of bounded size are converted.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -76,7 +74,7 @@ fn open(path: &Path, limits: &Limits) -> Result<(File, ArrowReaderMetadata)> {
     Ok((file, metadata.map_err(|error| Error::parquet(path, error))?))
 }
 
-/// Checks all pages of the columns, and returns how many rows can be read at once.
+/// Checks all pages of the columns, and returns how many rows can be read together.
 fn rows_at_once(file: &File, metadata: &ArrowReaderMetadata, roots: &[usize], limits: &Limits) -> Result<usize> {
     let total = file.metadata().map_err(Error::system)?.len();
     let mut file = BufReader::with_capacity(1 << 16, file.try_clone().map_err(Error::system)?);
@@ -114,7 +112,6 @@ fn as_views(schema: &Schema) -> Schema {
     Schema::new_with_metadata(schema.fields().iter().map(view).collect::<Fields>(), schema.metadata().clone())
 }
 
-/// The same rows in the types of `schema`.
 fn written_out(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, arrow_schema::ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
@@ -185,7 +182,6 @@ mod tests {
                 Err(error) => outcome = Err(error),
             }
         }
-        // The inflated size is limited, too.
         let error = outcome.unwrap_err().to_string();
         assert!(rows < 300 && error.contains("read option max_inflation"), "{rows}: {error}");
     }
@@ -206,7 +202,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, &damaged).unwrap();
-            // Pages of this file have no checksums: a flipped value is not detected.
+            // Without checksums, a changed value is not detected.
             let _ = read_all(&path, &Options::default());
         }
     }

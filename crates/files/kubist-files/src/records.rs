@@ -1,9 +1,9 @@
 //! Finds the boundaries of records in text, and unclosed quotes.
 //!
-//! The decoder holds a record in memory until it ends, and treats the end of the text as the end of a quote.
-//! So the text passes through here first, with the same rules: RFC 4180 as csv-core reads it. A quote counts
-//! at the start of a field, a doubled quote stands for itself, and lines end with CR, LF or both. A record
-//! that is too long or has too many fields is an error before it is collected, and so is an unclosed quote.
+//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote. So
+//! this check comes first, with the same rules (RFC 4180 as csv-core reads it): a quote counts at the start
+//! of a field, a doubled quote is a quote, and lines end with CR, LF or both. Unclosed quotes, and records
+//! that are too long or have too many fields, are errors.
 
 use std::io::Read;
 
@@ -14,9 +14,7 @@ const BUFFER: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Before a record.
     Outside,
-    /// At the start of a field, after a delimiter.
     Begin,
     /// In an unquoted field, or after the closing quote.
     Plain,
@@ -25,25 +23,24 @@ enum State {
     Quote,
 }
 
-/// Text in parts, each checked before it is returned.
+/// Each part is checked before it is returned.
 pub struct Records<R> {
     reader: R,
     delimiter: u8,
     limits: Limits,
     buffer: Vec<u8>,
-    /// The unconsumed part of the buffer.
     unread: std::ops::Range<usize>,
     /// The end of the last complete record in the buffer.
     whole: usize,
     state: State,
     lines: u64,
     after_return: bool,
-    /// The lines where the record and the last quote began, and the record's size so far.
+    /// Lines where record and last quote began, and the record's size so far.
     record_line: u64,
     quote_line: u64,
     record_bytes: u64,
     record_fields: usize,
-    /// Bytes of the text up to the first record's end.
+    /// Bytes up to the first record's end.
     first_bytes: Option<u64>,
     passed: u64,
 }
@@ -69,8 +66,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Returns the unconsumed text of the next part; empty at the end. With `whole`, only complete records,
-    /// if this part has one.
+    /// The unconsumed text of the next part; empty at the end. With `whole`, only complete records, if this
+    /// part has one.
     pub fn part(&mut self, whole: bool) -> Result<&[u8]> {
         if self.unread.is_empty() {
             let length = loop {
@@ -94,12 +91,12 @@ impl<R: Read> Records<R> {
         self.unread.start += bytes;
     }
 
-    /// Whether the consumed text ends with a complete record.
+    /// True if the consumed text ends with a complete record.
     pub fn at_end_of_record(&self) -> bool {
         self.unread.start == self.whole
     }
 
-    /// Returns the text of the first record. Only valid before anything is consumed.
+    /// The first record; only before anything is consumed.
     pub fn first(&mut self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while !self.part(false)?.is_empty() {
@@ -128,7 +125,6 @@ impl<R: Read> Records<R> {
             let before = self.state;
             self.state = match before {
                 State::Outside if ends_line => {
-                    // An empty line, or the second byte of a line end.
                     self.whole = at;
                     record_begin = at;
                     continue;

@@ -1,5 +1,5 @@
-//! A subset of Thrift's compact protocol, enough to check the lengths in a Parquet file before its reader
-//! allocates memory for them.
+//! A subset of Thrift's compact protocol, to check the lengths in a Parquet file before its reader
+//! allocates memory.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trouble {
@@ -64,7 +64,7 @@ impl<'a> Thrift<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    /// Reads the head of a list: the number and type of its elements.
+    /// Returns the number and type of the elements.
     pub fn list(&mut self) -> Result<(u64, u8)> {
         let head = self.byte()?;
         let size = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
@@ -75,7 +75,7 @@ impl<'a> Thrift<'a> {
         Ok((size, head & 15))
     }
 
-    /// Reads a struct. `each` gets a field's number and type, and reads it or returns `false` to skip it.
+    /// `each` gets a field's number and type, and reads it or returns `false` to skip it.
     pub fn fields(&mut self, each: &mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<bool>) -> Result<()> {
         self.fields_below(DEEPEST, each)
     }
@@ -104,7 +104,7 @@ impl<'a> Thrift<'a> {
     fn skip(&mut self, kind: u8, deepest: usize) -> Result<()> {
         let deeper = deepest.checked_sub(1).ok_or(Trouble::Damaged)?;
         match kind {
-            // Booleans, whose value is in the type.
+            // The type contains the value of a boolean.
             1 | 2 => Ok(()),
             3 => self.pass(1),
             4..=6 => self.unsigned().map(|_| ()),
@@ -133,7 +133,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// In lists and maps a boolean is a byte of its own.
+    /// In lists and maps, a boolean is a separate byte.
     fn skip_element(&mut self, kind: u8, deepest: usize) -> Result<()> {
         match kind {
             1 | 2 => self.pass(1),

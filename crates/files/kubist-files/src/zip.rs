@@ -1,5 +1,5 @@
-//! A subset of the ZIP format, enough to read each member of an NPZ file as a stream: the central directory,
-//! stored and deflated members, and the 64-bit extension that NumPy always writes.
+//! A subset of the ZIP format that reads members of an NPZ file as streams: the central directory, stored
+//! and deflated members, and the 64-bit extension that NumPy always writes.
 
 use std::fs::File;
 use std::io::{BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub name: String,
-    /// Its inflated size in bytes.
+    /// Number of inflated bytes.
     pub bytes: u64,
     compressed_bytes: u64,
     deflated: bool,
@@ -29,7 +29,7 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
 const LONGEST_DIRECTORY: u64 = 64 << 20;
-/// Maximum inflated bytes per deflated byte, with a margin.
+/// Limit of inflated bytes per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {
@@ -96,7 +96,7 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// The 64-bit numbers that replace 32-bit ones of all ones.
+/// These numbers replace 32-bit numbers of all ones.
 struct Wide<'a>(&'a [u8]);
 
 impl<'a> Wide<'a> {
@@ -148,7 +148,7 @@ fn directory(file: &mut File) -> Result<(u64, u64)> {
 }
 
 impl Member {
-    /// Returns the member's bytes from `skip` on. `source` must be a separate handle.
+    /// Begins at byte `skip`. `source` must be a separate handle.
     pub fn read<R: Read + Seek + Send + 'static>(&self, mut source: R, skip: u64) -> Result<Box<dyn Read + Send>> {
         let mut header = [0; LOCAL_BYTES];
         source.seek(SeekFrom::Start(self.header_offset))?;

@@ -1,4 +1,4 @@
-//! A writer that works behind its caller.
+//! A writer that appends in the background.
 
 use std::thread::JoinHandle;
 
@@ -7,7 +7,7 @@ use kubist::Writer;
 
 use crate::error::{Error, Result};
 
-/// A writer that can lay appends out on a thread while the next rows are read. One append is in progress at a time.
+/// Appends rows, and writes them as runs, on a thread while the next rows are read.
 #[derive(Default)]
 pub struct Appender {
     writer: Option<Writer>,
@@ -19,7 +19,7 @@ impl Appender {
         Appender { writer: Some(writer), behind: None }
     }
 
-    /// The writer, after the append in progress.
+    /// Waits for the append in progress.
     pub fn get(&mut self) -> Result<&mut Writer> {
         self.wait()?;
         self.writer.as_mut().ok_or_else(|| Error::Table(kubist::Error::internal("the writer is gone")))
@@ -33,7 +33,6 @@ impl Appender {
         Ok(done?)
     }
 
-    /// Starts to append rows and lay them out.
     pub fn append_behind(&mut self, batch: RecordBatch) -> Result<()> {
         self.wait()?;
         let Some(mut writer) = self.writer.take() else { return self.get().map(drop) };
@@ -44,14 +43,13 @@ impl Appender {
         Ok(())
     }
 
-    /// The rows that wait for a commit; without those of an append in progress.
+    /// Excludes an append in progress.
     pub fn pending_rows(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::pending_rows)
     }
 
-    /// Discards the rows since the last commit.
     pub fn discard(&mut self) {
-        // An error of the append in progress is less than the one that led here.
+        // An error here matters less than the one before.
         let _ = self.wait();
         if let Some(writer) = &mut self.writer {
             writer.discard();

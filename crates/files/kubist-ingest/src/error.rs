@@ -10,13 +10,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     Table(kubist::Error),
     File(kubist_files::Error),
-    /// A file or an option is wrong.
     Invalid(String),
     /// Another ingestion takes the same file.
     Busy(String),
-    /// The table does not exist, and neither the user nor the files say which columns are positions.
+    /// The table does not exist, and neither the user nor the files name the columns of positions.
     NoPositions(String),
-    /// A source of another crate failed. `cause` is its own error.
+    /// A source of another crate failed.
     Source {
         message: String,
         is_of_file: bool,
@@ -29,7 +28,7 @@ impl Error {
         Error::Invalid(message.to_string())
     }
 
-    /// Whether the ingestion can continue with the next file.
+    /// If true, the ingestion can continue with the next file.
     pub fn is_of_file(&self) -> bool {
         match self {
             Error::Table(error) => {
@@ -42,7 +41,7 @@ impl Error {
         }
     }
 
-    /// The error with the path of its file, if its message lacks it. Errors of the table as a whole stay as they are.
+    /// Adds the path, if the message lacks it. Errors of the table as a whole stay as they are.
     pub(crate) fn within(self, path: &Path) -> Error {
         let message = named(path, &self.to_string());
         match self {
@@ -55,7 +54,6 @@ impl Error {
     }
 }
 
-/// One line with the path and the message.
 fn named(path: &Path, message: &str) -> String {
     let text = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let path = path.display().to_string();
@@ -89,10 +87,9 @@ impl From<kubist_files::Error> for Error {
     }
 }
 
-/// A failed ingestion, and its effect.
 #[derive(Debug)]
 pub struct Failed {
     pub error: Error,
-    /// The files and parts that were committed before.
+    /// Files and parts that were committed before.
     pub kept: String,
 }

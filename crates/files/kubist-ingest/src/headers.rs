@@ -1,19 +1,17 @@
-//! Headers of files in the metadata of a table.
-//!
-//! The table has the header of its first file under the name of the format. Of each other file it has the
-//! differences from that, under `FORMAT of PATH`.
+//! Headers of files in the metadata of a table: that of the first file under the name of the format, and
+//! the differences of each other file under `FORMAT of PATH`.
 
 use std::path::Path;
 
 use kubist::Metadata;
 use serde_json::{Map, Value};
 
-/// Bytes of all metadata. Each reader of a table reads them.
+/// Limit of all metadata, because each reader of a table reads them.
 const MOST_BYTES: usize = 1 << 20;
 /// Metadata that all files of a table share.
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
 
-/// The metadata that a table gets with a file; null removes a key.
+/// The metadata changes; null removes a key.
 pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata {
     let mut changed = Metadata::new();
     for (name, header) in headers.iter().filter(|(name, _)| !OF_TABLE.contains(&name.as_str())) {
@@ -36,7 +34,7 @@ pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata
     changed
 }
 
-/// The entries that differ from those of the first file; null for an entry that is missing.
+/// The changed entries; null for a missing entry.
 fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     let (Value::Object(header), Value::Object(first)) = (header, first) else {
         let whole = (header != first).then(|| ("value".to_owned(), header.clone()));
@@ -60,7 +58,7 @@ fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     found
 }
 
-/// Adds changes to metadata. Returns false, and adds nothing, if the metadata become too large.
+/// False, without a change, if the metadata would become too large.
 pub fn add(metadata: &mut Metadata, changed: Metadata) -> bool {
     let mut after = metadata.clone();
     after.extend(changed);

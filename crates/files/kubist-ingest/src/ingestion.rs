@@ -1,4 +1,4 @@
-//! The driver: looks at the files, and commits the steps that the table does not have.
+//! The driver: opens the files, and commits the steps that the table does not have.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::rows;
 use crate::source::{Host, Known, Opened, Progress, Source, Step, part};
 use crate::table::{self, Open};
 
-/// The claim of an ingestion that numbers frames, so that only one does at a time.
+/// A claim, because only one ingestion at a time may number frames.
 const FRAMES: &str = "frames";
-/// The time between two looks at the files.
+/// The time between two searches for files.
 const LOOK: Duration = Duration::from_secs(1);
-/// A file that cannot be read and has not changed for this time is no longer being written.
+/// An unreadable file that has not changed for this time is complete.
 const SETTLED: Duration = Duration::from_secs(30);
 /// The longest delay of an interrupt while nothing happens.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -35,7 +35,7 @@ type Sources = Vec<Box<dyn Source>>;
 ///
 /// # Errors
 ///
-/// The first error, unless the user wants to keep going; then [`Report::failed`] has the files that failed.
+/// The first error; with `keep_going`, [`Report::failed`] has the files that failed.
 pub fn ingest(request: &Request, host: &mut dyn Host) -> Result<Report, Failed> {
     let mut ingestion = Ingestion::new(request, host);
     match ingestion.run() {
@@ -56,7 +56,6 @@ pub fn ingest(request: &Request, host: &mut dyn Host) -> Result<Report, Failed> 
     }
 }
 
-/// One call of [`ingest`], with all its looks at the files.
 pub(crate) struct Ingestion<'a> {
     request: &'a Request,
     host: &'a mut dyn Host,
@@ -65,17 +64,14 @@ pub(crate) struct Ingestion<'a> {
     pub(crate) report: Report,
     open: Option<Open>,
     writer: Appender,
-    /// The numbering of frames is claimed.
     numbers_frames: bool,
-    /// The tokens of steps that were committed or counted as known, and those of earlier looks: files are examined
-    /// repeatedly.
+    /// Tokens of committed or known steps, because files are examined repeatedly.
     met: HashSet<String>,
     met_before: HashSet<String>,
-    /// Columns that are narrower floats than in the files, in the order of their appearance.
+    /// Columns that are narrower floats than in the files, in order of appearance.
     rounded: Vec<String>,
-    /// The file and label of each solver step: a repeated step is reported.
+    /// File and label of each solver step, to report repeated steps.
     numbers: HashMap<(i64, String), String>,
-    /// Rows of all files, if they are known.
     rows_total: Option<u64>,
     bytes_total: u64,
     bytes_before: u64,
@@ -126,26 +122,24 @@ impl<'a> Ingestion<'a> {
         self.report
     }
 
-    /// Deletes a new table without rows: a file that fails leaves nothing behind. Returns whether nothing is left.
+    /// Deletes a new table without rows. Returns whether nothing is left.
     fn undo(&mut self) -> bool {
         self.writer = Appender::default();
         if !self.report.created || self.report.rows > 0 {
             return true;
         }
         self.open = None;
-        // Another process writes to the table, or it cannot be deleted. It stays, and is empty.
+        // Otherwise another process writes to the table, or it cannot be deleted, and stays empty.
         let is_gone = Table::drop_at(self.request.location.as_str(), false).is_ok();
         self.report.created = !is_gone;
         is_gone
     }
 
-    /// Ingests until nothing was added for `patience`.
-    ///
-    /// A file that cannot be read may still be growing. It is tried again until it has not changed for that time, or
-    /// for half a minute.
+    /// Ends if nothing was added for `patience`. An unreadable file may be growing, so it is tried again
+    /// until it has not changed for that time, or for half a minute.
     fn follow(&mut self, patience: Option<Duration>) -> Result<()> {
         let mut last_news = Instant::now();
-        // Size and time of each unreadable file, and since when they are the same.
+        // By unreadable file: size and time, and since when they are unchanged.
         let mut states: HashMap<String, ((u64, Option<SystemTime>), Instant)> = HashMap::new();
         loop {
             self.report.failed.0.clear();
@@ -189,7 +183,7 @@ impl<'a> Ingestion<'a> {
         }
     }
 
-    /// Opens the files that exist now, and returns them in order of time.
+    /// Opens the files that exist now, in order of time.
     pub(crate) fn look(&mut self) -> Result<Sources> {
         let mut sources = Sources::new();
         for opened in self.host.look(self.keep_going, self.request.keep_going)? {
@@ -215,7 +209,7 @@ impl<'a> Ingestion<'a> {
         Ok(sources)
     }
 
-    /// Reports the parts of a file that are not in the table, or refuses the file if the user wants strict reading.
+    /// Reports the parts of a file that are not in the table, or with `strict` refuses the file.
     fn leave_out(&mut self, source: &mut dyn Source) -> Result<()> {
         let left_out = source.left_out()?;
         let path = source.facts().path.display().to_string();
@@ -238,7 +232,7 @@ impl<'a> Ingestion<'a> {
         Ok(())
     }
 
-    /// Commits the steps that the table does not have. Returns their number.
+    /// Commits the missing steps, and returns their number.
     fn take(&mut self, sources: &mut Sources) -> Result<u64> {
         self.rows_total = sources.iter().map(|source| source.facts().rows).sum();
         self.bytes_total = sources.iter().map(|source| source.facts().bytes).sum();
@@ -291,7 +285,7 @@ impl<'a> Ingestion<'a> {
         let writer = open.table.writer(&self.request.writer)?;
         self.report.writer = Some(writer.name().to_owned());
         self.writer = Appender::new(writer);
-        // A table that has no topology gets it with a later call.
+        // A later call adds a missing topology.
         let metadata = open.table.snapshot()?.metadata().clone();
         let here = &sources[0].facts().metadata;
         if self.request.has_topology
@@ -307,7 +301,7 @@ impl<'a> Ingestion<'a> {
         Ok(())
     }
 
-    /// Stores the headers of files that the table has, in one change for all of them.
+    /// Stores all headers in one change.
     fn keep_headers(&mut self, sources: &mut Sources, done: &[usize]) -> Result<()> {
         let Some(open) = self.open.as_ref().filter(|_| !done.is_empty()) else { return Ok(()) };
         let before = open.table.snapshot()?.metadata().clone();
@@ -350,7 +344,7 @@ impl<'a> Ingestion<'a> {
         self.numbers_frames = false;
         self.writer.get()?.give_back();
         if !self.request.again {
-            // The snapshot is taken after the claim: from here on no other writer commits this file.
+            // Taken after the claim, so no other writer commits this file from here on.
             self.writer.get()?.take_on(&key).map_err(|error| match error.kind() {
                 kubist::ErrorKind::Busy => Error::Busy(format!("{}: {error}", path.display())),
                 _ => error.into(),
@@ -361,7 +355,7 @@ impl<'a> Ingestion<'a> {
         taken
     }
 
-    /// Claims the numbering of frames, and continues after the last frame of the table.
+    /// Claims the numbering, and continues after the table's last frame.
     fn number_frames(&mut self, path: &Path) -> Result<()> {
         if self.numbers_frames {
             return Ok(());
@@ -448,7 +442,7 @@ impl<'a> Ingestion<'a> {
 
     fn take_step(&mut self, source: &mut dyn Source, step: &Step, known: &Known) -> Result<()> {
         self.append(source, step, known)?;
-        // A file that is read step by step learns of some parts here.
+        // A file that is read step by step reports some parts only here.
         self.leave_out(source)?;
         self.show(source, step, true)?;
         let number = self.number_of(source, step)?;
@@ -456,11 +450,11 @@ impl<'a> Ingestion<'a> {
         self.show(source, step, false)
     }
 
-    /// The step that marks a commit, so that queries find its rows under `steps`.
+    /// The step number of a commit, so that queries find its rows under `steps`.
     ///
-    /// A writer commits each step once, in ascending order. So there is no mark for a step that comes again or too
-    /// late, for a step whose rows are in several files, and in a table with declared writers, because these alone
-    /// complete a step.
+    /// A writer commits each step once, in ascending order. So a step that comes again or too late, or has
+    /// rows in several files, has no number. Neither has any step of a table with declared writers, which
+    /// alone complete a step.
     fn number_of(&mut self, source: &dyn Source, step: &Step) -> Result<Option<i64>> {
         let is_marked = step.part.is_empty() && !source.facts().in_order && !self.opened()?.has_declared_writers;
         let Some(number) = step.number.filter(|_| is_marked) else { return Ok(None) };
@@ -485,10 +479,8 @@ impl<'a> Ingestion<'a> {
         Ok(())
     }
 
-    /// Appends the rows of a step, without its first rows that the table has.
-    ///
-    /// If the step has columns that the table lacks, its rows are read twice: columns cannot be removed again, and a
-    /// file that fails leaves nothing behind.
+    /// Skips the first rows that the table has. If the table lacks columns of the step, its rows are read
+    /// twice: columns cannot be removed again, and a file that fails must leave nothing.
     fn append(&mut self, source: &mut dyn Source, step: &Step, known: &Known) -> Result<()> {
         let rows_skipped = self.report.rows_skipped.clone();
         let open = self.opened()?;
@@ -520,8 +512,8 @@ impl<'a> Ingestion<'a> {
         self.append_rows(source, step, known, false).map(drop)
     }
 
-    /// Appends the rows of a step without the columns that the table lacks, and returns these. Commits no part of a
-    /// step that `is_trial`.
+    /// Returns the columns that the table lacks, without appending them. A trial commits no part of the
+    /// step.
     fn append_rows(
         &mut self,
         source: &mut dyn Source,
@@ -578,7 +570,7 @@ impl<'a> Ingestion<'a> {
         Ok(late)
     }
 
-    /// Appends rows of the step up to row `end`. The rows after the last full commit wait for the commit that ends the
+    /// Appends rows up to row `end` of the step. Rows after the last full commit wait for the end of the
     /// step.
     fn put(
         &mut self,
@@ -588,7 +580,7 @@ impl<'a> Ingestion<'a> {
         batch: RecordBatch,
         (end, is_trial): (u64, bool),
     ) -> Result<()> {
-        // Parts are numbered by the rows of the file, so there are none if rows are skipped.
+        // Parts are numbered by the rows of the file, so skipped rows prevent them.
         let request = self.request;
         let Some(commit_rows) = request.commit_rows.filter(|_| !is_trial && !request.skips_bad_rows) else {
             return Ok(self.writer.get()?.append(&batch)?);
@@ -618,9 +610,8 @@ impl<'a> Ingestion<'a> {
         };
         let fraction = match (bytes, self.rows_total) {
             (Some((done, total)), _) if total > 0 => Some(done as f64 / total as f64),
-            // An existing table may have some of them already.
             (None, Some(total)) if total > 0 && self.report.created => {
-                // If all work is left to the commit, the commit takes most of the time.
+                // A commit that does all the work takes most of the time.
                 let done = if facts.in_order { pending as f64 } else { pending as f64 / 3.0 };
                 Some((self.report.rows as f64 + done) / total as f64)
             }

@@ -1,13 +1,14 @@
 //! Ingestion: files of any format become commits of a table.
 //!
-//! [`ingest`] is the only driver. It looks at the files, creates the table or checks it, skips the steps that the
-//! table has, appends the others, and commits each as a whole. A [`Host`] opens files and shows progress. A file is
-//! a [`Source`], which gives facts, steps and batches of rows. [`Native`] is the source for Parquet, Arrow, CSV and
-//! NPZ. The Python package has another one, for the formats that Python libraries read.
+//! The driver [`ingest`] opens the files, creates or checks the table, and commits each step that the table
+//! lacks. A [`Host`] opens files and shows progress. A file is a [`Source`] of facts, steps and batches of
+//! rows: [`Native`] for Parquet, Arrow, CSV and NPZ, and another one in the Python package for formats that
+//! Python libraries read.
 //!
 //! Guarantees:
+//!
 //! - A step is committed as a whole, under a token of its file and its label. A repeated call skips it.
-//! - A file that fails leaves no row and no column of itself. A new table without rows is deleted.
+//! - A file that fails leaves no rows and no columns. A new table without rows is deleted.
 //! - A value that the table's column cannot hold is an error with file, column and row.
 //! - Each part of a file is in the table, or in the report with the reason.
 

@@ -1,7 +1,7 @@
 //! Columns of a table that are too narrow for the values of a file.
 //!
-//! The table itself refuses numbers that it has no value for. Floating-point numbers of files are rounded, and the
-//! report names their columns. A date would lose its digits: 2460000.123 would be 2460000.
+//! The table refuses numbers that it cannot represent. Floating-point numbers are rounded, and the report
+//! names their columns. Dates are refused, because they would lose digits: 2460000.123 would be 2460000.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
@@ -12,7 +12,7 @@ use kubist_files::fit;
 
 use crate::error::{Error, Result};
 
-/// Numbers of days and seconds from here on are dates, no durations.
+/// Larger numbers of days and seconds are dates, not durations.
 const LATE: f64 = 10_000.0;
 /// The smallest 16-bit float that has all digits.
 const SMALLEST_HALF: f64 = 6.103_515_625e-5;
@@ -22,7 +22,7 @@ fn name_of(data_type: &DataType) -> String {
     data_type.to_string().to_lowercase()
 }
 
-/// Checks the integers of rows from row `first` on, before they go into a narrower column of the table.
+/// Checks integers before they go into a narrower column of the table. Rows count from `first`.
 ///
 /// # Errors
 ///
@@ -58,9 +58,8 @@ pub fn check_integers(given: &ArrayRef, column: &Field, first: u64) -> Result<()
     )))
 }
 
-/// Floats with the digits that the table keeps; `None` if it keeps all.
-///
-/// `None` too if a number would become infinite, or so small that it loses digits: the table refuses it.
+/// Floats with the digits that the table keeps. `None` if it keeps all, or refuses a number that would
+/// become infinite or lose digits because it is small.
 pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     let smallest = match column.data_type() {
         DataType::Float32 => f64::from(f32::MIN_POSITIVE),
@@ -73,7 +72,7 @@ pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     let mut is_rounded = false;
     for (value, kept) in values.iter().zip(back.as_primitive::<Float64Type>()) {
         let Some(value) = value else { continue };
-        // A cast without a value for it gives null.
+        // A failed cast gives null.
         let kept = kept.unwrap_or(f64::INFINITY);
         if is_lost(value, kept) {
             if kept.is_infinite() || kept.abs() < smallest {
@@ -89,8 +88,7 @@ fn is_lost(value: f64, rounded: f64) -> bool {
     !value.is_nan() && value != rounded
 }
 
-/// Checks rows from row `first` on, before they go into a column of the table. Readers of text check their own
-/// values.
+/// Rows count from `first`. Readers of text check their own values.
 ///
 /// # Errors
 ///
@@ -117,7 +115,7 @@ pub fn check_dates(given: &ArrayRef, column: &Field, unit: Option<&str>, first: 
     )))
 }
 
-/// Whether a column's name says that it has dates: `time`, `date...`, or a Julian date such as `BJD` or `t_mjd`.
+/// `time`, `date...`, or a Julian date such as `BJD` or `t_mjd`.
 fn is_date(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_julian = |word: &str| {
@@ -167,7 +165,6 @@ mod tests {
         let column = Field::new("x", DataType::Float32, true);
         assert_eq!(rounded(&given, &column).map(|kept| kept.data_type().clone()), Some(DataType::Float32));
         assert!(rounded(&given, &Field::new("x", DataType::Float64, true)).is_none());
-        // The table refuses these.
         for refused in [1e60, 1e-41] {
             let given: ArrayRef = Arc::new(Float64Array::from(vec![0.1, refused]));
             assert!(rounded(&given, &column).is_none(), "{refused}");

@@ -1,7 +1,5 @@
-//! The source for Parquet, Arrow, CSV and NPZ.
-//!
-//! These formats do not say which columns are positions. Text is read in the types of the table. A table that does
-//! not exist yet gets types that all the files fit.
+//! The source for Parquet, Arrow, CSV and NPZ, which do not name the columns of positions. Text is read in
+//! the types of the table; a new table gets types that fit all files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,17 +18,15 @@ use crate::source::{Facts, Known, Source, State, Step};
 
 /// The longest delay of an interrupt while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes of the metadata of a file.
+/// Limit of a file's metadata in bytes.
 const MOST_BYTES: usize = 1 << 16;
-/// The label of the only step.
 pub const LABEL: &str = "rows";
 
-/// A file that `kubist-files` reads.
 pub struct Native {
     input: Input,
     facts: Facts,
     left_out: Parts,
-    /// The columns that the file may lack: the time, if the user gives it.
+    /// The column of time, if the user gives the time.
     lacking: Option<String>,
     cancel: Cancel,
     is_started: bool,
@@ -38,7 +34,6 @@ pub struct Native {
     consumed: Arc<AtomicU64>,
 }
 
-/// The rows of a file, as the columns of a table.
 struct Rows {
     schema: SchemaRef,
     batches: Receiver<kubist_files::Result<RecordBatch>>,
@@ -46,7 +41,6 @@ struct Rows {
 }
 
 impl Native {
-    /// A source for an inspected file. `has_time` means that the user gives the time.
     pub fn new(input: Input, has_time: bool, cancel: &Cancel) -> Native {
         let mut facts = Facts::new(&input.path, input.format());
         facts.schema = fit::settled(&input);
@@ -67,8 +61,7 @@ impl Native {
         Native { input, facts, left_out, lacking, cancel, is_started: false, rows: None, consumed }
     }
 
-    /// The columns to read for a table with the columns of `state`: those of the table, without added columns that
-    /// the file lacks, and the file's other ones.
+    /// The columns of the table, without added ones that the file lacks, and the file's other columns.
     fn wanted(&self, state: &State) -> Schema {
         let is_here = |field: &Field| self.facts.schema.field_with_name(field.name()).is_ok();
         let may_lack = |name: &String| state.added.contains(name) || self.lacking.as_ref() == Some(name);

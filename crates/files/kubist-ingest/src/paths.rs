@@ -1,10 +1,11 @@
-//! Expands the paths, folders and patterns of a user to files.
+//! Expands paths, folders and patterns to files.
 
 use std::cmp::Ordering;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns files, and folders that `is_whole`: these are one source. The contents of other folders, and the matches of
-/// a pattern such as `step_*.parquet`, come in natural order: step_9 before step_10.
+/// Expands folders and patterns to files. Folders with `is_whole` are one source. The contents of other
+/// folders, and the matches of a pattern such as `step_*.parquet`, come in natural order: step_9 before
+/// step_10.
 ///
 /// # Errors
 ///
@@ -32,12 +33,10 @@ pub fn expanded<E>(
     Ok(files)
 }
 
-/// Whether a path has the characters of a pattern.
 fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '['])
 }
 
-/// The files of a folder that are not hidden.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -70,7 +69,7 @@ fn matches(pattern: &Path) -> Vec<PathBuf> {
     sorted(found)
 }
 
-/// Matches a name with a pattern of `*`, `?`, `[abc]`, `[a-z]` and `[!a]`.
+/// Supports `*`, `?`, `[abc]`, `[a-z]` and `[!a]`.
 fn is_match(pattern: &[char], name: &[char]) -> bool {
     match (pattern, name) {
         ([], _) => name.is_empty(),
@@ -103,7 +102,7 @@ fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// Compares texts; digits next to each other are one number.
+/// Compares consecutive digits as one number.
 fn natural(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (parts(one), parts(other));
     loop {
@@ -128,7 +127,6 @@ fn natural(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Runs of digits, and the text between them.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

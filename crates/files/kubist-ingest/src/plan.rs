@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::source::{Host, Known};
 use crate::{table, union};
 
-/// Returns what [`ingest`](crate::ingest) would do. Writes nothing.
+/// A dry run of [`ingest`](crate::ingest), which writes nothing.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn plan(request: &Request, host: &mut dyn Host) -> Result<Plan> {
     })
 }
 
-/// A type in the words of Arrow's Python library.
+/// The type's name in Arrow's Python library.
 fn arrow_name(data_type: &DataType) -> String {
     use DataType::*;
     match data_type {

@@ -6,7 +6,7 @@ use kubist::Metadata;
 use kubist_types::human;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// Names with values in the order of their appearance.
+/// Entries in order of appearance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordered<V>(pub Vec<(String, V)>);
 
@@ -41,21 +41,18 @@ impl<V> Ordered<V> {
     }
 }
 
-/// Parts of a file that are not in the table, with the reason.
+/// Left-out parts of a file, with the reason.
 pub type Parts = Ordered<String>;
 
-/// The rows and commits of a file.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Taken {
     pub file: String,
     pub rows: u64,
     pub commits: u64,
-    /// All its rows are in the table.
     #[serde(skip)]
     pub(crate) is_whole: bool,
 }
 
-/// The result of an ingestion.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Report {
     pub table: String,
@@ -65,22 +62,21 @@ pub struct Report {
     pub rows: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
-    /// The number of rows outside of the domain.
     pub rows_outside: u64,
-    /// The number of steps that the table had.
+    /// Number of steps that the table already had.
     pub skipped: u64,
-    /// The number of files among them that have one step.
+    /// Number of files with one step among them.
     #[serde(skip)]
     pub(crate) skipped_files: u64,
-    /// The files that could not be read, with the error; no row of them was written.
+    /// Unreadable files, with the error; none of their rows was written.
     pub failed: Ordered<String>,
     pub notes: Vec<String>,
     pub left_out: Ordered<Parts>,
-    /// Columns that the table did not have; existing rows are null in them.
+    /// New columns of the table; existing rows are null there.
     pub columns_added: Vec<String>,
-    /// For each file the number of rows without a position that were skipped.
+    /// By file: number of rows without a position.
     pub rows_skipped: Ordered<u64>,
-    /// Whether the table had no topology, and now has that of the call.
+    /// True if the table had no topology and got that of the call.
     pub topology_added: bool,
     pub seconds: f64,
 }
@@ -94,7 +90,6 @@ impl Report {
         &mut self.files[index]
     }
 
-    /// The files and parts that were committed.
     pub(crate) fn kept(&self) -> String {
         const NAMED: usize = 3;
         let whole: Vec<&str> =
@@ -113,7 +108,6 @@ impl Report {
         }
     }
 
-    /// The report in lines of text.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.notes.iter().map(|note| format!("note: {note}")).collect();
         lines.extend(of_files(&self.left_out).into_iter().map(|text| format!("left out: {text}")));
@@ -159,7 +153,7 @@ impl Report {
     }
 }
 
-/// A line about rows outside of the domain; `about` begins it.
+/// `about` begins the line.
 pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     let share = 100.0 * outside as f64 / rows.max(1) as f64;
     format!(
@@ -169,7 +163,7 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     )
 }
 
-/// A line for each part that was left out; files with equal parts share one.
+/// Files with equal left-out parts share a line.
 fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     let mut files: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for (path, parts) in &left_out.0 {
@@ -192,18 +186,18 @@ fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     files.into_iter().map(line).collect()
 }
 
-/// The plan of an ingestion: the result of a dry run.
+/// The result of a dry run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Plan {
     pub format: String,
-    /// The files and series, in the order of ingestion.
+    /// The files in the order of ingestion.
     pub files: Vec<String>,
     /// Name, type and unit of each column.
     pub columns: Vec<(String, String, Option<String>)>,
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
-    /// The number of steps, and of those that the table has.
+    /// Number of steps, and of steps that the table has.
     pub steps: u64,
     pub known: u64,
     pub rows: Option<u64>,
@@ -214,7 +208,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan in lines of text.
     pub fn lines(&self) -> Vec<String> {
         let rows = match self.rows {
             None => "records not counted yet".to_string(),

@@ -1,4 +1,4 @@
-//! Rows of a file as rows of the table: columns, types, units, missing positions.
+//! Converts rows of a file to rows of the table: columns, types, units, missing positions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::source::{Source, Step};
 use crate::table::{Open, unit};
 
-/// The batch with the time, which the user or the step gives.
+/// Adds the time from the user or the step.
 pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step) -> Result<RecordBatch> {
     if batch.column_by_name("time").is_some() || open.state.schema.field_with_name("time").is_err() {
         return Ok(batch);
@@ -28,7 +28,7 @@ pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step
     of(fields, columns, batch.num_rows())
 }
 
-/// The rows with a value in each dimension.
+/// Rows with a value in each dimension.
 pub fn with_positions(batch: &RecordBatch, dimensions: &[String]) -> Result<RecordBatch> {
     let columns = dimensions.iter().filter_map(|name| batch.column_by_name(name));
     let missing: Vec<_> = columns.map(|column| missing(column)).collect();
@@ -36,7 +36,6 @@ pub fn with_positions(batch: &RecordBatch, dimensions: &[String]) -> Result<Reco
     filter_record_batch(batch, &here).map_err(Error::invalid)
 }
 
-/// A function that returns whether a row has no value.
 fn missing(column: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
     let nulls = column.logical_nulls();
     let is_null = move |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
@@ -71,12 +70,12 @@ pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Re
     field.clone().with_metadata(said.into_iter().collect::<std::collections::HashMap<_, _>>())
 }
 
-/// The rows in the columns of the table, in the units of the file: the table converts them. `first` is the row of
-/// the step that they begin with. Adds the names of columns that are rounded.
+/// Rows in the table's columns and the file's units, which the table converts. They begin at row `first` of
+/// the step. Adds the names of rounded columns.
 ///
 /// # Errors
 ///
-/// A position is missing, or a column that the table needs, or a value does not fit.
+/// A position or a column that the table needs is missing, or a value does not fit.
 pub fn fitted(
     batch: &RecordBatch,
     (request, open): (&Request, &Open),
@@ -145,7 +144,7 @@ fn check_position(batch: &RecordBatch, column: &ArrayRef, name: &str, step: &Ste
     Err(Error::invalid(format!("{}: row {row}{of_what}: {name} is {}", step.label, text(column))))
 }
 
-/// The column in the type of the table. Numbers and times stay as they are: the table decides whether they fit.
+/// Numbers and times are unchanged: the table decides whether they fit.
 fn converted(column: &ArrayRef, field: &Field) -> std::result::Result<ArrayRef, arrow_schema::ArrowError> {
     use DataType::*;
     let kind = |data_type: &DataType| match data_type {

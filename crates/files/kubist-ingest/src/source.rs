@@ -17,7 +17,7 @@ use crate::report::Parts;
 pub struct Facts {
     pub path: PathBuf,
     pub format: String,
-    /// The columns. The metadata of a field has its unit under `unit`.
+    /// Fields have their unit in the metadata `unit`.
     pub schema: SchemaRef,
     /// Suggestions for a new table.
     pub dimensions: Vec<String>,
@@ -25,20 +25,20 @@ pub struct Facts {
     pub lookup: Vec<String>,
     pub domains: Vec<(String, Domain)>,
     pub capacity: Option<u32>,
-    /// The lengths after which columns of positions repeat.
+    /// The periods of the columns of positions.
     pub period: BTreeMap<String, f64>,
     pub metadata: Metadata,
     pub rows: Option<u64>,
-    /// Bytes of the file; 0 if its reader does not count them.
+    /// Bytes of the file; 0 if its reader does not count.
     pub bytes: u64,
     pub times: Vec<f64>,
-    /// The rows come in the order of a dimension: they are laid out while the next ones are read.
+    /// The rows are in the order of a dimension, so they are written as runs while the next ones are read.
     pub in_order: bool,
-    /// Its frames are numbered after those of the table.
+    /// Frames are numbered after those of the table.
     pub numbers_frames: bool,
-    /// It changes the table's metadata itself; see [`Source::joins`].
+    /// True if the file changes the table's metadata; see [`Source::joins`].
     pub joins: bool,
-    /// Remarks for the user.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -73,29 +73,28 @@ pub struct Step {
     pub label: String,
     /// The time in the file's unit.
     pub time: Option<f64>,
-    /// Identifies the file among files of the same time, such as the rank that wrote it.
+    /// Distinguishes files of the same time, such as the rank that wrote it.
     pub part: String,
     /// The solver's step, for queries with `steps`.
     pub number: Option<i64>,
 }
 
-/// The state that the steps of one ingestion share.
+/// The state that all steps of one ingestion share.
 #[derive(Clone, Debug)]
 pub struct State {
     pub next_frame: i64,
-    /// The table's columns.
     pub schema: SchemaRef,
-    /// Columns that were added to the table: a file without one has its default.
+    /// A file without an added column gets its default.
     pub added: Vec<String>,
-    /// Columns that each file must have: dimensions and identity.
+    /// Dimensions and identity, which each file must have.
     pub needed: Vec<String>,
 }
 
-/// The steps of a file that the table has.
+/// Steps of a file that the table has.
 #[derive(Clone)]
 pub struct Known {
     key: String,
-    /// `None`: all steps are ingested again, or there is no table.
+    /// `None` if all steps are ingested again, or without a table.
     snapshot: Option<Snapshot>,
     own: Arc<Mutex<HashMap<String, u64>>>,
 }
@@ -113,14 +112,14 @@ impl Known {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(label.to_owned(), rows);
     }
 
-    /// The number of rows that were committed under a label, by any writer.
+    /// Number of rows committed under a label, by any writer.
     pub fn rows(&self, label: &str) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).get(label).copied();
         own.or_else(|| snapshot.committed(&format!("{}/{label}", self.key)))
     }
 
-    /// The number of first rows of a step that an interrupted ingestion committed.
+    /// First rows of a step that an interrupted ingestion committed.
     pub(crate) fn begun(&self, label: &str) -> u64 {
         let mut rows = 0;
         while let Some(more) = self.rows(&part(label, rows)).filter(|more| *more > 0) {
@@ -130,37 +129,38 @@ impl Known {
     }
 }
 
-/// The label of a part of a step, by the number of its first row.
+/// The label contains the number of the first row.
 pub(crate) fn part(label: &str, first: u64) -> String {
     format!("{label} from {first}")
 }
 
-/// An opened file. Its steps come in order of time, the rows of a step in batches.
+/// An opened file. Steps come in order of time, the rows of a step in batches.
 pub trait Source: Send {
     fn facts(&self) -> &Facts;
 
-    /// The first part of the tokens of its commits: name and contents, or the location of a file that may grow.
+    /// The first part of the tokens of its commits: name and contents, or the location of a file that may
+    /// grow.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
     fn key(&self) -> Result<String>;
 
-    /// Names and reasons of the parts that are not in the table, as far as they are known.
+    /// Names and reasons of left-out parts, as far as known.
     ///
     /// # Errors
     ///
     /// The source failed.
     fn left_out(&mut self) -> Result<Parts>;
 
-    /// Reports another part that is not in the table.
+    /// Reports another left-out part.
     ///
     /// # Errors
     ///
     /// The source failed.
     fn leave_out(&mut self, name: &str, why: &str) -> Result<()>;
 
-    /// The changes of the metadata of a table that gets this file; null removes a key.
+    /// Changes of a table's metadata by this file; null removes a key.
     ///
     /// # Errors
     ///
@@ -195,43 +195,40 @@ pub trait Source: Send {
     /// The file is damaged.
     fn next_rows(&mut self, state: &mut State) -> Result<Option<RecordBatch>>;
 
-    /// The reader of `kubist-files`, if that reads the file.
+    /// The reader, if `kubist-files` reads the file.
     fn input(&self) -> Option<&Input> {
         None
     }
 
-    /// The number of bytes that were read from the file.
     fn bytes_read(&self) -> u64 {
         0
     }
 }
 
-/// A file, or the reason why it cannot be read.
+/// An opened file, or the reason why it cannot be read.
 pub enum Opened {
     Source(Box<dyn Source>),
     Failed(PathBuf, Error),
 }
 
-/// The progress of an ingestion.
 pub struct Progress<'a> {
     pub rows: u64,
     pub path: &'a Path,
     pub label: &'a str,
     pub is_committing: bool,
-    /// The fraction that is done, if it is known.
     pub fraction: Option<f64>,
-    /// Bytes read of all bytes, if the readers count them.
+    /// Read and total bytes, if counted.
     pub bytes: Option<(u64, u64)>,
 }
 
 /// The program that runs an ingestion.
 pub trait Host: Send {
-    /// Opens the files that exist now. Stops at the first failure unless `keep_going`; with `takes_parts`, a
-    /// truncated file gives its complete frames.
+    /// Opens the files that exist now. Stops at the first failure unless `keep_going`; with `takes_parts`,
+    /// a truncated file gives its complete frames.
     ///
     /// # Errors
     ///
-    /// An error that is of no file, such as a missing library.
+    /// An error that concerns no file, such as a missing library.
     fn look(&mut self, keep_going: bool, takes_parts: bool) -> Result<Vec<Opened>>;
 
     /// Shows the progress.

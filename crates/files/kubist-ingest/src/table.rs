@@ -18,12 +18,12 @@ use crate::union;
 
 type Sources = [Box<dyn Source>];
 
-/// An open table, and the facts about it that rows need.
+/// An open table, and facts that rows need.
 pub struct Open {
     pub table: Table,
     pub state: State,
     pub dimensions: Vec<String>,
-    /// Declared writers alone complete a step.
+    /// If so, only declared writers complete a step.
     pub has_declared_writers: bool,
     /// Types that hold the values of all files.
     pub types: Vec<(String, DataType)>,
@@ -31,7 +31,6 @@ pub struct Open {
     pub notes: Vec<String>,
 }
 
-/// The table, or `None` if there is none.
 pub fn existing(request: &Request) -> Result<Option<Table>> {
     match Table::open(request.location.as_str()) {
         Ok(table) => Ok(Some(table)),
@@ -40,7 +39,7 @@ pub fn existing(request: &Request) -> Result<Option<Table>> {
     }
 }
 
-/// Opens the table and checks the files against it, or creates it for the files.
+/// Checks the files against the table, or creates it for them.
 pub fn open(request: &Request, sources: &mut Sources, keep_going: bool) -> Result<Open> {
     let (table, created, notes) = match existing(request)? {
         Some(table) => {
@@ -77,7 +76,6 @@ pub fn open(request: &Request, sources: &mut Sources, keep_going: bool) -> Resul
 }
 
 impl Open {
-    /// Reads the current columns of the table.
     pub fn refresh(&mut self) -> Result<()> {
         let snapshot = self.table.snapshot()?;
         let about = snapshot.about()?;
@@ -90,7 +88,6 @@ impl Open {
         Ok(())
     }
 
-    /// Checks that the columns of a file fit the table.
     fn check(&self, input: &kubist_files::Input, has_time: bool) -> Result<()> {
         let may_lack = |name: &String| self.state.added.contains(name) || has_time && name == "time";
         let fields = self.state.schema.fields().iter();
@@ -100,7 +97,6 @@ impl Open {
     }
 }
 
-/// The columns of a new table.
 fn union_of(sources: &Sources, request: &Request) -> Result<Schema> {
     let is_native = |source: &&Box<dyn Source>| source.input().is_some();
     if sources.iter().any(|source| is_native(&source))
@@ -129,10 +125,9 @@ pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<Stri
     (or(&request.new.dimensions, &facts.dimensions), identity, or(&request.new.lookup, &facts.lookup))
 }
 
-/// The remarks about the columns of a new table.
+/// Notes on the columns of a new table.
 pub fn notes(sources: &Sources, schema: &Schema) -> Vec<String> {
     let mut notes = Vec::new();
-    // Files of a series have equal remarks.
     sources.iter().for_each(|source| add_notes(&mut notes, &source.facts().notes));
     let units = schema.fields().iter().filter_map(|field| Some((field.name().as_str(), unit(field)?)));
     add_notes(&mut notes, &kubist_expr::unit_notes(units));
@@ -147,7 +142,6 @@ fn add_notes(notes: &mut Vec<String>, more: &[String]) {
     }
 }
 
-/// The unit of a column.
 pub fn unit(field: &Field) -> Option<&str> {
     field.metadata().get("unit").map(String::as_str).filter(|unit| !unit.is_empty())
 }
@@ -197,7 +191,7 @@ fn new_table(request: &Request, sources: &Sources, schema: &Schema) -> Result<(T
     Ok((options, notes(sources, schema)))
 }
 
-/// The periods of a new table: of the user, or of the files, which must agree.
+/// The periods come from the user, or from the files, which must agree.
 fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<(String, kubist::Value)>> {
     if let Some(period) = &request.new.period {
         return Ok(period.clone());
@@ -219,8 +213,7 @@ fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<
     Ok(found.into_iter().map(|(name, (length, _))| (name.to_owned(), kubist::Value::Float(length))).collect())
 }
 
-/// Refuses a dimension of text. A word among the numbers of a CSV column makes the whole column text; the error
-/// names its row.
+/// A word among the numbers of a CSV column makes the column text; the error names its row.
 pub fn check_texts(dimensions: &[String], schema: &Schema, sources: &Sources) -> Result<()> {
     let is_text = |name: &&String| schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8);
     for name in dimensions.iter().filter(is_text) {
@@ -236,7 +229,7 @@ pub fn check_texts(dimensions: &[String], schema: &Schema, sources: &Sources) ->
     Ok(())
 }
 
-/// Checks all files before anything is written: their numbers must have the same meaning.
+/// The numbers of all files must have the same meaning. Checked before anything is written.
 fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> Result<()> {
     if keep_going {
         return Ok(());
@@ -245,7 +238,7 @@ fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> 
     joining.into_iter().try_for_each(|source| source.joins(metadata).map(drop))
 }
 
-/// Refuses frames with another number of atoms: trajectory tools need one number.
+/// Trajectory tools need equal numbers of atoms.
 fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Result<()> {
     let Some(here) = metadata.get("trajectory") else { return Ok(()) };
     for source in sources {
@@ -264,7 +257,7 @@ fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Res
     Ok(())
 }
 
-/// Checks that the options of a new table match the existing one, so that a user can repeat a call for the next
+/// The options of a new table must match the existing one, so that a user can repeat a call for the next
 /// files.
 pub fn agrees(request: &Request, sources: &Sources, table: &Table) -> Result<()> {
     let new = &request.new;

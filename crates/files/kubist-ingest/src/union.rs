@@ -1,4 +1,4 @@
-//! The union of several files: their columns, and types and domains that hold the values of all.
+//! Columns, types and domains that hold the values of several files.
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{Domain, Value};
@@ -20,7 +20,7 @@ fn columns(source: &dyn Source) -> fit::FileColumns<'_> {
 ///
 /// # Errors
 ///
-/// A column has types that no type contains, or the user named a column that no file has.
+/// No type contains the types of a column, or the user named a column that no file has.
 pub fn schema(sources: &[Box<dyn Source>], request: &Request) -> Result<SchemaRef> {
     let files: Vec<_> = sources.iter().map(|source| columns(source.as_ref())).collect();
     let mut fields = fit::union(&files)?;
@@ -54,8 +54,8 @@ pub fn schema(sources: &[Box<dyn Source>], request: &Request) -> Result<SchemaRe
     Ok(schema)
 }
 
-/// For each column a type that holds the values of all files. A file whose type does not fit is ignored here, and
-/// refused when it is read.
+/// By column: a type that holds the values of all files. A file whose type does not fit is ignored here,
+/// and refused when it is read.
 pub fn types(sources: &[Box<dyn Source>]) -> Vec<(String, DataType)> {
     let mut types: Vec<(String, DataType)> = Vec::new();
     for source in sources {
@@ -75,7 +75,7 @@ pub fn types(sources: &[Box<dyn Source>]) -> Vec<(String, DataType)> {
     types
 }
 
-/// The domain that contains those of all files; that of the first file if one has none.
+/// Contains the domains of all files; if a file has none, the first file's domain.
 pub fn domain(name: &str, sources: &[Box<dyn Source>]) -> Domain {
     let of = |facts: &Facts| facts.domains.iter().find(|(column, _)| column == name).map(|(_, domain)| domain.clone());
     let domains: Vec<Domain> = sources.iter().map(|source| of(source.facts()).unwrap_or(Domain::Learned)).collect();

@@ -7,12 +7,12 @@
 //! FOLDER/tmp/                             files that are being written
 //! ```
 //!
-//! A copy is a 12-byte head followed by the bytes: the magic number, and a CRC-32C of the key (the path below
-//! `v1`), a zero byte and the bytes. Copies are not synced: a power failure leaves a wrong checksum.
+//! A copy is a 12-byte head followed by the bytes: the magic number, and a CRC-32C of the key (the path below `v1`), a
+//! zero byte and the bytes. Copies are not synced, so a power failure leaves a wrong checksum.
 //!
-//! Eviction: least recently used, by file modification time to a minute. A handle sweeps all files after it
-//! has written 1/64 of the capacity and then frees a tenth. It starts at a random point of the interval,
-//! so that many short processes sweep as often as one long process.
+//! Eviction: least recently used, by file modification time to a minute. A handle sweeps all files after it has written
+//! 1/64 of the capacity and then frees a tenth. It starts at a random point of the interval, so that many short
+//! processes sweep as often as one long process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -30,11 +30,10 @@ const TEMPORARY: &str = "tmp";
 const LOCATION: &str = "location";
 const MAGIC: &[u8; 8] = b"KUBISTc1";
 const HEAD_BYTES: usize = 12;
-/// A copy that was used within this time is not marked as used again.
+/// A copy used within this time is not marked again.
 const SAME_USE: Duration = Duration::from_secs(60);
 /// A temporary file of this age belongs to no process.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// A sweep starts after 1/64 of the capacity was written, and frees a tenth.
 const SWEEP_SHARE: u64 = 64;
 const FREE_SHARE: u64 = 10;
 
@@ -66,7 +65,6 @@ pub struct Kept {
 pub fn warn_once(what: String) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(what.clone()) {
-        // There is no other way to report that the warning cannot be printed.
         let _ = writeln!(std::io::stderr(), "kubist: warning: {what}");
     }
 }
@@ -81,7 +79,7 @@ impl Folder {
         let unusable = |why: &dyn std::fmt::Display| format!("the cache {} cannot be used: {why}", root.display());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         let found = made.and_then(|()| fs::metadata(&root)).map_err(|error| unusable(&error))?;
-        // The owner of the folder can put any bytes there, with correct checksums.
+        // The owner can put any bytes there, with correct checksums.
         if found.uid() != rustix::process::geteuid().as_raw() {
             return Err(unusable(&format!("it belongs to user {}", found.uid())));
         }
@@ -96,7 +94,7 @@ impl Folder {
         &self.root
     }
 
-    /// The capacity in bytes, kept approximately.
+    /// The approximate capacity in bytes.
     pub fn bound(&self) -> u64 {
         self.bound
     }
@@ -122,7 +120,7 @@ impl Folder {
         Some(Bytes::from(bytes).slice(HEAD_BYTES..))
     }
 
-    /// Stores a copy. The first failure prints a warning and stops further writes.
+    /// The first failure prints a warning and stops further writes.
     pub(crate) fn put(&self, key: &str, location: &str, value: &[u8]) {
         if self.is_broken.load(Ordering::Relaxed) {
             return;
@@ -166,7 +164,7 @@ impl Folder {
         named
     }
 
-    /// Removes the least recently used copies if the capacity is exceeded, and files of killed processes.
+    /// Removes the least recently used copies if necessary, and files of killed processes.
     fn sweep(&self) {
         let mut copies = Vec::new();
         let mut folders = Vec::new();
@@ -181,7 +179,6 @@ impl Folder {
                 if bytes <= self.bound - self.bound / FREE_SHARE {
                     break;
                 }
-                // The location file is a few bytes and describes the remaining copies.
                 if path.file_name().is_some_and(|name| name != LOCATION) && fs::remove_file(&path).is_ok() {
                     bytes -= length;
                 }
@@ -226,7 +223,7 @@ impl Folder {
         Ok(all)
     }
 
-    /// Removes the copies of a store. Other processes may write new ones at once.
+    /// Removes the copies of a store. Other processes may immediately write new ones.
     ///
     /// # Errors
     ///
@@ -268,8 +265,7 @@ fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::R
     }
 }
 
-/// Visits all files below a folder, and collects the folders, parents first. Entries that another process
-/// removes meanwhile are skipped.
+/// Visits all files, and collects the folders, parents first. Entries that another process has removed are skipped.
 fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf, &fs::Metadata)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };
@@ -302,7 +298,6 @@ mod tests {
         (root, folder)
     }
 
-    /// Sets the time of a copy's last use to so many seconds ago.
     fn used_before(folder: &Folder, key: &str, seconds: u64) {
         let file = File::open(folder.path(key)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
@@ -339,7 +334,7 @@ mod tests {
             folder.put(&key, "s3://b/t", &[1; 2000]);
             used_before(&folder, &key, age);
         }
-        // It is used again, so the second one is the oldest.
+        // Now the second one is the oldest.
         assert!(folder.get("a/segments/s/0").is_some());
         fs::write(folder.root.join(TEMPORARY).join("left"), b"by a process that was killed").unwrap();
         File::open(folder.root.join(TEMPORARY).join("left")).unwrap().set_modified(UNIX_EPOCH).unwrap();
@@ -373,7 +368,7 @@ mod tests {
     fn a_folder_that_cannot_be_written_gives_what_it_has() {
         let (_root, folder) = folder(1 << 20);
         folder.put("a/objects/o", "s3://b/t", b"there");
-        // Like a full or read-only folder: nothing new can be written.
+        // Makes the folder fail, like a full or read-only one.
         fs::remove_dir_all(folder.root.join(TEMPORARY)).unwrap();
         fs::write(folder.root.join(TEMPORARY), b"in the way").unwrap();
         folder.put("a/objects/p", "s3://b/t", b"not kept");

@@ -1,5 +1,4 @@
-//! A scheme whose stores are read through the cache, if they are on a network and the environment names a
-//! cache folder.
+//! A scheme whose network stores are read through the cache, if the environment names a cache folder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +24,6 @@ impl Scheme for FarScheme {
 
 struct Far(Arc<dyn StoreLocation>);
 
-/// Puts the cache in front of a store that can use it.
 fn cached(store: Arc<dyn Store>) -> Arc<dyn Store> {
     let Some(identity) = store.identity().filter(|_| store.capabilities().latency == Latency::Network) else {
         return store;

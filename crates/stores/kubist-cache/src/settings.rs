@@ -23,7 +23,7 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Opens the folder that the environment names, if it names one.
+/// Opens the folder that the environment names, if any.
 ///
 /// # Errors
 ///

@@ -15,16 +15,16 @@ use kubist_store::{
 
 use crate::folder::Folder;
 
-/// Size of a cached block. Blocks start at multiples of it.
+/// Size of a cached block. Blocks start at multiples of this size.
 pub const BLOCK_BYTES: u64 = 128 << 10;
-/// A read of more than 1/4 of the capacity is not cached, because it would evict everything else.
+/// Larger reads are not cached, because they would evict everything else.
 const LARGE_SHARE: u64 = 4;
 
-/// A network store, read through a folder of copies. See the crate's documentation.
+/// A network store, read through a folder of copies.
 #[derive(Debug)]
 pub struct Cached {
     store: Arc<dyn Store>,
-    /// The store's identity, in hexadecimal.
+    /// In hexadecimal.
     identity: String,
     folder: Folder,
     hits: AtomicU64,
@@ -32,7 +32,7 @@ pub struct Cached {
     bytes: AtomicU64,
 }
 
-/// Requested blocks of a segment, by number; `None` if the folder does not have the block.
+/// By number; `None` if the folder does not have the block.
 type Blocks = BTreeMap<u64, Option<Bytes>>;
 
 impl Cached {
@@ -83,7 +83,7 @@ impl Cached {
         blocks
     }
 
-    /// Adds the store's response for ranges of whole blocks, and caches it.
+    /// Caches the store's response for ranges of whole blocks.
     fn take(&self, segment: &str, blocks: &mut Blocks, ranges: &[Range<u64>], answer: Vec<Bytes>) {
         for (range, bytes) in ranges.iter().zip(answer) {
             for number in numbers(range) {
@@ -116,7 +116,7 @@ fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The bytes of a range, cut from blocks; `None` if a block is missing.
+/// `None` if a block is missing.
 fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     let within = |number: u64| {
         let block = blocks.get(&number)?.as_ref()?;
@@ -138,7 +138,7 @@ fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Whether the blocks of all ranges have at most `most` bytes. Damaged data may request anything.
+/// Whether the blocks have at most `most` bytes. Damaged data may request anything.
 fn is_within(wanted: &[(&str, &[Range<u64>])], most: u64) -> bool {
     let mut ranges = wanted.iter().flat_map(|(_, ranges)| ranges.iter());
     let bytes = ranges.try_fold(0u64, |all, range| {
@@ -234,7 +234,7 @@ impl Reads for Cached {
                 None => None,
             };
             answers.push(match failed {
-                // Whole blocks may extend past the end of the segment although the ranges do not.
+                // Whole blocks may extend past the end of the segment.
                 None | Some(Error::Damaged { .. }) => {
                     // The store decides whether the segment exists.
                     let some = Some(ranges).filter(|_| !blocks.is_empty());
@@ -281,8 +281,7 @@ impl Copies for Cached {
 
     fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
         check_object(name)?;
-        // A bucket may be copied from another one or restored from a backup; the same name then has another
-        // value.
+        // After a copy or restore of a bucket, the same name may have another value.
         let Stamp::Of(stamp) = self.store.stamp(name)? else { return self.store.get_immutable(name) };
         let key = format!("{}/objects/{}~{stamp:032x}", self.identity, name.replace('/', "~"));
         if let Some(found) = self.look(&key) {

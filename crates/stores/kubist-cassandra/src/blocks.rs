@@ -1,9 +1,8 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
-//! A block is written once, always with the same timestamp. Writing it again changes nothing, and no replica
-//! has an old version. So a read asks one replica, and the others only if that one lacks a block. Blocks do
-//! not cross multiples of [`BLOCK`], so a reader knows where the block of a byte may begin. The blocks of
-//! [`BUCKET`] bytes are one partition, and the ring spreads the partitions over the nodes.
+//! A block is written once, always with the same timestamp, so no replica has an old version. A read asks one replica,
+//! and the others only if that one lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader knows where
+//! the block of a byte may begin. The blocks of [`BUCKET`] bytes are one partition.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,12 +27,11 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// Maximum number of blocks that a segment's writer sends concurrently.
+/// Maximum number of concurrent blocks of a segment's writer.
 pub const MOST_SENT: usize = 96;
-/// Concurrent blocks are within this number of partitions.
+/// Concurrent blocks are in at most this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
-/// Returns the offset where a block that begins at `start` must end.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }
@@ -60,8 +58,7 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads ranges that were certainly written. A range that is incomplete gives `Err` with its first missing
-/// offset.
+/// Reads written ranges. An incomplete one gives `Err` with its first missing offset.
 pub async fn read(
     link: &Link,
     store: Uuid,
@@ -90,7 +87,7 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// Returns the hosts of bytes, each given by a name and an offset.
+/// The bytes are given by name and offset.
 pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
     let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;
@@ -113,7 +110,7 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
-/// Joins overlapping ranges of a partition. The input is sorted.
+/// Joins overlapping ranges, which are sorted.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -133,7 +130,7 @@ async fn fetch(link: &Link, store: Uuid, name: &str, range: Range<u64>, watch: W
     let found = ask(link, store, name, &range, Agreed::One, watch).await?;
     match reaches(&found, &range) {
         true => Ok(found),
-        // This replica missed a block. A majority has it, and read repair copies it to this replica.
+        // A majority has the missing block, and read repair copies it.
         false => ask(link, store, name, &range, Agreed::Enough, watch).await,
     }
 }
@@ -164,7 +161,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Returns whether the blocks cover the range without a gap, from its start, where a block begins.
+/// Whether the blocks cover the range without a gap. A block begins at its start.
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {
@@ -196,7 +193,7 @@ fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::R
     Ok(whole.freeze())
 }
 
-/// Removes all blocks of `length` bytes, and later ones that a dead writer may have sent.
+/// Also removes later blocks that a dead writer may have sent.
 pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
     let known = bucket(length)?;
     let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);

@@ -1,9 +1,6 @@
-//! Requests to the cluster: prepared statements, retries until `patience` has passed, and errors that name an
-//! action.
+//! Requests to the cluster: prepared statements, retries for up to `patience`, and errors that name an action.
 //!
-//! Every statement of this crate can be repeated. Data is written once with a constant timestamp. A claim has
-//! a unique number (nonce), by which a repeated claim recognizes that it has won. So a request whose response
-//! was lost is sent again.
+//! Every statement of this crate can be repeated, so a request whose response was lost is sent again.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -27,7 +24,7 @@ use crate::location::Location;
 use crate::process::Process;
 use crate::session::{Cluster, connect};
 
-/// Bounds of the search for the best number of concurrent blocks.
+/// Bounds of the search for the number of concurrent blocks.
 const MIN_REQUESTS: usize = 4;
 const MAX_REQUESTS_PER_NODE: usize = 64;
 const MAX_REQUESTS: usize = 1024;
@@ -38,9 +35,9 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
-    /// One replica: for immutable data, where a missing row is requested again.
+    /// One replica, for immutable data; a missing row is requested again.
     One,
-    /// As many as the location sets: a majority by default.
+    /// The number that the location sets: a majority by default.
     Enough,
     /// A majority that has finished its pending transactions.
     Serially,
@@ -69,7 +66,7 @@ impl Decision {
         self.found.get(column)?.as_text().map(String::as_str)
     }
 
-    /// Returns whether the claim with this number has won, perhaps in an earlier attempt.
+    /// Whether the claim with this number has won, perhaps in an earlier attempt.
     pub fn won(&self, nonce: Uuid) -> bool {
         self.applied || self.uuid("nonce") == Some(nonce)
     }
@@ -127,7 +124,6 @@ impl Link {
         state.get_nodes_info().iter().map(|node| node.address.ip().to_string()).collect()
     }
 
-    /// Selects the location's keyspace, which exists, for later statements.
     pub async fn enter_keyspace(&self) -> Result<()> {
         let enter = async || {
             let mut pauses = Pauses::new(self.location.patience);
@@ -155,7 +151,6 @@ impl Link {
         }
     }
 
-    /// Runs a statement without a result, such as a write.
     pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
@@ -197,7 +192,6 @@ impl Link {
         Ok(first)
     }
 
-    /// Returns all rows and the host that responded.
     pub async fn all_from<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<(Vec<T>, IpAddr)>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
@@ -211,7 +205,6 @@ impl Link {
         Ok((rows, host))
     }
 
-    /// Returns the hosts of the partition of a statement on a table.
     pub async fn replica_location(
         &self,
         cql: &'static str,
@@ -227,8 +220,7 @@ impl Link {
         Ok(ReplicaLocation { token: token.value(), hosts })
     }
 
-    /// Passes rows to `take` until it returns `false`. Returns the host that responded last. Pages have
-    /// `at_a_time` rows.
+    /// Passes rows to `take` until it returns `false`. Returns the last host that responded.
     pub async fn scan<T>(
         &self,
         cql: &'static str,
@@ -331,7 +323,6 @@ impl Pauses {
         Pauses { end: Instant::now() + patience, next: FIRST_PAUSE }
     }
 
-    /// Waits; `false` if no time is left.
     async fn next(&mut self) -> bool {
         if Instant::now() + self.next > self.end {
             return false;
@@ -393,7 +384,7 @@ fn why(error: &ExecutionError) -> String {
     error.to_string()
 }
 
-/// Whether the keyspace or table does not exist, or is not known to that node yet.
+/// Also true if that node does not know the keyspace or table yet.
 fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
     let absent = text.contains("does not exist") || text.contains("doesn't exist");

@@ -1,13 +1,11 @@
 //! Ownership of logs: epochs, which fence, and the holder, which is advisory.
 //!
-//! Each taking of a log is an epoch, numbered by lightweight transaction. It starts at the position from
-//! which on the log belongs to it. The entry at a position is that of the last epoch that starts at or before
-//! it. Other entries there are void, for ever. The head of `logs` explains why no acknowledged entry becomes
-//! void.
+//! Each new ownership of a log is an epoch, numbered by lightweight transaction. The log belongs to it from its start
+//! position on. The entry at a position is that of the last epoch that starts at or before it; other entries there are
+//! void for ever. The head of `logs` explains why no acknowledged entry becomes void.
 //!
-//! The holder is a text in the log's partition that names the owner. It expires after [`HELD`] unless it is
-//! renewed. The holder of a dead process on this machine is replaced at once. Two processes that both believe
-//! to hold the log lose nothing, because their epochs differ.
+//! The holder is a text in the log's partition that names the owner and expires after [`HELD`] unless it is renewed.
+//! The holder of a dead process on this machine is replaced immediately.
 
 use kubist_store::claims::{Holder, Life, life};
 use kubist_store::{Error, Result};
@@ -22,24 +20,24 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-/// Later than any transaction, independent of this machine's clock. Store ids are never reused.
+/// Later than any transaction, because no clock is trusted. Store ids are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// The lifetime of a holder without renewal. The statements repeat it as a number.
+/// The lifetime of a holder without renewal, which the statements repeat as a number.
 pub use kubist_store::claims::LAPSE as HELD;
 
-/// Page size. The newest epochs come first, and a reader seldom needs more.
+/// A reader seldom needs more than the newest epochs.
 const AT_A_TIME: i32 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
-    /// `None` until it is decided; no entry of the epoch is written before.
+    /// No entry of the epoch is written before it is decided.
     pub start: Option<u64>,
     nonce: Option<Uuid>,
 }
 
-/// Epochs of a log, the newest first, as far as they affect positions at or after a given one.
+/// Epochs, newest first, that affect positions at or after a given one.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs(pub Vec<Epoch>);
 
@@ -74,14 +72,13 @@ pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Starts an epoch: from here on, no append of an older epoch is acknowledged. Returns `false` if another
-/// owner started it.
+/// Begins an epoch, after which no append of an older one is acknowledged. Returns `false` if another owner started the
+/// epoch.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))
 }
 
-/// Sets the start of an epoch, unless it is set already.
 pub async fn decide_start(link: &Link, store: Uuid, writer: &str, number: i64, start: u64) -> Result<()> {
     link.decide(START, &(start as i64, store, writer, number)).await.map(drop)
 }
@@ -103,7 +100,6 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
     }
 }
 
-/// Renews the claim, unless another process has it.
 pub async fn renew(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
     let decision = link.decide(RENEW, &(me.text(), store, writer, me.text())).await?;
     if !decision.applied && decision.text("holder").is_none() {

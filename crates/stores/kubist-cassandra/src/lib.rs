@@ -1,23 +1,21 @@
 //! Kubist's store on Apache Cassandra, or another database with its protocol.
 //!
-//! The database is distributed, replicated and available while nodes fail. This crate implements
-//! [`kubist_store::Store`] on it and installs nothing on its nodes. Objects and claims are rows that
-//! lightweight transactions decide (`objects`, `identity`). Segments are immutable blocks that the ring
-//! spreads (`segments`, `blocks`). Logs are chains of rows that epochs fence (`logs`, `epochs`).
+//! This crate implements [`kubist_store::Store`] and installs nothing on the nodes. Objects and claims are rows that
+//! lightweight transactions decide (`objects`, `identity`). Segments are immutable blocks that the ring spreads
+//! (`segments`, `blocks`). Logs are chains of rows that epochs fence (`logs`, `epochs`).
 //!
 //! It relies on four principles:
 //!
-//! - **Rows do not change.** Blocks and log entries are written once, with a constant timestamp. Decisions
-//!   are transactions with a unique number. So every request can be repeated, a late one does no harm, and no
-//!   clock is trusted.
-//! - **A majority confirms writes and answers reads** (`consistency`, by default `quorum`). Blocks are the
-//!   exception: one replica suffices if it has them, because it cannot have wrong ones.
+//! - **Rows do not change.** Blocks and log entries are written once, with a constant timestamp. Decisions are
+//!   transactions with a unique number. So every request can be repeated, a late one does no harm, and no clock is
+//!   trusted.
+//! - **A majority confirms writes and answers reads** (`consistency`, by default `quorum`). For blocks, one replica
+//!   suffices if it has them, because it cannot have wrong ones.
 //! - **A store is an id, not a name** (`identity`), so data of a dropped table never belongs to another one.
-//! - **A deleted name that reappears does no harm.** A replica that was down for longer than the database
-//!   remembers deletions (an hour) may restore the row of an object or segment. Segment names are not reused,
-//!   and the engine deletes only things that nothing needs. A table's own name must not reappear: its
-//!   deletion is remembered for ten days, and a cluster that had a node down must be repaired within that
-//!   time.
+//! - **A deleted name that reappears does no harm.** A replica that was down for longer than the database remembers
+//!   deletions (an hour) may restore the row of an object or segment. Segment names are not reused, and the engine
+//!   deletes only things that nothing needs. A table's own name must not reappear: its deletion is remembered for ten
+//!   days, and a cluster that had a node down must be repaired within that time.
 
 mod blocks;
 mod cluster;

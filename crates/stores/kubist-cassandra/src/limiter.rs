@@ -1,5 +1,4 @@
-//! Limits a store's concurrent requests. A request beyond the limit waits for a permit, so that neither the
-//! cluster nor this client is overloaded.
+//! Limits a store's concurrent requests, so that neither the cluster nor this client is overloaded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -8,7 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::request_limit::RequestLimit;
 
-/// The fixed cost of a request, expressed in bytes.
+/// The fixed cost of a request, in bytes.
 const BYTES_OF_A_REQUEST: f64 = 32_768.0;
 
 #[derive(Debug)]
@@ -25,7 +24,7 @@ struct State {
     surplus: usize,
 }
 
-/// The right to one concurrent request. Dropping it returns it to the limiter.
+/// A permit for one request, which is returned on drop.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,
@@ -104,7 +103,7 @@ mod tests {
             }
             assert!(inside.pop().unwrap().full);
             limiter.failed();
-            // Four remain. Seven are in use, and the free one is withdrawn at once.
+            // Four remain. Seven are in use, and the free one is withdrawn.
             assert_eq!(limiter.permits.available_permits(), 0);
             for permit in inside.drain(..3) {
                 permit.end(0);
@@ -112,7 +111,6 @@ mod tests {
             assert_eq!(limiter.permits.available_permits(), 0);
             inside.pop().unwrap().end(0);
             assert_eq!(limiter.permits.available_permits(), 1);
-            // A cancelled request returns its permit.
             inside.clear();
             assert_eq!(limiter.permits.available_permits(), 4);
             let all = async {

@@ -1,8 +1,7 @@
-//! The location of a store:
-//! `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
+//! The location of a store: `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
 //!
-//! Neither messages nor debug output show its password, and texts that leave this process have none. A
-//! process that opens them takes the password from `KUBIST_CASSANDRA_PASSWORD`.
+//! Neither messages nor debug output show its password, and texts that leave this process have none. A process that
+//! opens them takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,22 +11,20 @@ use scylla::statement::Consistency;
 use crate::replication::replication;
 
 const SCHEME: &str = "cassandra://";
-/// The environment variable with the password of a location that names only a user.
+/// The environment variable with the password of a location that has only a user.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
 /// How long one operation is retried.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Initial number of concurrent blocks.
 const PARALLEL: usize = 32;
 
-/// The location of a table, and the settings of its cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     pub hosts: Vec<String>,
     pub user: Option<String>,
     pub password: Option<String>,
-    /// The file with the root certificates of the nodes; `None` without TLS.
+    /// Root certificates of the nodes; `None` without TLS.
     pub authorities: Option<String>,
     pub keyspace: String,
     pub table: String,
@@ -36,12 +33,12 @@ pub struct Location {
     pub replication: Option<String>,
     pub patience: Duration,
     pub parallel: usize,
-    /// Whether `parallel` is only the start of the search for the best number.
+    /// Whether `parallel` only starts the search for the best number.
     pub tuned: bool,
     shown: String,
 }
 
-/// How many replicas confirm a write, and answer a read of mutable data.
+/// How many replicas confirm a write, or answer a read of mutable data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     One,
@@ -80,7 +77,7 @@ impl Location {
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
-        // Otherwise the messages below would show part of the password.
+        // The messages would show part of the password.
         if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
             return Err("a / or ? in a user or password is written as %2F or %3F".into());
         }
@@ -189,7 +186,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks a keyspace name. It has no capitals, so it never needs quotes.
+/// A keyspace name has no capitals, so it never needs quotes.
 fn identifier(name: &str) -> Result<String, String> {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
@@ -200,7 +197,7 @@ fn identifier(name: &str) -> Result<String, String> {
     }
 }
 
-/// Decodes percent-encoding, which allows any character in a password or file name.
+/// Allows any character in a password or file name.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "user, password or file: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,38 +1,36 @@
 //! Logs: one per writer, a chain of entries that epochs fence.
 //!
-//! An entry is at a position, in rows of the epoch that wrote it. Its parts are written first and its head,
-//! with length and checksum, last. The entry exists once its head does. Its length gives the position of the
-//! next entry, so a gap in the chain is detected. About 16 MiB of positions are one partition.
+//! An entry is at a position, in rows of the epoch that wrote it. Its parts are written first and its head, with length
+//! and checksum, last. The entry exists once its head does. Its length gives the position of the next entry, so a gap
+//! in the chain is detected. About 16 MiB of positions are one partition.
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
-//! Writes and reads use a majority, so every read that begins after a write sees it. A row that a read has
-//! seen is on a majority, because the nodes repair differences before they respond. (With `consistency=one`
-//! none of this holds.)
+//! Writes and reads use a majority, so every read that begins after a write sees it. A row that a read has seen is on a
+//! majority, because the nodes repair differences before they respond. (With `consistency=one` this does not hold.)
 //!
-//! *Taking* a log has three steps: begin epoch n + 1 by lightweight transaction (the fence); then read the
-//! log; then decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins
-//! only after the start of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then
-//! read the newest epoch; acknowledge if it is still n, otherwise refuse for ever.
+//! *Taking* a log has three steps: begin epoch n + 1 by lightweight transaction (the fence); then read the log; then
+//! decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins only after the start
+//! of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then read the newest epoch;
+//! acknowledge if it is still n, otherwise refuse for ever.
 //!
-//! - *Acknowledged entries stay.* Let an entry of epoch n be acknowledged. Its owner read the newest epoch
-//!   after the write and saw no n + 1. So n + 1 began after that read began, and the process that decides its
-//!   start read the log later still. It saw the entry, so the start is after the entry.
-//! - *A late request changes nothing.* A write of epoch n that arrives after the start of n + 1 was decided
-//!   is at or after that start, so it is void. This covers requests that the network delayed, replicas that
-//!   are repaired late, and an owner that was suspended for an hour.
-//! - *A repeated request changes nothing*, because it has the same key, bytes and timestamp. An owner whose
-//!   responses are lost retries, then refuses. The next owner settles whether the entry is there.
-//! - *Seen entries stay.* A reader reads the log, then the epochs. An entry of the newest epoch had reached a
-//!   majority before the reader looked for a newer epoch, so every later owner sees it too. Of older epochs
-//!   the reader takes the entries before the next start. If the newest epoch has no start, the reader decides
-//!   the start in the same way. Only the first decision counts, and every decision is based on reads that
-//!   began after the fence.
-//! - *New owners do not conflict.* Of two that begin the same epoch one wins. One that is slow between fence
-//!   and start may find the start decided by a reader or by the next owner, which decides it before it begins
-//!   its own epoch. It uses that start, and is refused at its first append if a newer epoch has begun.
-//! - *No clock matters.* Rows of logs have a constant timestamp, and transactions have their own order. Only
-//!   a holder's 30 seconds depend on a clock, and no guarantee depends on them.
+//! - *Acknowledged entries stay.* Let an entry of epoch n be acknowledged. Its owner read the newest epoch after the
+//!   write and saw no n + 1. So n + 1 began after that read began, and the process that decides its start read the log
+//!   later still. It saw the entry, so the start is after the entry.
+//! - *A late request changes nothing.* A write of epoch n that arrives after the start of n + 1 was decided is at or
+//!   after that start, so it is void. This covers requests that the network delayed, replicas that are repaired late,
+//!   and an owner that was suspended for an hour.
+//! - *A repeated request changes nothing*, because it has the same key, bytes and timestamp. An owner whose responses
+//!   are lost retries, then refuses, and the next owner settles whether the entry is there.
+//! - *Seen entries stay.* A reader reads the log, then the epochs. An entry of the newest epoch had reached a majority
+//!   before the reader looked for a newer epoch, so every later owner sees it too. Of older epochs the reader takes the
+//!   entries before the next start. If the newest epoch has no start, the reader decides the start in the same way.
+//!   Only the first decision counts, and every decision is based on reads that began after the fence.
+//! - *New owners do not conflict.* If two begin the same epoch, one wins. One that is slow between fence and start may
+//!   find the start decided by a reader or by the next owner, which decides it before it begins its own epoch. It uses
+//!   that start, and is refused at its first append if a newer epoch has begun.
+//! - *No clock matters.* Rows of logs have a constant timestamp, and transactions have their own order. Only a holder's
+//!   30 seconds depend on a clock, and no guarantee depends on them.
 //!
 //! `tests/model.rs` runs these rules in random histories and shows that each is needed.
 
@@ -73,7 +71,7 @@ fn bucket(position: u64) -> i32 {
     i32::try_from(position / BUCKET).unwrap_or(i32::MAX)
 }
 
-/// Returns the position after an entry. An empty entry has a position of its own too.
+/// An empty entry has its own position too.
 fn after(position: u64, length: u64) -> u64 {
     position + length + 1
 }
@@ -110,7 +108,7 @@ impl Rows {
 
 type Found = BTreeMap<(u64, i64), Rows>;
 
-/// Reads the entries of a partition from a position on, of all epochs, from a majority.
+/// Reads entries of a partition, of all epochs, from a majority.
 async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
     let mut found = Found::new();
     let values = (store, writer, bucket(from), from as i64);
@@ -129,19 +127,17 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
     Ok(found)
 }
 
-/// Reads the log from a position on, partition by partition, until it has `most` bytes. Also returns the
-/// damage of the next entry, if there is any.
+/// Reads partition by partition, until there are `most` bytes. Also returns the damage of the next entry.
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
-    // A position where the log is known to continue.
     let mut known = 0;
     loop {
         let found = rows(link, store, writer, tail.next).await?;
         if found.is_empty() && tail.next > 0 && tail.next >= known {
             return Ok((tail, None));
         }
-        // Read after the entries: see the module's documentation.
+        // The epochs are read after the entries (see the module).
         let epochs = settled(link, store, writer, tail.next).await?;
         let (partition, before) = (bucket(tail.next), tail.next);
         let mut wrong = follow(&found, &epochs, &mut tail);
@@ -157,7 +153,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             if goes_on.is_none() {
                 return Ok((tail, None));
             }
-            // The log may have grown since it was read. A second read without progress means damage.
+            // The log may have grown. A second read without progress means damage.
             if goes_on > Some(known) || tail.next > before {
                 known = goes_on.unwrap_or(0);
                 continue;
@@ -170,8 +166,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
     }
 }
 
-/// Returns a position after `end` where the log has something: the start of an epoch, or an entry in the next
-/// partition.
+/// The start of an epoch after `end`, or an entry in the next partition.
 async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u64) -> Result<Option<u64>> {
     let started = epochs.0.iter().filter_map(|epoch| epoch.start).filter(|start| *start > end).max();
     if started.is_some() {
@@ -182,7 +177,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
     Ok(own.map(|(position, _)| *position))
 }
 
-/// Follows the chain within the partition. Returns the damage, if the chain is broken.
+/// Returns the damage if the chain is broken.
 fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
@@ -201,8 +196,7 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
     later.next().map(|((position, _), _)| format!("there is no entry, but one follows at {position}"))
 }
 
-/// Returns the epochs after the newest has a start; decides the start if necessary. [`Error::Missing`] if the
-/// log was never taken.
+/// Decides the start of the newest epoch if necessary. [`Error::Missing`] if the log was never taken.
 async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
@@ -218,8 +212,8 @@ async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Ep
     }
 }
 
-/// Returns the end of the log by the epochs that have a start. It reads complete rows after the newest epoch
-/// began, because only rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
+/// The end of the log by the epochs that have a start. Reads complete rows after the newest epoch began, because only
+/// rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
 async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     let epochs = Epochs::read(link, store, writer, u64::MAX).await?;
     let start = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
@@ -252,7 +246,7 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
     names::list(link, store, Kind::Log).await
 }
 
-/// Returns the bytes per log plus one for each entry, from the log's end position.
+/// Bytes per log plus one for each entry, from its end position.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
@@ -302,7 +296,6 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
     Ok(Box::new(CassandraLog { link, store, writer: writer.to_owned(), me, renewal, epoch, position, failed: None }))
 }
 
-/// Begins an epoch and decides its start.
 async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
     loop {
         let last = match settled(link, store, writer, u64::MAX).await {
@@ -347,7 +340,7 @@ impl CassandraLog {
         self.link.run(WRITE, &(store, writer, bucket, position, epoch, part, length, checksum, bytes)).await
     }
 
-    /// Writes an entry, then checks that this process still owns the log.
+    /// Checks after the write that this process still owns the log.
     async fn put(&self, entry: &[u8]) -> Result<()> {
         let first = &entry[..entry.len().min(PART)];
         let rest = entry[first.len()..].chunks(PART);

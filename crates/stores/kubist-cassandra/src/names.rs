@@ -1,8 +1,7 @@
 //! Lists of names, one partition per kind of thing in a store.
 //!
-//! A name is added before its segment or object is written, and removed after it. So a list may briefly have
-//! an extra name, but never lacks one. Logs are the exception: the name comes last, because the log is empty
-//! before.
+//! A name is added before its segment or object is written, and removed after it, so a list may briefly have an extra
+//! name but never lacks one. For logs the name comes last, because the log is empty before.
 
 use kubist_store::Result;
 use uuid::Uuid;

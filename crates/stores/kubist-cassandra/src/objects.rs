@@ -1,8 +1,8 @@
 //! Objects: small values that are put once.
 //!
-//! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes
-//! that it has won. A value that is too large for a row is first written as blocks under that number, so a
-//! name never leads to half a value. Only such transactions change the rows of objects.
+//! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes that it
+//! has won. A value that is too large for a row is first written as blocks under that number, so a name never leads to
+//! an incomplete value.
 //!
 //! The objects of a folder are one partition. The folders of a store are a list of names that only grows.
 
@@ -20,10 +20,10 @@ use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 use crate::{blocks, identity};
 
-/// Values up to this length are stored in the row.
+/// Values up to this length are in the row.
 const IN_ROW: usize = 4 << 10;
 
-// All columns in every query: a read repairs only the columns that it requests.
+// A read repairs only the columns that it requests.
 const FIND: &str =
     "SELECT nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
 const CLAIM: &str = "INSERT INTO kubist_objects (store, folder, name, nonce, length, checksum, value) \
@@ -43,7 +43,7 @@ fn parts(name: &str) -> (&str, &str) {
     name.split_at(name.rfind('/').map_or(0, |slash| slash + 1))
 }
 
-/// The name of a value's blocks, which no segment can have.
+/// No segment can have this name.
 fn blocks_of(nonce: Uuid) -> String {
     format!("object/{nonce}")
 }
@@ -51,7 +51,7 @@ fn blocks_of(nonce: Uuid) -> String {
 pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &str, value: &[u8]) -> Result<bool> {
     check_object(name)?;
     let (folder, leaf) = parts(name);
-    // A name that a majority has is permanent, so a taken name needs no transaction.
+    // A name that a majority has is permanent.
     let (taken, ()) = try_join(exists(link, store, name), check_not_folder(link, store, name)).await?;
     if taken {
         return Ok(false);
@@ -81,9 +81,8 @@ struct Found {
     value: Option<Bytes>,
 }
 
-/// Reads an object's row from a majority. The condition of a deletion requests only the nonce, so it may
-/// repair only that column. An incomplete row is therefore read again with serial consistency, which returns
-/// it completely or finds that it is gone.
+/// Reads an object's row from a majority. The condition of a deletion requests only the nonce, so it may repair only
+/// that column. An incomplete row is therefore read again with serial consistency.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
     let (folder, leaf) = parts(name);
     type Row = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
@@ -104,9 +103,9 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
     Ok(find(link, store, name).await?.is_some())
 }
 
-/// Returns an error if the name is a folder that is not empty.
+/// Refuses a name that is a folder with objects.
 async fn check_not_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
-    // In name order a slash is followed by a zero.
+    // In name order, a zero follows the slash.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
     for folder in below {
         if !is_folder_empty(link, store, &folder).await? {
@@ -145,7 +144,6 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
         };
         match value {
             Some(value) if i64::from(crc32c::crc32c(&value)) == checksum => return Ok(Some(value)),
-            // Deleted during the read.
             None if !exists_as(link, store, name, nonce).await? => {}
             _ => {
                 let what = "its checksum is wrong, or a part of it is missing".into();
@@ -159,12 +157,12 @@ async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<
     Ok(find(link, store, name).await?.is_some_and(|found| found.nonce == nonce))
 }
 
-/// Returns the names that begin with `prefix` and the sizes of their values, in name order.
+/// Returns names in order, with the sizes of values.
 pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
     list_after(link, store, prefix, "").await
 }
 
-/// [`list`] of the names after `after`. Of the prefix's own folder only these are read.
+/// Reads only these names from the prefix's own folder.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
@@ -210,7 +208,7 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     loop {
         let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
-        // It was deleted and another one put: try again.
+        // The object was deleted and another one was put.
         if !decision.applied && decision.uuid("nonce").is_some() {
             continue;
         }

@@ -1,8 +1,7 @@
-//! State that all stores of a process share: a runtime for the network, and one session per cluster, login
-//! and keyspace.
+//! State that all stores of a process share: a network runtime, and one session per cluster, login and keyspace.
 //!
-//! A forked process has none of the runtime's threads and must not use its parent's connections, so a child
-//! creates its own on first use.
+//! A forked child has none of the runtime's threads and must not use its parent's connections, so it creates its own on
+//! first use.
 
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -47,7 +46,7 @@ impl Process {
         }
     }
 
-    /// Returns the slot of a session; its first user connects.
+    /// Returns the slot of a session, whose first user connects.
     pub fn session(&self, key: String) -> Arc<OnceCell<Arc<Cluster>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
     }

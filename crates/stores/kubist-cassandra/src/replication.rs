@@ -1,6 +1,6 @@
 //! Translates replication settings of locations into CQL, independent of any cluster.
 
-/// Returns the replication setting of a keyspace for `3` or `dc1:3,dc2:2`; `None` for other texts.
+/// The replication settings for `3` or `dc1:3,dc2:2`; `None` for other texts.
 pub fn replication(text: &str) -> Option<String> {
     let factor = |text: &str| text.parse::<u8>().ok().filter(|factor| *factor > 0);
     if let Some(factor) = factor(text) {

@@ -1,20 +1,19 @@
 //! Adapts the number of concurrent requests to the measured latencies.
 //!
-//! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided
-//! by the latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a
-//! higher limit is tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So
-//! the limit settles where a queue would begin. The best limit depends on the size of requests and on the
-//! cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large ones), so none is
-//! fixed.
+//! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided by the
+//! latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a higher limit is
+//! tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So the limit settles where a
+//! queue would begin. No limit is fixed, because the best one depends on the size of requests and on the cluster
+//! (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large requests).
 //!
 //! Pure: times are arguments.
 
 const STEP: f64 = 1.5;
-/// A step up is kept if the rate grows by at least this fraction of the step.
+/// A step up must raise the rate by this fraction of the step.
 const WORTH: f64 = 0.3;
-/// A step down is kept if at least this fraction of the rate remains.
+/// A step down must keep this fraction of the rate.
 const ENOUGH: f64 = 0.95;
-/// Responses per rate measurement, for each concurrent request.
+/// Responses per rate measurement and concurrent request.
 const WINDOW: usize = 8;
 /// Windows between a failed step and the next.
 const REST: u32 = 8;
@@ -58,7 +57,7 @@ impl RequestLimit {
         self.limit
     }
 
-    /// Adds a response to a request that was sent at the limit: its work, in any unit, and its latency.
+    /// Adds a response: its work, in any unit, and its latency.
     pub fn answered(&mut self, work: f64, seconds: f64) {
         if self.least == self.most {
             return;
@@ -132,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A cluster that serves `best` requests in parallel, one second each; others wait.
+    /// A cluster with `best` requests in parallel, one second each; others wait.
     fn serve(limit: &mut RequestLimit, best: f64, answers: usize, rng: &mut SmallRng) {
         for _ in 0..answers {
             let work = 1.0 + f64::from(rng.random_range(0..32u32));

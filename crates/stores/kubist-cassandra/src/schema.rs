@@ -1,11 +1,8 @@
-//! The CQL tables, which all Kubist tables of a keyspace share, and their creation.
+//! The CQL tables, which all Kubist tables of a keyspace share, and their creation. FORMAT.md describes the columns.
 //!
-//! A CQL table's id is derived from its name, so clients that create it at the same time through different
-//! nodes create the same one. FORMAT.md describes the columns.
-//!
-//! No clock is trusted. Data is written with timestamp 1, so any deletion is later, and a repeated or late
-//! request changes nothing. A segment's length is its own timestamp, so the longest wins. Decisions are
-//! lightweight transactions, which have their own order.
+//! A CQL table's id is derived from its name, so clients that create it concurrently through different nodes create the
+//! same one. Data is written with timestamp 1, so any deletion is later, and a repeated or late request changes
+//! nothing.
 
 use kubist_store::Result;
 use uuid::Uuid;
@@ -14,12 +11,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::cluster::{Agreed, Link};
 use crate::replication::replication;
 
-/// How long a deletion is remembered. A replica that restores a name later does no harm (see the crate's
-/// documentation), so the time is short: reading over many deleted names would be slow.
+/// How long a deletion is remembered. A replica that restores a name later does no harm (see the crate), and reading
+/// over many deleted names would be slow.
 const GRACE_SECONDS: u32 = 3600;
 
 const TABLES: [(&str, &str, &str); 7] = [
-    // A name that reappeared would lead to a dropped table: ten days, the default.
+    // A name that reappeared would lead to a dropped table.
     ("kubist_tables", "name text PRIMARY KEY, id uuid", " AND gc_grace_seconds = 864000"),
     ("kubist_names", "store uuid, kind text, name text, PRIMARY KEY ((store, kind), name)", ""),
     (

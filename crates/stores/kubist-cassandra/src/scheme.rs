@@ -8,7 +8,7 @@ use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
 use crate::location::Location;
 use crate::store::CassandraStore;
 
-/// The scheme `cassandra`: stores in tables of a cluster.
+/// Stores in tables of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Clusters;
 

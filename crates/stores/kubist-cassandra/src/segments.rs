@@ -1,12 +1,12 @@
 //! Segments: byte streams, split into blocks that are sent when they are full.
 //!
-//! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to
-//! it were acknowledged. The length is its own timestamp, so the longest wins in any order of requests.
-//! Nothing is written twice: the block after a sync begins where the last one ended, in a new row.
+//! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to it were
+//! acknowledged. The length is its own timestamp, so the longest wins in any order of requests. The block after a sync
+//! is a new row, so nothing is written twice.
 //!
-//! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then
-//! it removes the blocks, and last the name from the list, so an interrupted deletion is visible and
-//! repeated. The mark stays for a day, because a delayed claim of the same name must fail.
+//! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then it removes
+//! the blocks, and last the name from the list, so an interrupted deletion is visible and repeated. The mark stays for
+//! a day, because a delayed claim of the same name must fail.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// Maximum bytes of a read that starts before the segment's length is known.
+/// Maximum bytes of a read before the segment's length is known.
 const MAX_SPECULATIVE_BYTES: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
@@ -34,7 +34,7 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// Lengths that this handle has seen. They only grow, so most reads need no request for the length.
+/// Known lengths. They only grow, so most reads need no request for the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
@@ -84,7 +84,7 @@ pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segme
     }))
 }
 
-/// Returns the synced length, and whether only the mark of a deletion is left.
+/// The synced length, and whether only the mark of a deletion is left.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<(u64, bool)>> {
     type Found = (Option<Uuid>, Option<i64>, Option<bool>);
     let found: Option<Found> = link.first(FIND, &(store, name), Agreed::Enough).await?;
@@ -137,7 +137,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// Whether the read may start before the length is known. Damaged data may request anything.
+/// Limits a read before the length is known, because damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges
@@ -175,7 +175,7 @@ struct CassandraSegment {
     link: Link,
     store: Uuid,
     name: String,
-    /// Bytes that are not sent yet, and their offset.
+    /// Unsent bytes and their offset.
     pending: BytesMut,
     start: u64,
     synced: u64,
@@ -184,7 +184,6 @@ struct CassandraSegment {
 }
 
 impl CassandraSegment {
-    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });
@@ -196,7 +195,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends the pending bytes as a block. Waits for the oldest blocks if too many are outstanding.
+    /// Sends a block; waits if too many are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

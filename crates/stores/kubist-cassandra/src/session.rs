@@ -22,12 +22,11 @@ use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
 const CONNECT: Duration = Duration::from_secs(3);
-/// Timeout per attempt; the nodes themselves give up earlier.
+/// Timeout per attempt; the nodes give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
 /// Interval of checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
 
-/// Connections to the nodes of a cluster, and their prepared statements.
 pub struct Cluster {
     pub session: Session,
     pub statements: RwLock<HashMap<&'static str, PreparedStatement>>,

@@ -1,8 +1,8 @@
-//! A model of the log protocol (`logs`, `epochs`) in random histories. Requests reach the three replicas
-//! late, in any order, or never. Owners and readers are slow or die between any two steps. A read repairs
-//! only the columns that it requests. The model has no clock, so it covers any clock skew.
+//! A model of the log protocol (`logs`, `epochs`) in random histories. Requests reach the three replicas late, in any
+//! order, or never. Owners and readers are slow or die between any two steps. A read repairs only the columns that it
+//! requests. The model has no clock, so it covers any clock skew.
 //!
-//! With all rules every history is correct. Without any single rule some histories fail.
+//! With all rules every history is correct; without any single rule some histories fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +27,9 @@ enum Fault {
     ReaderReadsEpochsFirst,
     /// Reading an entry that only a minority has does not repair it.
     ReadsDoNotRepair,
-    /// A start is decided by heads alone, although only a minority may have the last entry's bytes.
+    /// Heads alone decide a start, although only a minority may have the last entry's bytes.
     LastIsNotReadInFull,
-    /// A reader of a fence without a start returns its entries without deciding the start.
+    /// A reader of a fence without a start does not decide it.
     ReaderDoesNotSettle,
     /// A new owner begins its epoch although the one before has no start.
     TakersCross,
@@ -52,12 +52,9 @@ struct World {
     rng: SmallRng,
     fault: Fault,
     replicas: [Replica; 3],
-    /// Requests under way to a replica.
     requests: Vec<(usize, Row)>,
-    /// Starts of the epochs from 1 on.
     starts: Vec<Option<usize>>,
     next: u32,
-    /// The acknowledged entries, and the longest log that a reader has seen.
     acknowledged: BTreeSet<u32>,
     seen: Vec<u32>,
     wrong: Option<String>,
@@ -133,7 +130,7 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
     (0..).map_while(entry).collect()
 }
 
-/// Decides the start of an epoch, if it is undecided: the log's end without that epoch.
+/// Decides an undecided start: the log's end without that epoch.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let is_early = known.is_some();
     let heads = match known {
@@ -148,7 +145,7 @@ async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let fault = world.borrow().fault;
     if !is_early && fault != Fault::LastIsNotReadInFull {
         pause().await;
-        // An entry with a successor was acknowledged, so only the last can be incomplete.
+        // Only the last entry can be incomplete.
         let rows = read(world).await;
         let newest = world.borrow().starts[..epoch - 1].iter().rev().find_map(|start| *start).unwrap_or(0);
         if length(&rows) < end && end > newest {
@@ -279,7 +276,7 @@ fn play(seed: u64, fault: Fault) -> Option<String> {
     let mut rng = SmallRng::seed_from_u64(!seed);
     let mut actors: Vec<Pin<Box<dyn Future<Output = ()>>>> =
         vec![Box::pin(deliver(world.clone())), Box::pin(follow(world.clone())), Box::pin(follow(world.clone()))];
-    // Some tasks run rarely: to the others they look dead until they continue.
+    // Some tasks run rarely, so they look dead until they continue.
     let mut weights = vec![rng.random_range(1..8), 2, 2];
     for _ in 0..rng.random_range(1..5) {
         actors.push(Box::pin(own(world.clone())));

@@ -74,7 +74,7 @@ fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b"first"]);
     owner.append(b"second").unwrap();
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [&b"first"[..], b"second"]);
-    // Dropping the suspended owner must not release the other one's claim.
+    // It must not release the other one's claim.
     drop(slept);
     assert!(matches!(store.own_log("w"), Err(Error::Busy { .. })));
     drop(owner);
@@ -195,7 +195,7 @@ fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
     }
 }
 
-/// Neither absent, because it was put, nor readable.
+/// The object is not absent, because it was put, but is not readable.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn an_object_that_is_there_in_part_is_damaged() {
@@ -208,7 +208,7 @@ fn an_object_that_is_there_in_part_is_damaged() {
     }
 }
 
-/// Remains of a deletion would become part of the new segment, or its bytes would count as deleted.
+/// Otherwise, bytes left by a deletion could become part of the new segment.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn the_name_of_a_deleted_segment_stays_taken() {
@@ -228,7 +228,7 @@ fn the_name_of_a_deleted_segment_stays_taken() {
     assert!(store.sizes().unwrap().is_empty());
 }
 
-/// Does nothing unless this process was started as a child; then it holds a log until it is killed.
+/// A child holds a log until it is killed; otherwise nothing happens.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_HOLDS") else { return };

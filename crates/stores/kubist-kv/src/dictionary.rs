@@ -17,7 +17,7 @@ use crate::tree;
 
 /// The longest key.
 const MOST_KEY_BYTES: usize = 64 << 10;
-/// A checkpoint follows when this much was appended after the last one.
+/// Appended bytes after which a checkpoint follows.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// A file is compacted when it has this many times the live bytes, and at least `CHECKPOINT_BYTES`.
 const COMPACT_AT: u64 = 3;
@@ -25,7 +25,7 @@ const COMPACT_AT: u64 = 3;
 const PUT: u8 = 1;
 const DELETE: u8 = 0;
 
-/// Puts and deletes that become visible and durable together. A later one of the same key wins.
+/// Puts and deletes that become visible and durable together. The last one of a key wins.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// The content of a keyspace at one time. Needs no lock; commits do not change it.
+/// The content of a keyspace at one time. It needs no lock, and commits do not change it.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     file: Arc<KeyFile>,
@@ -84,15 +84,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens a keyspace for reading: everything committed so far. A commit that is being made durable may be
-    /// visible.
+    /// Opens a keyspace for reading: everything committed so far, and perhaps a commit that is being made durable.
     ///
     /// # Errors
     ///
     /// `Missing`; `Damaged`; `Newer`; `Io`.
     pub fn open(disk: &Arc<dyn Disk>, directory: &Path, name: &str) -> Result<Snapshot> {
         check_part(name).map_err(|error| Error::Invalid(error.to_string()))?;
-        // A compaction may remove the file between the listing and the opening.
+        // A compaction may have removed the file.
         loop {
             let Some((number, file, superblock)) = newest(disk.as_ref(), directory, name, Open::Read)? else {
                 return Err(Error::Missing { file: directory.join(name).display().to_string() });
@@ -136,7 +135,7 @@ impl Snapshot {
         self.keys
     }
 
-    /// Applies a batch whose payload is at `position` in the file.
+    /// The payload is at `position` in the file.
     fn apply(&mut self, batch: &[u8], position: u64) -> Result<()> {
         let mut fields = Fields { bytes: batch, at: 0 };
         while !fields.is_done() {
@@ -215,7 +214,7 @@ impl Writer {
         let file = Arc::new(file);
         let mut now = Snapshot::of(file.clone(), &superblock);
         let log = file.replay(&superblock, |batch, position| now.apply(batch, position))?;
-        // From now on every replayed batch is durable, and no byte of an unfinished one is left.
+        // Every replayed batch is durable, and no byte of an unfinished one is left.
         if file.length()? > log.end {
             file.truncate(log.end)?;
         }
@@ -232,8 +231,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `Stopped` after an earlier failure; `Damaged`; `Io`. After an error the batch may or may not be there
-    /// when the keyspace is opened again.
+    /// `Stopped` after an earlier failure; `Damaged`; `Io`. After an error the batch may or may not be there when the
+    /// keyspace is opened again.
     pub fn commit(&mut self, batch: &Batch) -> Result<()> {
         if batch.bytes.is_empty() {
             return self.unless_failed(|_| Ok(()));
@@ -260,7 +259,7 @@ impl Writer {
         self.now.clone()
     }
 
-    /// Writes the changed nodes, so that the next opening replays nothing. Commits do it now and then.
+    /// Writes the changed nodes, so that the next opening replays nothing. Commits do this when needed.
     ///
     /// # Errors
     ///
@@ -269,8 +268,8 @@ impl Writer {
         self.unless_failed(Writer::write_checkpoint)
     }
 
-    /// Writes the keys and values into a new file, and removes the old one. Commits do it when the file has
-    /// several times the live bytes. Open snapshots keep the old file.
+    /// Writes the keys and values into a new file, and removes the old one, which open snapshots still use. Commits do
+    /// this when the file has several times the live bytes.
     ///
     /// # Errors
     ///
@@ -333,11 +332,11 @@ impl Writer {
         let superblock = superblock_of(&now, &log, 1);
         finish(self.disk.as_ref(), &self.directory, &file, &superblock)?;
         (self.number, self.now, self.log, self.checkpoint) = (number, now, log, superblock);
-        // No commit may be acknowledged while an older file could be taken for the newest.
+        // No commit may be acknowledged while an older file could count as the newest.
         self.remove_others()
     }
 
-    /// Removes files of other numbers: older ones, and those of an unfinished compaction.
+    /// Removes older files, and those of an unfinished compaction.
     fn remove_others(&self) -> Result<()> {
         let others = numbers(self.disk.as_ref(), &self.directory, &self.name)?;
         for number in others.iter().filter(|number| **number != self.number) {
@@ -370,7 +369,6 @@ fn path_of(directory: &Path, name: &str, number: u64) -> PathBuf {
     directory.join(format!("{name}.{number:08}.kv"))
 }
 
-/// The numbers of the files of a keyspace, sorted.
 fn numbers(disk: &dyn Disk, directory: &Path, name: &str) -> Result<Vec<u64>> {
     let listed = disk.read_directory(directory).map_err(|error| failed("list", directory, error))?;
     let number = |file: &str| {
@@ -382,7 +380,6 @@ fn numbers(disk: &dyn Disk, directory: &Path, name: &str) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Returns the newest complete file of a keyspace, and its superblock.
 fn newest(disk: &dyn Disk, directory: &Path, name: &str, how: Open) -> Result<Option<(u64, KeyFile, Superblock)>> {
     let mut unfinished = None;
     for number in numbers(disk, directory, name)?.into_iter().rev() {
@@ -398,7 +395,7 @@ fn newest(disk: &dyn Disk, directory: &Path, name: &str, how: Open) -> Result<Op
         }
     }
     match unfinished {
-        // It has bytes, and no older file was complete: it was not an unfinished compaction.
+        // A file with bytes, if no older one was complete, was no unfinished compaction.
         Some(file) => Err(file.damaged(0, "both superblocks are damaged")),
         None => Ok(None),
     }
@@ -411,13 +408,13 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
         _ => {}
     }
     let file = KeyFile::open(disk, &path, Open::Create)?;
-    // A complete file has at least this length, so one that was cut inside its slots is noticed.
+    // Thus a file that was cut inside its slots is detected.
     file.write(&[0; LOG_START as usize], 0)?;
     file.sync()?;
     Ok(file)
 }
 
-/// Completes a new file, whose frames are durable.
+/// The frames of the new file must be durable.
 fn finish(disk: &dyn Disk, directory: &Path, file: &KeyFile, superblock: &Superblock) -> Result<()> {
     file.put_superblock(superblock)?;
     file.acknowledge(superblock.log)?;

@@ -13,16 +13,15 @@ use crate::format::{
 };
 use crate::node::{Child, Node, Value};
 
-/// Stored nodes in memory.
+/// Limit of cached stored nodes.
 const CACHED_NODES: usize = 4096;
-/// A stored node that is deeper has wrong bytes.
+/// A deeper stored node has wrong bytes.
 pub const MOST_LEVELS: usize = 32;
-/// The acknowledged length of the log: a hint that finds a log which was cut.
+/// The acknowledged length is a hint that detects a cut log.
 const ACKNOWLEDGED_AT: u64 = SLOT_BYTES / 2;
 /// Frames are written together up to this length.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// An open file of a keyspace, with a cache of its stored nodes.
 #[derive(Debug)]
 pub struct KeyFile {
     file: Box<dyn DiskFile>,
@@ -48,7 +47,6 @@ impl KeyFile {
         self.file.bytes().map_err(|error| self.failed("measure", error))
     }
 
-    /// Reads up to `length` bytes, fewer at the end of the file.
     fn read_up_to(&self, position: u64, length: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         let mut done = 0;
@@ -87,7 +85,7 @@ impl KeyFile {
         self.file.truncate(length).map_err(|error| self.failed("truncate", error))
     }
 
-    /// Bytes at an address, compared with their checksum.
+    /// Reads the bytes at an address and checks them.
     pub fn bytes(&self, at: &Address) -> Result<Vec<u8>> {
         if at.position.checked_add(u64::from(at.length)).is_none_or(|end| self.length().is_ok_and(|has| end > has)) {
             return Err(self.damaged(at.position, "the file ends before these bytes"));
@@ -99,7 +97,6 @@ impl KeyFile {
         }
     }
 
-    /// The bytes of a value.
     pub fn value(&self, value: &Value) -> Result<Vec<u8>> {
         match value {
             Value::Inline(bytes) => Ok(bytes.to_vec()),
@@ -135,7 +132,6 @@ impl KeyFile {
         Ok(node)
     }
 
-    /// Returns the newest superblock; `None` if the file has none.
     pub fn superblock(&self) -> Result<Option<Superblock>> {
         let mut newest: Option<Superblock> = None;
         for slot in 0..2 {
@@ -152,13 +148,13 @@ impl KeyFile {
         Ok(newest)
     }
 
-    /// Writes a superblock into its slot, durably. The frames before must be durable.
+    /// Writes a superblock durably. The frames before must be durable.
     pub fn put_superblock(&self, superblock: &Superblock) -> Result<()> {
         self.write(&superblock.encode(), superblock.epoch % 2 * SLOT_BYTES)?;
         self.sync()
     }
 
-    /// Records the length of the durable log. It is not synced: an older length is valid too.
+    /// Records the durable length without a sync, because an older length is valid too.
     pub fn acknowledge(&self, length: u64) -> Result<()> {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&length.to_le_bytes());
@@ -167,18 +163,16 @@ impl KeyFile {
         self.write(&bytes, ACKNOWLEDGED_AT)
     }
 
-    /// The acknowledged length, or 0 if it is unknown.
+    /// Returns 0 if the length is unknown.
     fn acknowledged(&self) -> Result<u64> {
         let bytes = self.read_up_to(ACKNOWLEDGED_AT, 12)?;
         let is_valid = bytes.len() == 12 && u32_at(&bytes, 8) == crc32c::crc32c(&bytes[..8]);
         Ok(if is_valid { u64_at(&bytes, 0) } else { 0 })
     }
 
-    /// Reads the frames after a checkpoint, and calls `batch(payload, its position)` for each batch. Returns the
-    /// end of the log.
-    ///
-    /// The first frame that fails its check ends the log, because only the last frame can be unfinished. It is
-    /// damage if the log was longer before, or if a batch continues it.
+    /// Reads the frames after a checkpoint, and calls `batch(payload, its position)` for each batch. Returns the end of
+    /// the log: the first frame that fails its check, because only the last frame can be unfinished. It is damage if
+    /// the log was longer before, or if a batch continues it.
     pub fn replay(&self, from: &Superblock, mut batch: impl FnMut(&[u8], u64) -> Result<()>) -> Result<Log> {
         let acknowledged = self.acknowledged()?;
         let length = self.length()?;
@@ -226,12 +220,11 @@ pub fn failed(operation: &'static str, path: &Path, source: io::Error) -> Error 
     Error::Io { operation, file: path.display().to_string(), source }
 }
 
-/// The end of a log, which its writer appends to.
 #[derive(Debug)]
 pub struct Log {
     pub end: u64,
     pub chain: u32,
-    /// The last bytes before `end`, which are not written yet.
+    /// Bytes before `end` that are not written yet.
     buffer: Vec<u8>,
 }
 
@@ -240,7 +233,7 @@ impl Log {
         Log { end: LOG_START, chain: 0, buffer: Vec::new() }
     }
 
-    /// Appends a frame, and returns the position of its payload.
+    /// Returns the position of the frame's payload.
     pub fn append(&mut self, file: &KeyFile, kind: Kind, payload: &[u8]) -> Result<u64> {
         let (head, checksum) = head(kind, self.end, self.chain, payload);
         self.buffer.extend(head);
@@ -253,7 +246,6 @@ impl Log {
         Ok(position)
     }
 
-    /// Writes what was appended.
     pub fn flush(&mut self, file: &KeyFile) -> Result<()> {
         file.write(&self.buffer, self.end - self.buffer.len() as u64)?;
         self.buffer.clear();

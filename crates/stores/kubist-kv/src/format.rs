@@ -1,24 +1,20 @@
 //! The bytes of frames and superblocks, as pure functions.
 
-/// Bytes of a superblock's slot. There are two, at 0 and here.
+/// Bytes of a superblock's slot. The second slot starts here.
 pub const SLOT_BYTES: u64 = 4096;
-/// The position of the first frame.
 pub const LOG_START: u64 = 2 * SLOT_BYTES;
 pub const VERSION: u32 = 1;
 /// Bytes of a frame before its payload: length, checksum, kind.
 pub const HEAD_BYTES: usize = 9;
-/// The largest payload of a frame.
 pub const MOST_BYTES: u64 = (1 << 31) - 1;
 
 const MAGIC: &[u8; 8] = b"KUBI-KEY";
 const SUPERBLOCK_BYTES: usize = 80;
 
-/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Puts and deletes that become visible together.
     Batch = 1,
-    /// A node of the tree.
     Node = 2,
 }
 
@@ -36,7 +32,7 @@ impl Head {
         Head { length: u64::from(u32_at(bytes, 0)), checksum: u32_at(bytes, 4), kind: bytes[8] }
     }
 
-    /// The kind, if the payload is that of a frame at `position` after a frame with checksum `before`.
+    /// If `payload` is that of a frame at `position` after a frame with checksum `before`.
     pub fn kind(&self, position: u64, before: u32, payload: &[u8]) -> Option<Kind> {
         let kind = [Kind::Batch, Kind::Node].into_iter().find(|kind| *kind as u8 == self.kind)?;
         (payload.len() as u64 == self.length && checksum(kind, position, before, payload) == self.checksum)
@@ -53,7 +49,6 @@ fn checksum(kind: Kind, position: u64, before: u32, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&head), payload)
 }
 
-/// Returns the head of a frame.
 pub fn head(kind: Kind, position: u64, before: u32, payload: &[u8]) -> ([u8; HEAD_BYTES], u32) {
     let checksum = checksum(kind, position, before, payload);
     let mut head = [0; HEAD_BYTES];
@@ -63,7 +58,7 @@ pub fn head(kind: Kind, position: u64, before: u32, payload: &[u8]) -> ([u8; HEA
     (head, checksum)
 }
 
-/// The place of a node: the position of its payload, its length and its checksum.
+/// The position, length and checksum of a node's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
     pub position: u64,
@@ -74,17 +69,15 @@ pub struct Address {
 /// The state of the tree at a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
-    /// The number of the checkpoint.
     pub epoch: u64,
-    /// Where the batches begin that are not in the tree.
+    /// The position of the first batch that is not in the tree.
     pub log: u64,
     /// The checksum of the frame before that position.
     pub chain: u32,
     /// `None` for an empty tree.
     pub root: Option<Address>,
-    /// Keys in the tree.
     pub keys: u64,
-    /// Bytes of the keys and values in the tree.
+    /// Bytes of all keys and values.
     pub live: u64,
 }
 
@@ -107,7 +100,7 @@ impl Superblock {
         bytes
     }
 
-    /// Decodes a slot; `None` if it has no superblock. `Err` has the version of a newer one.
+    /// `None` without a superblock. `Err` has the version of a newer one.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, u32> {
         let Some(bytes) = bytes.get(..SUPERBLOCK_BYTES).filter(|bytes| bytes.starts_with(MAGIC)) else {
             return Ok(None);
@@ -131,7 +124,7 @@ impl Superblock {
     }
 }
 
-/// The integer at `at`. The caller has checked the length.
+/// The caller has checked the length.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

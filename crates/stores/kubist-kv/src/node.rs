@@ -1,15 +1,15 @@
 //! Nodes of the tree, in memory and as bytes.
 //!
-//! A stored node names only nodes and values at lower positions, because those were written before. So stored
-//! nodes have no cycle, whatever their bytes are.
+//! A stored node must name only nodes and values at lower positions, so stored nodes have no cycle, whatever their
+//! bytes are.
 
 use std::sync::Arc;
 
 use crate::format::{Address, Fields};
 
-/// Values up to this length are in the leaf. Others are read from their batch.
+/// Longer values are read from their batch.
 pub const INLINE_BYTES: usize = 64;
-/// A leaf or inner node with more entries is split.
+/// A node with more entries is split.
 pub const MOST_ENTRIES: usize = 128;
 /// A leaf with more bytes and at least two entries is split.
 pub const LEAF_BYTES: usize = 8 << 10;
@@ -31,7 +31,7 @@ impl Value {
 
 #[derive(Debug, Clone)]
 pub enum Child {
-    /// A node that was changed since the checkpoint.
+    /// Changed since the checkpoint.
     Changed(Arc<Node>),
     Stored(Address),
 }
@@ -39,7 +39,7 @@ pub enum Child {
 #[derive(Debug, Clone)]
 pub enum Node {
     Leaf(Vec<(Arc<[u8]>, Value)>),
-    /// Children, each with a lower bound of its keys. Keys below the first bound belong to the first child.
+    /// Children with lower bounds of their keys. Keys below the first bound belong to the first child.
     Inner(Vec<(Arc<[u8]>, Child)>),
 }
 
@@ -103,7 +103,7 @@ impl Node {
         Some(out)
     }
 
-    /// Decodes the node at `position`; `None` if the bytes are not a node.
+    /// `None` if the bytes are not a node at `position`.
     pub fn decode(bytes: &[u8], position: u64) -> Option<Node> {
         let mut fields = Fields { bytes, at: 0 };
         let address = |fields: &mut Fields<'_>| {
@@ -145,12 +145,11 @@ impl Node {
     }
 }
 
-/// The index of the child with a key.
 pub fn child_of(children: &[(Arc<[u8]>, Child)], key: &[u8]) -> usize {
     children.partition_point(|(bound, _)| bound.as_ref() <= key).saturating_sub(1)
 }
 
-/// The common prefix of two keys. All keys between them have it too.
+/// All keys between the two have this prefix.
 fn prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
     let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     &first[..length]

@@ -11,7 +11,7 @@ use crate::node::{Child, Node, child_of};
 pub struct Range {
     file: Arc<KeyFile>,
     end: Bound<Vec<u8>>,
-    /// The nodes on the path to the next entry, each with the index of the next child or entry.
+    /// Nodes to the next entry, with the index of the next child or entry.
     path: Vec<(Arc<Node>, usize)>,
 }
 

@@ -7,10 +7,9 @@ use crate::file::{KeyFile, Log};
 use crate::format::{Address, Kind};
 use crate::node::{Child, Node, Value, child_of};
 
-/// The children that replace a changed one: none, one, or two after a split. Each has a lower bound.
+/// None, one, or two after a split, with lower bounds.
 type Replaced = Vec<(Arc<[u8]>, Child)>;
 
-/// Returns the value of a key.
 pub fn get(file: &KeyFile, root: Option<&Child>, key: &[u8]) -> Result<Option<Value>> {
     let Some(mut child) = root.cloned() else { return Ok(None) };
     for depth in 0.. {
@@ -26,7 +25,7 @@ pub fn get(file: &KeyFile, root: Option<&Child>, key: &[u8]) -> Result<Option<Va
     Ok(None)
 }
 
-/// Puts a value, or deletes the key. Returns the new root, and the value before.
+/// Puts a value, or deletes the key. Returns the new root and the old value.
 pub fn change(
     file: &KeyFile,
     root: Option<Child>,
@@ -46,7 +45,7 @@ pub fn change(
     Ok((root.map(|root| collapsed(file, root)).transpose()?, before))
 }
 
-/// A root with a single child gives way to it.
+/// A root with a single child is replaced by it.
 fn collapsed(file: &KeyFile, mut root: Child) -> Result<Child> {
     for depth in 0.. {
         match file.node(&root, depth)?.as_ref() {
@@ -64,7 +63,7 @@ fn change_below(
     value: Option<Value>,
     depth: usize,
 ) -> Result<(Replaced, Option<Value>)> {
-    // A node that no snapshot has is changed in place.
+    // No snapshot has this node, so it is changed in place.
     let mut node = match child {
         Child::Changed(node) => node,
         stored => file.node(&stored, depth)?,
@@ -86,7 +85,7 @@ fn change_below(
             let at = child_of(children, key);
             let (bound, child) = children.remove(at);
             let (mut replaced, before) = change_below(file, child, key, value, depth + 1)?;
-            // The first bound stays, so that bounds never rise above keys that may come.
+            // Bounds must not rise above later keys.
             if let Some(first) = replaced.first_mut() {
                 first.0 = bound;
             }
@@ -111,7 +110,7 @@ fn split(mut node: Arc<Node>) -> Replaced {
     nodes.filter_map(|node| bound(&node).map(|bound| (bound, Child::Changed(node)))).collect()
 }
 
-/// Appends all changed nodes to the log, children first, and returns the address of the root.
+/// Appends changed nodes, children first; returns the address of the root.
 pub fn store(file: &KeyFile, log: &mut Log, child: Child) -> Result<Address> {
     let mut node = match child {
         Child::Stored(at) => return Ok(at),

@@ -1,5 +1,5 @@
-//! Power failures at any call, on a disk that tears, reorders and loses unsynced writes: an acknowledged batch
-//! stays, and another is complete or absent. `SEEDS=20000` for a campaign, `SEED` for its first.
+//! Power failures at any call, on a disk that tears, reorders and loses unsynced writes: an acknowledged batch stays,
+//! and another is complete or absent. `SEEDS=20000` for a campaign, `SEED` for its first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ fn from_environment(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
 }
 
-/// A batch, and the content after it.
 fn change(random: &mut StdRng, before: &Model) -> (Batch, Model) {
     let (mut batch, mut after) = (Batch::new(), before.clone());
     for _ in 0..random.random_range(1..12) {
@@ -88,7 +87,7 @@ fn survive(seed: u64) -> u64 {
         assert_eq!(contents(&other).unwrap(), found, "seed {seed}");
         acknowledged = found;
         drop(writer);
-        // What a reopened keyspace has is durable.
+        // The content of a reopened keyspace is durable.
         machine.crash();
     }
     commits

@@ -70,7 +70,6 @@ fn a_log_that_was_cut_is_damage() {
     }
 }
 
-/// Without the acknowledged length, as after a power failure, an unfinished batch is absent.
 #[test]
 fn an_unfinished_batch_is_absent() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,8 @@
-//! Claims on logs: `claims/WRITER/NUMBER`, the last of which counts.
+//! Claims on logs ([`kubist_store::claims`]): `claims/WRITER/NUMBER`, where the highest number counts.
 //!
-//! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants
-//! the log of a holder on another machine waits until it has seen no new number for 30 seconds by its own
-//! clock, and then puts the next number itself. One of the two finds it taken, so clocks are never compared.
-//! A claim is advisory ([`kubist_store::claims`]): the fence in the log decides.
+//! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants the log
+//! of a holder on another machine waits until it has seen no new number for 30 seconds by its own clock, and then puts
+//! the next number itself. One of the two finds it taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,9 +19,9 @@ use crate::frame::Kind;
 pub const FOLDER: &str = "claims";
 /// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time limit for releasing a claim; after that it lapses.
+/// The time limit for releasing a claim, which then lapses.
 const GIVING_BACK: Duration = Duration::from_secs(3);
-/// Attempts to read a claim that is renewed between each listing and its read.
+/// A claim may be renewed between each listing and its read.
 const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {
@@ -35,9 +34,9 @@ fn key(writer: &str, number: u64) -> String {
 
 struct Newest {
     number: u64,
-    /// The holder; `None` if the claim was released.
+    /// `None` if the claim was released.
     holder: Option<String>,
-    /// A number of the log that was taken when the claim was put.
+    /// A number of the log that is taken.
     hint: u64,
 }
 
@@ -45,7 +44,7 @@ fn said(hint: u64, holder: &str) -> Vec<u8> {
     [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
 }
 
-/// An observed claim: its number, its holder, and when it was first seen and last checked.
+/// A claim's number, its holder, and when it was first seen and last checked.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -55,25 +54,23 @@ struct Seen {
     renewed: bool,
 }
 
-/// A handle's observations of others' claims.
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// A claim that this process holds. Dropping it releases it.
+/// A claim that this process holds and releases on drop.
 pub struct Claim {
     link: Link,
     writer: String,
     me: Holder,
     number: Arc<AtomicU64>,
     lost: Arc<AtomicBool>,
-    /// A taken number of the log.
     hint: Arc<AtomicU64>,
     renewal: AbortHandle,
     ended: bool,
 }
 
 impl Claims {
-    /// Claims a log. If `waits`, waits to see whether a holder on another machine renews its claim.
+    /// `waits` allows waiting to see whether a holder on another machine renews its claim.
     pub async fn hold(&self, link: &Link, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&this_process());
         let (number, hint) = self.next(link, writer, &me, waits).await.inspect_err(|_| me.end())?;
@@ -133,11 +130,11 @@ impl Claims {
         }
     }
 
-    /// Returns whether a claim of another machine has lapsed. `Busy` if its holder is alive.
+    /// Returns `Busy` if the holder on another machine is alive.
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // An old observation does not prove that the holder is alive now.
+        // An old observation does not prove that the holder is alive.
         let before = others.remove(writer).filter(|seen| seen.holder == holder && now - seen.looked < LAPSE);
         let seen = match before {
             Some(seen) if seen.number == number => Seen { looked: now, ..seen },
@@ -162,7 +159,7 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
         let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
         let Some(number) = numbers.max() else { return Ok(None) };
-        // If it is gone, it was renewed after the listing.
+        // A missing claim was renewed after the listing.
         let Some(found) = link.get(&key(writer, number)).await? else { continue };
         let text = |at: usize| found.payload.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
         let hint = found.payload.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
@@ -173,7 +170,6 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
 }
 
 impl Claim {
-    /// A number of the log that was taken when the claim was put.
     pub fn hint(&self) -> u64 {
         self.hint.load(Ordering::Relaxed)
     }
@@ -182,7 +178,6 @@ impl Claim {
         self.hint.store(number, Ordering::Relaxed);
     }
 
-    /// Marks the claim as lost: it will not be released.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }
@@ -191,7 +186,7 @@ impl Claim {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Releases the claim, unless it was lost. If that fails, it lapses.
+    /// If the release fails, the claim lapses.
     pub async fn end(mut self) {
         self.ended = true;
         self.give_back().await;
@@ -200,7 +195,7 @@ impl Claim {
     async fn give_back(&self) {
         self.renewal.abort();
         self.me.end();
-        // A service that does not respond must not delay the release for long.
+        // A silent service must not delay the release for long.
         let _ = tokio::time::timeout(GIVING_BACK, self.put_free()).await;
     }
 

@@ -1,7 +1,7 @@
 //! Requests to the service, repeated until they are answered or `patience` has passed.
 //!
-//! The library retries failed requests with growing, partly random pauses. This module retries those that the
-//! library cannot know to be safe: each conditional put has a unique number.
+//! The library retries failed requests with growing, partly random pauses. This module also retries conditional puts,
+//! which the library cannot know to be safe: each has a unique number.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,10 +36,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Interval of cancellation checks while waiting.
 const LOOK: Duration = Duration::from_millis(50);
-/// After a cancellation, how long a response is still awaited. A healthy service responds within this time,
-/// so the outcome is known.
+/// After a cancellation, a healthy service responds within this time, so the outcome is known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// Larger than any number of tries within `patience`, which ends them.
+/// The limit is higher than the tries that `patience` permits.
 const MOST_TRIES: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -48,7 +47,6 @@ pub struct Link {
     pub bucket: Arc<AmazonS3>,
     pub traffic: Arc<Counts>,
     pub latency: Arc<LatencyModel>,
-    /// Limits the concurrent requests.
     pub permits: Arc<Semaphore>,
     pub host: Arc<str>,
     process: u32,
@@ -56,7 +54,7 @@ pub struct Link {
     ended: Arc<AtomicBool>,
 }
 
-/// A range of an object, and the size of the whole object.
+/// A range of an object, with the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -144,7 +142,6 @@ impl Link {
         self.process == std::process::id()
     }
 
-    /// Marks the store as erased: claims are no longer released.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -169,8 +166,8 @@ impl Link {
         self.permits.acquire().await.expect("it is never closed")
     }
 
-    /// Puts an object if its key is free; `false` if it is taken. If an earlier response was lost, the put's
-    /// unique number tells whether it succeeded.
+    /// Puts an object if its key is free. If an earlier response was lost, the put's unique number shows whether it
+    /// succeeded.
     ///
     /// # Errors
     ///
@@ -193,7 +190,7 @@ impl Link {
             let error = match put {
                 Ok(_) => return Ok(true),
                 Err(error) if is_taken(&error) => {
-                    // If nothing is there, it was deleted meanwhile: try again.
+                    // If nothing is there, it was deleted in between.
                     if let Some(found) = self.get(key).await? {
                         return Ok(found.mark == mark);
                     }
@@ -210,8 +207,6 @@ impl Link {
         }
     }
 
-    /// Reads an object; `None` if the key does not exist.
-    ///
     /// # Errors
     ///
     /// `Damaged`; `Newer`; as for [`failed`].
@@ -248,8 +243,6 @@ impl Link {
         Ok(Part { bytes, whole, sent, answered })
     }
 
-    /// Returns the size of an object; `None` if the key does not exist.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -257,7 +250,7 @@ impl Link {
         Ok(self.head(key).await?.map(|found| found.size))
     }
 
-    /// Returns a version mark of an object, which changes with its bytes.
+    /// The mark changes with the object's bytes.
     ///
     /// # Errors
     ///
@@ -285,8 +278,7 @@ impl Link {
         }
     }
 
-    /// Returns the reason for a refused HEAD request, whose response has no body. A GET of the key has one.
-    /// `None` if the service gives no reason.
+    /// The reason for a refused HEAD request, found by a GET, because the response to HEAD has no body.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.traffic.got(0);
@@ -294,7 +286,7 @@ impl Link {
         (code(&said).is_some() && !is_absent(&said)).then_some(said)
     }
 
-    /// Returns all keys below a folder, or after one key, in order, with their sizes.
+    /// Keys below a folder, or after one key, in order, with their sizes.
     ///
     /// # Errors
     ///
@@ -320,8 +312,6 @@ impl Link {
         Ok(found)
     }
 
-    /// Returns the folders directly below a folder.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -338,8 +328,6 @@ impl Link {
         Ok(names)
     }
 
-    /// Deletes an object, if it exists.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -353,8 +341,6 @@ impl Link {
         }
     }
 
-    /// Deletes all objects of a folder.
-    ///
     /// # Errors
     ///
     /// As for [`failed`].
@@ -369,7 +355,7 @@ fn runtime_for(location: &str) -> Result<&'static tokio::runtime::Runtime> {
     runtime().map_err(|source| Error::Io { operation: "reach", file: location.into(), source })
 }
 
-/// Runs work on the process's runtime and waits for it. `process` is the one that opened the location.
+/// Runs work on the process's runtime. `process` is the one that opened the location.
 ///
 /// # Errors
 ///

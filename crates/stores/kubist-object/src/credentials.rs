@@ -1,9 +1,9 @@
 //! Credentials, region and endpoint, from the usual AWS sources.
 //!
-//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the
-//! profile `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and `~/.aws/config`; then the machine's own
-//! credentials (a web identity, a container's or an instance's role), which the library finds. A profile in
-//! the location takes precedence over the variables.
+//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the profile
+//! `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and `~/.aws/config`; then the machine's own credentials (a web
+//! identity, a container's or an instance's role), which the library finds. A profile in the location takes precedence
+//! over the variables.
 
 use std::collections::BTreeMap;
 use std::env::var;
@@ -24,13 +24,10 @@ use crate::location::Location;
 /// A machine's credential service responds within a second, or does not exist.
 const PATIENCE: Duration = Duration::from_secs(4);
 const ANSWERING: Duration = Duration::from_secs(2);
-/// The pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(5);
 
 type Profile = BTreeMap<String, String>;
 
-/// Returns a builder with credentials, region and endpoint.
-///
 /// # Errors
 ///
 /// The reason why the profile cannot be used.
@@ -38,7 +35,7 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     let named = location.profile.clone();
     let chosen = named.clone().or_else(|| var("AWS_PROFILE").ok().filter(|name| !name.is_empty()));
     let mut builder = AmazonS3Builder::from_env();
-    // A profile in the location is used alone: the variables may belong to another account.
+    // A profile in the location is used alone, because the variables may belong to another account.
     if named.is_some() {
         builder = AmazonS3Builder::new();
         for (name, set) in [("AWS_ENDPOINT_URL_S3", 1), ("AWS_ENDPOINT_URL", 1), ("AWS_REGION", 0)] {
@@ -68,8 +65,8 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     Ok(builder)
 }
 
-/// Limits the search for credentials to a few seconds. The library would retry the machine's credential
-/// service for as long as a read, for each request, and most machines have none.
+/// For each request the library would search as long as a read is retried, and most machines have no credential
+/// service.
 ///
 /// # Errors
 ///
@@ -122,8 +119,8 @@ struct Last {
 }
 
 impl WithinSeconds {
-    /// Returns the last credentials while the credential service does not respond. It renews them some
-    /// minutes before they expire.
+    /// Credentials are renewed some minutes before they expire, so the last ones are used while the service does not
+    /// respond.
     fn without_answer(&self, why: &str) -> object_store::Result<Arc<AwsCredential>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.had.clone().ok_or_else(|| object_store::Error::Unauthenticated {
@@ -187,7 +184,7 @@ fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     }
 }
 
-/// Reads the lines `key = value` of a section. Nested settings, which are indented, are skipped.
+/// Reads a section without nested settings, which are indented.
 fn section(text: &str, name: &str) -> Option<Profile> {
     let mut found: Option<Profile> = None;
     let mut inside = false;

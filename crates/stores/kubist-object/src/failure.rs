@@ -1,7 +1,7 @@
 //! Translates the service's errors into messages with an action.
 //!
-//! The service gives the reason as a code (`<Code>SlowDown</Code>`), which is the same for all services with
-//! this protocol.
+//! The service gives the reason as a code (`<Code>SlowDown</Code>`), which is the same for all services with this
+//! protocol.
 
 use std::io;
 
@@ -50,12 +50,11 @@ pub fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && code(error).as_deref() != Some("NoSuchBucket")
 }
 
-/// Whether the key is taken, or another client is just writing or deleting it.
+/// Whether the key is taken, or another client is writing or deleting it.
 pub fn is_taken(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
 }
 
-/// Whether the range begins after the object's end.
 pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
@@ -128,8 +127,6 @@ fn why(error: &object_store::Error) -> String {
     innermost(error)
 }
 
-/// Converts a service result to a store result.
-///
 /// # Errors
 ///
 /// As for [`failed`].

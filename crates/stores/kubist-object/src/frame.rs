@@ -9,8 +9,7 @@
 //! 33  n   the payload
 //! ```
 //!
-//! A put that finds its key taken compares the number, to learn whether an earlier attempt of its own
-//! succeeded.
+//! A put that finds its key taken compares the number, to learn whether its own earlier attempt succeeded.
 
 use bytes::Bytes;
 use kubist_store::{Error, Result};
@@ -31,7 +30,6 @@ pub enum Kind {
     Entry = 2,
     /// The fence of a log's new owner.
     Fence = 3,
-    /// A claim on a log.
     Held = 4,
     /// A released claim.
     Free = 5,
@@ -61,7 +59,7 @@ pub fn framed(mark: Uuid, kind: Kind, payload: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// Parses an object's bytes; `file` is its name in messages.
+/// `file` is the object's name in messages.
 ///
 /// # Errors
 ///

@@ -1,17 +1,17 @@
 //! Measured latency (alpha, seconds) and transfer rate (1 / beta, bytes per second) of the service.
 //!
-//! Two ranges are worth one request if reading the gap takes no longer than a request: if it has at most
-//! alpha / beta bytes (block-index paper, section IV). That holds for sequential requests. Of many concurrent
-//! requests each adds only its fraction of alpha.
+//! Two ranges are worth one request if reading the gap takes no longer than a request: if it has at most alpha / beta
+//! bytes (block-index paper, section IV). That holds for sequential requests; each of many concurrent requests adds
+//! only its fraction of alpha.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Before any measurement: a request of 30 ms, 35 MB per second.
+/// The gap before any measurement: 30 ms at 35 MB per second.
 const FIRST_GAP: u64 = 1 << 20;
 const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
-/// Responses of fewer bytes do not measure the transfer rate.
+/// Smaller responses do not measure the transfer rate.
 const TELLING: u64 = 256 << 10;
 /// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.2;
@@ -26,7 +26,7 @@ struct Known {
 }
 
 impl LatencyModel {
-    /// Adds a measurement: the response began after `waited`, and its bytes took `reading`.
+    /// The response began after `waited`, and its bytes took `reading`.
     pub fn answered(&self, waited: Duration, bytes: u64, reading: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old + NEW * (new - old)));
@@ -36,8 +36,7 @@ impl LatencyModel {
         }
     }
 
-    /// The largest gap in bytes that is read together with its neighbours, with `parallel` concurrent
-    /// requests.
+    /// The largest gap in bytes that is read too, with `parallel` concurrent requests.
     pub fn gap(&self, parallel: usize) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alone = match (known.seconds, known.bytes_per_second) {
@@ -61,7 +60,6 @@ mod tests {
         let alone = ((1 << 20) as f64 * 100.0 * 0.02) as u64;
         assert_eq!(latency.gap(1), alone);
         assert_eq!(latency.gap(4), alone / 4);
-        // Few bytes do not measure the rate.
         latency.answered(ms(20), 10, ms(500));
         assert_eq!(latency.gap(1), alone);
         assert_eq!(latency.gap(1000), SMALLEST_GAP);

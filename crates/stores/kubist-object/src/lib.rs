@@ -1,22 +1,19 @@
 //! Kubist's store in a bucket of S3, or of another service with its protocol.
 //!
-//! This crate implements [`kubist_store::Store`] with three operations of such a service: reads and writes of
-//! whole objects, a put that fails if the key is taken, and reads of ranges. FORMAT.md has the keys and the
-//! bytes of all objects.
+//! This crate implements [`kubist_store::Store`] with three operations: reads and writes of whole objects, a put that
+//! fails if the key is taken, and reads of ranges. FORMAT.md has the keys and the bytes of all objects.
 //!
 //! It relies on three principles:
 //!
-//! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects, entries of
-//!   logs, claims, names. When a store is created, the service is tested for this guarantee and refused
-//!   without it (`probe`).
-//! - **Each such put has a unique number** (`frame`), so a put whose response was lost can be repeated: a
-//!   writer that finds the key taken compares the number with its own. Nothing is ever overwritten with other
-//!   bytes, so every request can be repeated.
-//! - **A query lists nothing.** An entry of a log is the object of its number, writers are numbered objects
-//!   too, and a piece of a segment is found by its offset (`segments`).
+//! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects, entries of logs,
+//!   claims, names. When a store is created, the service is tested for this guarantee and refused without it (`probe`).
+//! - **Each such put has a unique number** (`frame`), so a put whose response was lost can be repeated: a writer that
+//!   finds the key taken compares the number with its own.
+//! - **A query lists nothing.** An entry of a log is the object of its number, writers are numbered objects too, and a
+//!   piece of a segment is found by its offset (`segments`).
 //!
-//! The crate also reads sealed files (`kubist_one`) by range requests: objects of a bucket, and files of web
-//! servers ([`Sites`]).
+//! The crate also reads sealed files (`kubist_one`) by range requests: objects of a bucket, and files of web servers
+//! ([`Sites`]).
 
 mod claims;
 mod client;

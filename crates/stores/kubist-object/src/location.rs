@@ -1,7 +1,7 @@
 //! The location of a store: `s3://bucket/prefix[?setting=value&...]`.
 //!
-//! A location contains no key and no password: `credentials` finds them in the usual places. So it can be
-//! shown and passed to other processes.
+//! It contains no key and no password, which `credentials` finds in the usual places, so it can be shown and passed to
+//! other processes.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,10 +11,8 @@ use kubist_store::names::check_part;
 const SCHEME: &str = "s3://";
 /// How long one operation is retried.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Maximum number of concurrent requests.
 const PARALLEL: usize = 64;
 
-/// The location of a store, and the settings of its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub bucket: String,
@@ -29,7 +27,6 @@ pub struct Location {
     /// The file with the root certificates for the service.
     pub authorities: Option<String>,
     pub patience: Duration,
-    /// Whether the location sets `patience`.
     pub patience_is_given: bool,
     pub parallel: usize,
     settings: String,
@@ -127,7 +124,7 @@ impl Location {
         Ok(())
     }
 
-    /// A location whose prefix continues with `suffix`, with another number of concurrent requests.
+    /// The location with `suffix` after the prefix, and another number of concurrent requests.
     pub fn beside(&self, suffix: &str, requests: usize) -> String {
         let settings = self.settings.split('&').filter(|setting| !setting.starts_with("parallel="));
         let settings: Vec<&str> = settings.filter(|setting| !setting.is_empty()).collect();

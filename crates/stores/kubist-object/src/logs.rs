@@ -1,12 +1,11 @@
 //! Logs: `logs/WRITER/NUMBER`, each an entry or the fence of a new owner.
 //!
-//! The numbers increase from 0 without a gap, and of several puts of one number one wins. A new owner puts a
-//! fence at the first free number. An earlier owner then finds its next number taken and is refused for ever.
-//! If its entry came first, the fence follows it. So the number alone decides whether an unacknowledged entry
-//! is in the log, and no clock, listing or claim matters.
+//! The numbers increase from 0 without a gap, and only one put of a number wins. A new owner puts a fence at the first
+//! free number ([`kubist_store::Store::own_log`]). So the number alone decides whether an unacknowledged entry is in
+//! the log, and no clock, listing or claim matters.
 //!
-//! A position is a number. An entry begins where the one before it ended, includes the fences between them,
-//! and ends after its own number. A fence stores where the entry before it ended.
+//! A position is a number. An entry begins where the one before it ended, includes the fences between them, and ends
+//! after its own number. A fence stores where the entry before it ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,8 +32,7 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Known fences at the ends of logs, which followers skip, and the last entry per log that this handle
-/// put, which need not be read.
+/// Fences at the ends of logs, which followers skip, and the last entry per log of this handle.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
@@ -44,13 +42,13 @@ impl Fences {
         own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
     }
 
-    /// The entry of a number, if it is the last one that this handle put.
+    /// The entry of a number, if this handle put it last.
     fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
         let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
     }
 
-    /// The first number that may be new to a reader that knows everything up to `from`.
+    /// The first number that may be new to a reader of everything up to `from`.
     fn behind(&self, writer: &str, from: u64) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(writer).filter(|(end, _)| *end == from).map_or(from, |(_, next)| *next)
@@ -65,7 +63,7 @@ impl Fences {
     }
 }
 
-/// Reads entries from a position on, until they have at least `most` bytes.
+/// Reads entries until they have at least `most` bytes.
 pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     check_part(writer)?;
     let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
@@ -129,7 +127,7 @@ pub async fn own(
     let (fence, end) = match taken.await {
         Ok(taken) => taken,
         Err(error) => {
-            // Dropping the claim here would block the runtime that runs this task.
+            // Dropping the claim here would block the runtime of this task.
             claim.end().await;
             return Err(error);
         }
@@ -139,7 +137,7 @@ pub async fn own(
     Ok(Box::new(Owned { link, fences, writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 
-/// Puts a fence at the first free number. Returns that number, and the end of the last entry.
+/// Returns the number of the fence, and the end of the last entry.
 async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     let mut free = first_free(link, writer, hint).await?;
     loop {
@@ -160,7 +158,6 @@ async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     }
 }
 
-/// Returns the end of the last entry at or before a number.
 fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     match found.kind {
         Kind::Entry => Ok(number + 1),
@@ -172,8 +169,7 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// Finds the first free number in doubling steps, then by bisection. All numbers before a taken one are
-/// taken.
+/// Searches in doubling steps, then by bisection, because all numbers before a taken one are taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
     let mut taken = None;
@@ -185,7 +181,7 @@ async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
         step *= 2;
     }
     if taken.is_none() && free > 0 {
-        // The claim's hint is beyond the log's end; the log decides.
+        // The hint is beyond the log's end; the log decides.
         taken = is_taken(0).await?.then_some(0);
         if taken.is_none() {
             return Ok(0);

@@ -1,8 +1,7 @@
 //! Tests the service for conditional puts, on which everything relies.
 //!
-//! On a service that ignores `If-None-Match: *`, or that checks first and writes later, two owners of a log
-//! could both win. So before a store is created, puts that must fail are tried, one after the other and
-//! concurrently.
+//! On a service that ignores `If-None-Match: *`, or that checks first and writes later, two owners of a log could both
+//! win. So before a store is created, puts that must fail are tried, one after the other and concurrently.
 
 use futures_util::future::join_all;
 use kubist_store::{Error, Result};

@@ -1,5 +1,5 @@
-//! The async runtime for network I/O. A forked process has none of its parent's threads, so it creates its
-//! own runtime on first use.
+//! The async runtime for network I/O. A forked process has none of its parent's threads, so it creates its own runtime
+//! on first use.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};

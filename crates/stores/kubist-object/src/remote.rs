@@ -1,7 +1,7 @@
 //! A sealed file behind a service, read by range requests: an object of a bucket, or a file of a web server.
 //!
-//! Every response must have the length, the tag and the date of the first one. So all bytes are of one file,
-//! although it may be replaced at any time.
+//! Every response must have the length, the tag and the date of the first one, so all bytes are of one file, although
+//! it may be replaced at any time.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,17 +24,14 @@ use crate::latency::LatencyModel;
 use crate::ranges::{cut_out, requests};
 use crate::traffic::Counts;
 
-/// Translates an error of the service for an operation.
 type Translate = Box<dyn Fn(&'static str, object_store::Error) -> Error + Send + Sync>;
 
-/// A file of a service, as a [`Source`].
 pub struct RemoteFile {
     pub location: String,
     pub service: Arc<dyn ObjectStore>,
     pub path: Path,
     pub host: Arc<str>,
     pub parallel: usize,
-    /// Limits the concurrent requests.
     pub permits: Arc<Semaphore>,
     pub traffic: Arc<Counts>,
     pub latency: Arc<LatencyModel>,
@@ -64,7 +61,7 @@ impl fmt::Debug for RemoteFile {
     }
 }
 
-/// The parts of a [`RemoteFile`] that a service decides.
+/// The parts of a [`RemoteFile`] that differ by service.
 pub struct Service {
     pub service: Arc<dyn ObjectStore>,
     pub path: Path,
@@ -162,7 +159,7 @@ impl RemoteFile {
         }
     }
 
-    /// Explains a failed read: the file may be another one now.
+    /// Explains a failed read, because the file may be another one now.
     async fn explained(&self, error: object_store::Error) -> Error {
         if let object_store::Error::NotFound { .. } = error {
             return self.changed("removed");

@@ -11,7 +11,6 @@ use crate::location::Location;
 use crate::remote::RemoteFile;
 use crate::store::ObjectStore;
 
-/// The scheme `s3`: stores in buckets.
 #[derive(Debug, Clone, Copy)]
 pub struct Buckets;
 
@@ -27,7 +26,7 @@ impl Scheme for Buckets {
 
 struct Located {
     location: Location,
-    /// The connection, shared by handles that are created before the store is found.
+    /// Shared by handles that are created before the store is found.
     link: OnceLock<Link>,
 }
 
@@ -55,7 +54,7 @@ impl StoreLocation for Located {
         let failed = match ObjectStore::find(link.clone()) {
             Ok(store) => return Ok(Found::Store(Arc::new(store))),
             Err(Error::Missing { .. }) => None,
-            // A key that does not exist is forbidden to those who may read objects but not list them.
+            // A missing key is forbidden to users who may not list objects.
             Err(error @ Error::Io { .. }) => Some(error),
             Err(error) => return Err(error),
         };

@@ -1,8 +1,7 @@
-//! Segments: `segments/NAME/PIECE`, one piece per sync.
+//! Segments: `segments/NAME/PIECE`, one piece per sync, because an object cannot grow.
 //!
-//! An object cannot grow, so the bytes since the last sync become a new object. The high bits of an offset
-//! are the number of the piece, the low bits count bytes in it. So a reader requests its bytes directly,
-//! without a lookup. A segment's name is reserved by an object of its own (`segments/NAME/made`).
+//! The high bits of an offset are the number of the piece, the low bits count bytes in it. So a reader requests its
+//! bytes directly, without a lookup. A separate object reserves a segment's name (`segments/NAME/made`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,9 +20,9 @@ use crate::upload::Upload;
 
 pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
-/// Low bits of an offset, which count bytes in a piece: up to 1 TiB.
+/// Bits that count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
-/// Larger reads first check the length of the piece: damaged data may request anything.
+/// Larger reads first check the piece's length, because damaged data may request anything.
 const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;
 
 fn piece_key(name: &str, piece: u64) -> String {
@@ -34,7 +33,7 @@ fn file(link: &Link, name: &str) -> String {
     link.file(&format!("{FOLDER}/{name}"))
 }
 
-/// The segment and the piece of a key; no piece for the object that reserves the name.
+/// The piece is `None` for the object that reserves the name.
 pub fn of_key(key: &str) -> Option<(&str, Option<u64>)> {
     let (name, piece) = key.strip_prefix(FOLDER)?.strip_prefix('/')?.split_once('/')?;
     Some((name, piece.parse().ok()))
@@ -59,7 +58,7 @@ pub async fn create(link: &Link, name: &str) -> Result<Box<dyn Segment>> {
     }
 }
 
-/// Returns the total size of the pieces and the end offset of the last; `None` if there is no such segment.
+/// The total size and the end offset of the last piece.
 pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
     check_part(name)?;
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
@@ -72,7 +71,7 @@ pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
 
 pub async fn delete(link: &Link, name: &str) -> Result<()> {
     check_part(name)?;
-    // The reservation of the name goes last, so an interrupted deletion is visible and repeated.
+    // The reservation goes last, so that an interrupted deletion is repeated.
     let made = format!("{FOLDER}/{name}/{MADE}");
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
     try_join_all(listed.iter().filter(|(key, _)| *key != made).map(|(key, _)| link.delete(key))).await?;
@@ -82,9 +81,8 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
 /// How much of a range must exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// All of it.
     Whole,
-    /// The part that the piece has: a piece does not grow.
+    /// The part that the piece has, which does not grow.
     UpToTheEnd,
 }
 
@@ -181,7 +179,7 @@ async fn read_piece(
             Err(error) if is_absent(&error) || is_behind(&error) => {
                 return Err(match inside(piece_length(link, name, piece).await?) {
                     Err(damage) => damage,
-                    // It appeared meanwhile.
+                    // The segment appeared in between.
                     Ok(()) => link.failed("read", &key, error),
                 });
             }
@@ -197,7 +195,7 @@ async fn read_piece(
     ranges.iter().map(cut).collect()
 }
 
-/// Returns the length of a piece; 0 if the segment exists without it.
+/// Returns 0 if the segment exists without the piece.
 async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     match link.length(&piece_key(name, piece)).await? {
         Some(length) => Ok(length),
@@ -208,16 +206,13 @@ async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
 struct Growing {
     link: Link,
     name: String,
-    /// The number of the next piece.
     piece: u64,
-    /// The end offset of the last piece.
     end: u64,
     upload: Option<Upload>,
     failed: Option<String>,
 }
 
 impl Growing {
-    /// Runs `act`, unless an earlier call failed.
     fn unless_failed<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

@@ -19,12 +19,9 @@ const PARALLEL: usize = 16;
 const MOST_TRIES: usize = 10_000;
 const LONGEST: usize = 4096;
 
-/// One of the schemes `http` and `https`: sealed files on web servers.
 #[derive(Debug, Clone, Copy)]
 pub enum Sites {
-    /// Without encryption.
     Http,
-    /// With TLS.
     Https,
 }
 

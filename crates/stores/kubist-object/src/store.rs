@@ -27,11 +27,11 @@ use crate::{probe, segments};
 
 const MARK: &str = "kubist.store";
 
-/// A store in a bucket. See the crate's documentation.
+/// A store in a bucket.
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,
-    /// The unique number of the put that created the store; `None` if it was not read.
+    /// The number of the put that created the store, if it was read.
     identity: Option<Uuid>,
     location: String,
     folders: Folders,
@@ -51,8 +51,6 @@ impl ObjectStore {
         ObjectStore::find(Link::open(location)?)
     }
 
-    /// Opens the store of a connection.
-    ///
     /// # Errors
     ///
     /// As for [`ObjectStore::open`].
@@ -190,7 +188,7 @@ impl Store for ObjectStore {
     }
 
     fn erase(&self, objects: &[String]) -> Result<()> {
-        // The process that erases a store may own its logs, so that no other process does.
+        // This process may own logs, so that no other process does.
         self.link.end();
         self.link.wait(async {
             for folder in [segments::FOLDER, logs::FOLDER, claims::FOLDER, writers::FOLDER] {

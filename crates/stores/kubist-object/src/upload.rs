@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::client::Link;
 
-/// Size of a part. A part is sent once it is full.
+/// A part is sent once it has this size.
 const PART: usize = 8 << 20;
 /// A service accepts ten thousand parts, so later ones are larger.
 const SHORT_PARTS: usize = 1000;
@@ -47,7 +47,6 @@ impl Upload {
         self.sent + self.pending.len() as u64
     }
 
-    /// Appends bytes, and sends each full part.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let part = if self.count < SHORT_PARTS { PART } else { LONG_PART };
@@ -85,7 +84,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Completes the piece, which exists completely on return.
+    /// When this returns, the piece exists completely.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {
@@ -96,7 +95,7 @@ impl Upload {
         })
     }
 
-    /// The key belongs to this owner, and only these bytes are ever put there, so the put can be repeated.
+    /// Only this owner puts these bytes there, so the put can be repeated.
     async fn put_whole(&mut self) -> Result<()> {
         let bytes: Bytes = self.pending.split().freeze();
         let _permit = self.link.permits.acquire().await.expect("it is never closed");
@@ -124,7 +123,7 @@ impl Upload {
         drop(way);
         match completed {
             Ok(_) => Ok(()),
-            // An earlier attempt may have completed it without a response.
+            // An earlier attempt may have completed it.
             Err(_) if self.link.length(&self.key).await? == Some(self.sent) => Ok(()),
             Err(error) => Err(self.link.failed("write", &self.key, error)),
         }
@@ -135,7 +134,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take().filter(|_| self.link.is_this_process()) else { return };
         if let Ok(runtime) = self.link.runtime() {
-            // If this fails, the service keeps unused parts until its own rules remove them.
+            // Otherwise the service keeps unused parts until its own rules remove them.
             runtime.spawn(async move { parts.abort().await });
         }
     }

@@ -1,7 +1,7 @@
 //! The writers that have a log: `writers/NUMBER`, each with a name.
 //!
-//! A reader that knows the first numbers requests the next one and lists nothing. It also requests the last
-//! one that it knows: if that is gone or differs, the store was dropped and perhaps created again.
+//! A reader that knows the first numbers requests the next one and lists nothing. It also requests the last one that it
+//! knows: if that is gone or differs, the store was dropped and perhaps created again.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,11 +13,11 @@ use crate::client::Link;
 use crate::frame::{Framed, Kind};
 
 pub const FOLDER: &str = "writers";
-/// Numbers that a new reader requests at once at first, and the maximum.
+/// Numbers that a new reader first requests together, and the maximum.
 const AT_FIRST: usize = 4;
 const AHEAD: usize = 64;
 
-/// The names that a handle knows, in the order of their numbers.
+/// The known names, in the order of their numbers.
 #[derive(Debug, Default)]
 pub struct Writers(Mutex<Vec<(Uuid, String)>>);
 
@@ -30,7 +30,6 @@ impl Writers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns all current names, in the order of their numbers.
     pub async fn names(&self, link: &Link) -> Result<Vec<String>> {
         let mut known = self.known();
         if let Some((mark, _)) = known.last() {

@@ -1,5 +1,4 @@
-//! The cache in front of a bucket: which requests reach the service. The service is a small one in this
-//! process.
+//! The cache in front of a bucket, and the requests that reach the service, a small one in this process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,11 +64,11 @@ fn a_block_is_read_once_by_all_handles() {
     ];
     let read = |store: &Cached| assert!(store.read("s", &ranges).unwrap() == expected);
     let begin = store.traffic().unwrap();
-    // No request is answered before another one has arrived, so they must run in parallel.
+    // Requests wait for each other, so they must run in parallel.
     service.does(|_| Does::ServeTogether(2));
     read(&store);
     let after = store.traffic().unwrap();
-    // One request per piece, or one more if a block between two is not worth reading.
+    // One more if a block between two is not worth reading.
     assert!((2..=3).contains(&(after.gets - begin.gets)));
     assert!((1..=2).contains(&(after.round_trips - begin.round_trips)));
     assert_eq!(after.cache.unwrap().misses, 4);

@@ -1,5 +1,4 @@
-//! A service that loses responses, throttles, refuses, or ignores conditions. It is a small service in this
-//! process.
+//! A small service in this process that loses responses, throttles, refuses, or ignores conditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

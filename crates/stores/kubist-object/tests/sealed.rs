@@ -60,7 +60,7 @@ fn other_objects_are_no_table() {
     assert!(matches!(find(&absent), Ok(Found::Nothing)));
 }
 
-/// A user who may read the object, but not list the bucket, gets 403 for a key that does not exist.
+/// Such a user gets 403 for a key that does not exist.
 #[test]
 fn permission_to_read_the_object_is_enough() {
     let service = Service::start();

@@ -11,7 +11,6 @@ pub fn checksum(nonce: &Nonce, position: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(head, bytes)
 }
 
-/// Bytes of the file, with their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub position: u64,
@@ -31,7 +30,6 @@ impl Extent {
         self.checksum = crc32c::crc32c_append(self.checksum, bytes);
     }
 
-    /// The position after the last byte.
     pub fn end(&self) -> u64 {
         self.position + self.length
     }
@@ -41,17 +39,16 @@ impl Extent {
     }
 }
 
-/// The bytes of a segment, in the order of their offsets, which start at 0.
+/// Extents in the order of their offsets, which start at 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,
-    /// The offset of each extent's first byte.
     offsets: Vec<u64>,
     length: u64,
 }
 
 impl Extents {
-    /// Adds an extent at the end. Returns `None`, and adds nothing, if the length is above `u64::MAX`.
+    /// `None`, and no change, if the length is above `u64::MAX`.
     pub fn push(&mut self, extent: Extent) -> Option<()> {
         let length = self.length.checked_add(extent.length)?;
         self.offsets.push(self.length);
@@ -84,7 +81,7 @@ impl Extents {
         self.all.iter()
     }
 
-    /// Returns the parts of the file with these bytes of the segment; `None` if they are not all there.
+    /// The parts of the file with these bytes; `None` if some are missing.
     pub fn locate(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
         if range.start > range.end || range.end > self.length {
             return None;

@@ -1,8 +1,7 @@
 //! The bytes of a sealed file, as pure functions: header, footer and tree of names.
 //!
-//! A tree that was decoded is consistent: names are valid, sorted and unique, every extent lies between the
-//! header and the tree, and no two extents overlap. Its bytes come from anywhere, so nothing is reserved for a count before its
-//! entries were read.
+//! In a decoded tree, names are valid, sorted and unique, every extent lies between the header and the tree, and no two
+//! extents overlap. Its bytes come from anywhere, so no memory is reserved for a count before its entries were read.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +13,15 @@ const END_MAGIC: &[u8; 8] = b"KUBI-END";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: u64 = 32;
 pub const FOOTER_BYTES: u64 = 60;
-/// The largest object, entry of a log or tree, which is read into memory as a whole.
+/// The largest object, entry of a log or tree.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 /// Why bytes are not a sealed file of this version.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The magic is missing, so the file is another one.
+    /// The magic is missing, so this is another kind of file.
     Foreign,
-    /// It is damaged at this position.
     Damaged(u64, String),
-    /// A newer Kubist wrote it.
     Newer(u32),
 }
 
@@ -42,7 +39,7 @@ pub fn header(nonce: &Nonce) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
-/// Returns the random number of a file from its first bytes.
+/// Returns the random number of a file.
 pub fn read_header(bytes: &[u8]) -> Result<Nonce, Wrong> {
     if !bytes.starts_with(MAGIC) {
         return Err(Wrong::Foreign);
@@ -87,7 +84,7 @@ impl Footer {
         footer
     }
 
-    /// Decodes the last bytes of a file of `length` bytes. `Foreign` if there is no footer.
+    /// `Foreign` if there is no footer in the last bytes of a file of `length` bytes.
     pub fn decode(bytes: &[u8], length: u64) -> Result<Footer, Wrong> {
         let Some(at) = length.checked_sub(FOOTER_BYTES) else { return Err(Wrong::Foreign) };
         let Some(footer) = bytes.len().checked_sub(FOOTER_BYTES as usize).and_then(|start| bytes.get(start..)) else {
@@ -113,7 +110,7 @@ impl Footer {
     }
 }
 
-/// The names in a file, and the extents of their bytes.
+/// Names and the extents of their bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
     pub objects: BTreeMap<String, Extent>,
@@ -121,7 +118,7 @@ pub struct Tree {
     pub segments: BTreeMap<String, Extents>,
 }
 
-/// A log: the position of each entry in the log, and its bytes.
+/// The position of each entry, and its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
@@ -166,7 +163,7 @@ impl Tree {
         out
     }
 
-    /// Decodes a tree whose checksum is right, at its position in the file.
+    /// Decodes a tree whose checksum is right.
     pub fn decode(bytes: &[u8], position: u64) -> Result<Tree, Wrong> {
         let mut parser = Parser { bytes, at: 0, position };
         let mut tree = Tree::default();
@@ -207,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// Whether any byte belongs to two extents. Without, no file claims more bytes than it has.
+    /// Without overlap, no file claims more bytes than it has.
     fn has_overlap(&self) -> bool {
         let mut all: Vec<Extent> =
             self.extents().map(|(_, extent)| extent).filter(|extent| extent.length > 0).collect();
@@ -215,7 +212,6 @@ impl Tree {
         all.windows(2).any(|pair| pair[0].end() > pair[1].position)
     }
 
-    /// All extents, in the order of the names.
     pub fn extents(&self) -> impl Iterator<Item = (String, Extent)> {
         let objects = self.objects.iter().map(|(name, extent)| (name.clone(), *extent));
         let logs = self
@@ -233,7 +229,6 @@ impl Tree {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The tree's position in the file.
     position: u64,
 }
 
@@ -261,7 +256,7 @@ impl<'a> Parser<'a> {
         Ok(u64_at(self.take(8)?, 0))
     }
 
-    /// A name that is valid and comes after all in `before`.
+    /// A valid name that comes after all in `before`.
     fn name<T>(&mut self, before: &BTreeMap<String, T>, is_valid: impl Fn(&str) -> bool) -> Result<String, Wrong> {
         let length = self.u32()? as usize;
         let bytes = self.take(length)?;
@@ -283,7 +278,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An extent that is read as a whole.
+    /// An extent that is read whole.
     fn whole(&mut self) -> Result<Extent, Wrong> {
         let extent = self.extent()?;
         match extent.length <= MOST_BYTES {
@@ -293,7 +288,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The integer at `at`. The caller has checked the length.
+/// The caller has checked the length.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

@@ -1,9 +1,9 @@
-//! Entry point of the fuzz target in `fuzz/`. Not part of the public interface.
+//! Entry point of the fuzz target in `fuzz/`; not part of the public interface.
 
 use crate::extents::{Extent, checksum};
 use crate::format::{Footer, Tree, read_header};
 
-/// Decodes any bytes as a file, and as a tree. A tree that is decoded must be encoded as the same bytes.
+/// Decodes any bytes as a file, and as a tree. A decoded tree must be encoded as the same bytes.
 pub fn sealed(bytes: &[u8]) {
     let _ = read_header(bytes);
     let _ = Footer::decode(bytes, bytes.len() as u64);

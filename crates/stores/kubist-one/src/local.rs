@@ -1,5 +1,4 @@
-//! A sealed file on a local or mounted file system. It is never mapped, so a truncated file cannot end the
-//! process.
+//! A sealed file on a local or mounted file system. It is never mapped, so a truncated file cannot end the process.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,7 +25,6 @@ pub struct LocalFile {
     waited: AtomicBool,
 }
 
-/// Changes with the content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     bytes: u64,
@@ -87,7 +85,7 @@ impl LocalFile {
         }
     }
 
-    /// Asks the system for all ranges at once. Returns whether the first is absent from memory.
+    /// Returns whether the first range is absent from memory.
     #[cfg(target_os = "linux")]
     fn ask_for(&self, ranges: &[Range<u64>]) -> bool {
         use rustix::fs::{Advice, fadvise};
@@ -148,7 +146,7 @@ impl Source for LocalFile {
             self.fill(&mut bytes, range.start)?;
             found.push(Bytes::from(bytes));
         }
-        // The bytes were read before, so they are of the content that was opened.
+        // The bytes were read before, so they are of the opened content.
         self.check_unchanged()?;
         watch(Request { asked, sent: asked, answered: Instant::now(), bytes: all, host: None, cached: false });
         Ok(found)

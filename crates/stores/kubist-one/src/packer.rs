@@ -1,8 +1,8 @@
 //! Writes a sealed file: a store that a copy is written to, and that becomes the file.
 //!
-//! Segments go to the file at once. Objects and logs stay in memory, because they are few and are written last,
-//! next to the tree. Until [`Packer::seal`] the file has a temporary name, which a dropped packer removes. A
-//! killed process leaves it, without any effect.
+//! Segments go to the file immediately. Objects and logs stay in memory, because they are few and are written last,
+//! next to the tree. Until [`Packer::seal`] the file has a temporary name, which a dropped packer removes. A killed
+//! process leaves it, without any effect.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,14 +20,13 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// Small appends to a segment are written together. They also need fewer extents.
+/// Small appends are written together, which also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A store whose bytes become one sealed file. Clones are handles to the same file.
 #[derive(Debug, Clone)]
 pub struct Packer {
     file: Arc<Packing>,
-    /// Objects and logs.
     rest: MemoryStore,
 }
 
@@ -44,7 +43,6 @@ struct Packing {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The end of the bytes written so far.
     end: u64,
     segments: std::collections::BTreeMap<String, Extents>,
 }
@@ -66,7 +64,6 @@ impl Packing {
         failed(operation, &self.location, source)
     }
 
-    /// Writes bytes at the end of the file, and returns their position.
     fn write(&self, state: &mut State, bytes: &[u8]) -> Result<u64> {
         let position = state.end;
         self.file.write_all_at(bytes, position).map_err(|error| self.failed("write", error))?;
@@ -113,8 +110,8 @@ impl Packer {
         Ok(Packer { file: Arc::new(packing), rest: MemoryStore::new(&location) })
     }
 
-    /// Ends the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must
-    /// be synced.
+    /// Ends the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must be
+    /// synced.
     ///
     /// # Errors
     ///
@@ -130,7 +127,7 @@ impl Packer {
         Ok(length)
     }
 
-    /// Writes the objects, logs, tree and footer after the segments. A later call writes them again.
+    /// Writes the rest after the segments. A later call writes it again.
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
@@ -145,7 +142,7 @@ impl Packer {
             let place = |position| Place::Entry(writer.clone(), position);
             values.extend(entries.into_iter().map(|entry| (entry.bytes, place(entry.position))));
         }
-        // The small ones are next to the tree, where one read gets them all.
+        // The small ones are next to the tree, for one read.
         values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         let mut state = packing.state();
         let State { end: _, segments } = &*state;
@@ -175,14 +172,13 @@ impl Packer {
     }
 }
 
-/// The name of a value in the tree.
 enum Place {
     Object(String),
     /// The writer, and the position in its log.
     Entry(String, u64),
 }
 
-/// Gives a complete file its name, unless the name is taken.
+/// Gives the file its name, unless that is taken.
 fn name(temporary: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -230,7 +226,6 @@ impl Store for Packer {
         Ok(Box::new(PackedSegment { packing: self.file.clone(), name: name.into(), written: 0, buffer: Vec::new() }))
     }
 
-    /// Reads what was synced.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         check_part(segment)?;
         let extents = self.file.state().segments.get(segment).cloned().ok_or_else(|| self.missing(segment))?;
@@ -297,7 +292,7 @@ impl Store for Packer {
 struct PackedSegment {
     packing: Arc<Packing>,
     name: String,
-    /// Bytes of the segment in the file. The buffer comes after them.
+    /// Bytes in the file, before those in the buffer.
     written: u64,
     buffer: Vec<u8>,
 }

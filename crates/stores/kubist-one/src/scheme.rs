@@ -10,8 +10,7 @@ use crate::format::MAGIC;
 use crate::local::LocalFile;
 use crate::sealed::SealedStore;
 
-/// Wraps the scheme of paths. A regular file with the magic of a sealed file is a store; its name does not
-/// matter.
+/// Wraps the scheme of paths. A regular file with the magic of a sealed file is a store; its name does not matter.
 pub struct SealedFiles(pub Arc<dyn Scheme>);
 
 impl Scheme for SealedFiles {
@@ -21,7 +20,7 @@ impl Scheme for SealedFiles {
 
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
         let inner = self.0.read(location)?;
-        // Other processes open a snapshot by its location, from another directory.
+        // Other processes open it from another directory.
         Ok(Arc::new(At { path: inner.absolute().into(), inner }))
     }
 }
@@ -32,7 +31,6 @@ struct At {
 }
 
 impl At {
-    /// Opens the sealed file at the path, if one is there.
     fn sealed(&self) -> Result<Option<SealedStore>> {
         if !self.path.is_file() {
             return Ok(None);
@@ -69,7 +67,6 @@ impl StoreLocation for At {
         }
     }
 
-    /// A file holds nothing else; a directory may.
     fn has_foreign(&self) -> Result<bool> {
         if self.path.is_file() { Ok(false) } else { self.inner.has_foreign() }
     }

@@ -1,4 +1,4 @@
-//! A sealed file as a store that can only be read.
+//! A sealed file as a read-only store.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::extents::{Extent, Extents, Nonce, checksum};
 use crate::format::{FOOTER_BYTES, Footer, HEADER_BYTES, Tree, Wrong, read_header};
 use crate::source::Source;
 
-/// The end of the file that is read first: small objects, the tree, and the footer.
+/// Small objects, the tree, and the footer are read first.
 const TAIL_BYTES: u64 = 128 << 10;
 /// Part of an extent that [`SealedStore::check`] holds in memory.
 const CHECKED_BYTES: u64 = 4 << 20;
@@ -60,7 +60,7 @@ impl SealedStore {
             }
             Err(other) => return Err(wrong(other)),
         };
-        // A network source saves the round trip: the footer has the same random number.
+        // A network source saves this: the footer has the same number.
         if start == 0 || source.latency() != Latency::Network {
             match read_header(&header(source.as_ref())?) {
                 Ok(nonce) if nonce == footer.nonce => {}
@@ -126,7 +126,7 @@ impl SealedStore {
         Error::Damaged { file: self.file(name), offset, what: what.into() }
     }
 
-    /// Ranges of the file; those in its end need no read.
+    /// Ranges in the file's end need no read.
     fn bytes(&self, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let (start, tail) = &self.tail;
         let present = |range: &Range<u64>| range.start >= *start && range.end <= self.length;
@@ -153,8 +153,7 @@ impl SealedStore {
         self.tree.segments.get(name).ok_or_else(missing)
     }
 
-    /// Reads several segments with one call of the source. If `is_short`, ranges may extend past the end of
-    /// their segment.
+    /// Reads with one call of the source. If `is_short`, ranges may extend past the end of their segment.
     fn read_all(&self, wanted: &[(&str, &[Range<u64>])], is_short: bool, watch: Watch<'_>) -> Result<Answers> {
         let located: Vec<Result<Vec<Vec<Range<u64>>>>> =
             wanted.iter().map(|(name, ranges)| self.located(name, ranges, is_short)).collect();
@@ -174,7 +173,6 @@ impl SealedStore {
         Ok(located.into_iter().map(|found| Ok(found?.into_iter().map(&mut joined).collect())).collect())
     }
 
-    /// The parts of the file per range of a segment.
     fn located(&self, name: &str, ranges: &[Range<u64>], is_short: bool) -> Result<Vec<Vec<Range<u64>>>> {
         let extents = self.segment(name)?;
         let end = if is_short { extents.length() } else { u64::MAX };
@@ -192,7 +190,6 @@ impl SealedStore {
         ranges.iter().map(locate).collect()
     }
 
-    /// The error of every write.
     fn refused<T>(&self) -> Result<T> {
         let location = self.location();
         let why = format!(
@@ -352,7 +349,7 @@ impl Stamps for SealedStore {
     }
 }
 
-/// Nothing appears late, because nothing appears.
+/// Nothing new ever appears.
 impl Sharing for SealedStore {
     fn share(&self) -> Result<()> {
         self.refused()
@@ -374,7 +371,7 @@ impl Sharing for SealedStore {
 }
 
 impl Service for SealedStore {
-    /// The random number of the file: its bytes never change, so copies of them stay valid.
+    /// The random number of the file. Its bytes never change, so copies stay valid.
     fn identity(&self) -> Option<u128> {
         Some(u128::from_le_bytes(self.nonce))
     }

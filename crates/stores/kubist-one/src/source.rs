@@ -6,9 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use kubist_store::{Latency, Result, Traffic, Watch};
 
-/// A file of fixed content that is read by ranges.
-///
-/// A source refuses to read on once its file was replaced or changed, so all bytes are of one content.
+/// A file of fixed content that is read by ranges. A source refuses to read on once its file was replaced or changed.
 pub trait Source: Send + Sync + fmt::Debug {
     /// The location, as the user wrote it, for messages.
     fn location(&self) -> &str;
@@ -23,8 +21,8 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// `Missing` if there is no such file; `Refused` if it was changed; `Io` or `Unreachable`.
     fn tail(&self, bytes: u64) -> Result<(Bytes, u64)>;
 
-    /// Reads ranges inside the file: one `Bytes` per range, in the same order. A network source sends all
-    /// requests at once.
+    /// Reads ranges inside the file: one `Bytes` per range, in the same order. A network source sends all requests
+    /// together.
     ///
     /// # Errors
     ///

@@ -1,16 +1,13 @@
-//! Claims: how a log is limited to one owner where no lock reaches every machine.
+//! Claims: they limit a log to one owner where no lock reaches every machine.
 //!
-//! A lock ends with its process and is visible on one machine. A claim is a record that all machines see. All
-//! stores with claims ([`Fencing::Claim`](crate::Fencing)) follow these rules:
+//! A claim is a record that all machines see. All stores with claims ([`Fencing::Claim`](crate::Fencing)) follow these
+//! rules:
 //!
-//! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after
-//!   [`LAPSE`] without renewal, by the clock of the waiting process or of the store. Clocks of two machines
-//!   are never compared.
-//! - **A number fences.** A process that takes a log puts a record under a free number of the log itself.
-//!   From then on no entry of an earlier owner gets a number. An earlier owner that was only suspended finds
-//!   its next number taken and is refused for ever, so two owners that both believe in their claim do no
-//!   harm.
-//! - **Dead processes of this machine are recognized** ([`life`]), and their claims are taken at once.
+//! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after [`LAPSE`]
+//!   without renewal, by the clock of the waiting process or of the store. Clocks of two machines are never compared.
+//! - **A fence decides** ([`Store::own_log`](crate::Store::own_log)), so two owners that both believe in their claim do
+//!   no harm.
+//! - **Dead processes of this machine are recognized** ([`life`]), and their claims are taken immediately.
 //!
 //! [`conformance::claims`](crate::conformance::claims) tests every such store.
 
@@ -40,7 +37,7 @@ pub enum Life {
     Unknown,
 }
 
-/// The text that identifies the holder of a claim: its machine, its process, and a number of this handle.
+/// Identifies the holder of a claim: its machine, process and handle.
 #[derive(Clone, Debug)]
 pub struct Holder(String);
 
@@ -57,7 +54,7 @@ impl Holder {
         holders().remove(&self.0);
     }
 
-    /// The text that is stored in the claim.
+    /// The text stored in the claim.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -68,7 +65,7 @@ pub fn is_held_here(text: &str) -> bool {
     holders().contains(text)
 }
 
-/// Identifies this process: its machine since boot, its process number and its start time.
+/// This process: its machine since boot, its process number and its start time.
 pub fn this_process() -> String {
     let process = std::process::id();
     format!("{} {process} {}", machine(), began(process).unwrap_or_default())
@@ -91,12 +88,11 @@ pub fn life(text: &str) -> Life {
 }
 
 pub(crate) fn unique() -> u64 {
-    // `RandomState` is seeded from the system's randomness. The process number distinguishes forked children.
+    // Seeded by the system; the process number distinguishes forked children.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// Identifies the machine or container by its boot number and process namespace. Empty if the system does not
-/// provide them.
+/// The boot number and process namespace of the machine or container; empty if unavailable.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
@@ -107,29 +103,27 @@ fn machine() -> String {
     }
 }
 
-/// Returns whether a process for which [`began`] has no result has ended. A process of another user may be
-/// hidden and alive.
+/// Used for a process without a result of [`began`]. A process of another user may be hidden.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
-        // A zombie.
+        // A zombie has ended.
         Ok(_) => true,
-        // Process 1 always exists: if it is invisible, other processes are hidden too.
+        // Process 1 always exists. If it is hidden, others are too.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
         Err(_) => false,
     }
 }
 
-/// Returns the start time of a process in ticks since boot, or `None` if it is absent or a zombie.
+/// The start time in ticks since boot; `None` if the process is absent or a zombie.
 fn began(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may contain any character. `Z` and `X` are zombie and dead.
+    // The name, in brackets, may contain any character. `Z` and `X` mean zombie and dead.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// The holders of one process. A forked child creates its own set, because the lock of its parent's set may
-/// be taken.
+/// A forked child creates its own set, because its parent's set may be locked.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,

@@ -1,4 +1,4 @@
-//! Conformance suite: the guarantees of the trait as a test for any engine, in this crate or another.
+//! Conformance suite: tests the guarantees of the trait on any engine.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -7,7 +7,7 @@
 //! conformance::run(&mut || Arc::new(MemoryStore::new("a")));
 //! ```
 //!
-//! It asserts only the trait's guarantees. Crashes and several processes are tested per engine.
+//! Crashes and several processes are tested per engine.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -52,7 +52,6 @@ fn an_entry_comes_after_the_segment_that_it_names(store: &dyn Store) {
         let offset = segment.append(&[&bytes]).unwrap();
         assert_eq!(log.append_after(segment.as_mut(), &[round]).unwrap(), log.position());
         written.push((offset, bytes));
-        // The segment has no new bytes.
         log.append_after(segment.as_mut(), b"again").unwrap();
         let tail = store.read_log("w", 0).unwrap();
         assert_eq!((tail.entries.len(), tail.durable), (written.len() * 2, log.position()));
@@ -253,7 +252,7 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
 }
 
-/// An engine may or may not free the ranges; all other bytes stay.
+/// An engine may free the ranges or not.
 fn parts_of_segments_are_given_back(store: &dyn Store) {
     let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
     let mut segment = store.create_segment("s").unwrap();
@@ -267,7 +266,7 @@ fn parts_of_segments_are_given_back(store: &dyn Store) {
     }
     assert_eq!(store.segment_len("s").unwrap(), Some(length));
     let left = store.segment_bytes("s").unwrap().unwrap();
-    // All whole blocks, or none if the file system cannot free ranges.
+    // All whole blocks are freed, or none.
     assert!(left == taken || store.capabilities().punches && (14..=17).contains(&((taken - left) / block)), "{left}");
     let later = segment.append(&[b"later"]).unwrap();
     segment.sync().unwrap();
@@ -380,7 +379,7 @@ pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     logs_change_hands(&*one, &*other, lapse);
 }
 
-/// An owner is suspended until its claim has lapsed and another process has taken the log. Then it continues.
+/// An owner is suspended, its claim lapses, another process takes the log, and the owner continues.
 fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut stopped = one.own_log("w").unwrap();
     let acknowledged = stopped.append(b"acknowledged").unwrap();
@@ -392,7 +391,7 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
         let answer = stopped.append(b"too late");
         assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
     }
-    // It must not release the claim of the new owner.
+    // This must not release the new owner's claim.
     drop(stopped);
     assert!(matches!(other.own_log("w"), Err(Error::Busy { .. })), "a claim that was lost was given back");
     assert_eq!(owner.append(b"and another").unwrap(), owner.position());
@@ -405,10 +404,10 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
     }
 }
 
-/// A released log can be taken at once, and the next owner sees every entry.
+/// The next owner sees every entry.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // Every entry's end when it was the last one, which later readers must see too.
+    // The end of every entry while it was the last one.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };
@@ -418,7 +417,7 @@ fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMu
             ends.push(owner.append(expected.last().unwrap()).unwrap());
         }
         if round % 3 == 0 {
-            // Like a process that died: it releases nothing.
+            // A process that died releases nothing.
             std::mem::forget(owner);
             lapse("w");
         }
@@ -489,7 +488,6 @@ fn sizes_count_all_that_is_kept(store: &dyn Store) {
     for (kind, name) in [(Kept::Object, "table"), (Kept::Object, "deep/er"), (Kept::Segment, "s"), (Kept::Log, "w")] {
         let found: u64 =
             sizes.iter().filter(|size| size.kind == kind && size.name == name).map(|size| size.bytes).sum();
-        // The engine's overhead is small.
         assert!((1000..1500).contains(&found), "{kind:?} {name} takes {found} bytes");
     }
     assert!(sizes.len() <= 7 && sizes.iter().map(|size| size.bytes).sum::<u64>() < 5000, "{sizes:?}");

@@ -1,15 +1,15 @@
 //! The system calls of the local engine.
 //!
-//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed.
-//! The guarantees are POSIX's and no more:
+//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed. The
+//! guarantees are only those of POSIX:
 //!
 //! - written bytes survive a crash once `sync_data` returned; before that, any subset of them may survive;
 //! - a name in a directory survives once `sync_directory` of it returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
-//! Below a store's directory no path leads through a symbolic link, and only regular files are opened. A
-//! directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or
-//! device must not block a read for ever. Such a path gives an error that names it ([`Irregular`]).
+//! A directory may come from an untrusted source, so no path below it leads through a symbolic link, and only regular
+//! files are opened: a link must not lead to the user's files, and a pipe or device must not block a read for ever.
+//! Other paths give an error that names them ([`Irregular`]).
 
 mod os;
 
@@ -67,18 +67,18 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Metadata of a path. Below the store's directory, a link is described itself, not its target.
+/// Metadata of a path. Below the store's directory, a link is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The type of the file.
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// The bytes on disk, fewer than the length if the file has holes.
+    /// The bytes on disk, without holes.
     pub taken: u64,
     /// The inode, which differs for a replaced file.
     pub node: u64,
-    /// The time of the last change, as a number that changes with it.
+    /// A number that changes with the time of the last change.
     pub changed: u64,
 }
 
@@ -91,9 +91,8 @@ pub struct Listed {
     pub sort: Sort,
 }
 
-/// The error for a path with the wrong type of file. It is the source of an [`io::Error`] of kind
-/// `IsADirectory` for a directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput`
-/// for types that no store creates.
+/// The error for a path with the wrong type of file. It is the source of an [`io::Error`] of kind `IsADirectory` for a
+/// directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput` for types that no store creates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {sort}, not {wanted}", path.display())]
 pub struct Irregular {
@@ -105,7 +104,7 @@ pub struct Irregular {
     pub wanted: Sort,
 }
 
-/// The error for a path with type `sort` instead of `wanted`.
+/// The error for type `sort` instead of `wanted`.
 pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
     let kind = match sort {
         Sort::Directory => io::ErrorKind::IsADirectory,
@@ -129,72 +128,72 @@ pub trait Disk: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system, except `NotFound`.
+    /// Errors of the system, except `NotFound`.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// Lists a directory without names that are not UTF-8, because the engine never creates any.
+    /// Lists a directory, except names that are not UTF-8, which the engine never creates.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `NotFound` if there is no such directory.
+    /// Errors of the system: `NotFound` if there is no such directory.
     fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>>;
 
     /// Creates one directory, whose parent exists.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `AlreadyExists` if the name is taken.
+    /// Errors of the system: `AlreadyExists` if the name is taken.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable, but not their files.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Gives a file a second name.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if the name is taken; otherwise errors of the operating system.
+    /// `AlreadyExists` if the name is taken; otherwise errors of the system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file's name. The file exists as long as it is open.
+    /// Removes a file's name. An open file exists until it is closed.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `NotFound` if there is no such file.
+    /// Errors of the system: `NotFound` if there is no such file.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Removes an empty directory.
     ///
     /// # Errors
     ///
-    /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the operating system.
+    /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the system.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
 
     /// The number of this process; different in a forked child.
     fn process(&self) -> u32;
 
-    /// A number that is very probably unique, here and on other machines.
+    /// A number that is very probably unique, also among machines.
     fn unique(&self) -> u64;
 
-    /// Returns whether only this machine uses the file system, so that a file lock excludes all others.
+    /// Whether only this machine uses the file system, so that a file lock excludes all others.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn is_of_this_machine(&self, path: &Path) -> io::Result<bool>;
 
-    /// Returns the current number of names of the file at `path`, from the file server if there is one.
+    /// The number of names of the file at `path`, from the file server if there is one.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn names_of(&self, path: &Path) -> io::Result<u64>;
 
-    /// The time since a fixed start, by a clock that never goes back.
+    /// The time since a fixed start; never goes back.
     fn clock(&self) -> Duration {
         os::clock()
     }
@@ -222,33 +221,32 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file. Dropping it closes it and releases its lock.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    /// Closes the file and reports errors, because on a network file system writes may reach the server only
-    /// now.
+    /// Reports errors, because a network file system may write to the server only now.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system. The file is closed in any case.
+    /// Errors of the system. The file is closed in any case.
     fn close(self: Box<Self>) -> io::Result<()>;
 
     /// The file's length.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Reads into the buffer and returns the number of bytes: 0 only at the end of the file.
+    /// Returns the number of bytes: 0 only at the end of the file.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Reads into the spare capacity of `bytes`, like [`DiskFile::read_at`].
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn read_on(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
         let before = bytes.len();
         bytes.resize(bytes.capacity(), 0);
@@ -261,44 +259,41 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Errors of the operating system: `StorageFull` on a full disk.
+    /// Errors of the system: `StorageFull` on a full disk.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Cuts the file to this length.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Punches a hole of whole blocks, which reads as zeros and occupies no space. A crash soon afterwards
-    /// may undo it.
+    /// Frees whole blocks, which then read as zeros. A crash soon afterwards may undo it.
     ///
     /// # Errors
     ///
-    /// `Unsupported` if the file system has no holes; otherwise errors of the operating system.
+    /// `Unsupported` if the file system has no holes; otherwise errors of the system.
     fn punch(&self, _blocks: Range<u64>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes the file's bytes and length durable. After an error the state on disk is unknown, and a second
-    /// call proves nothing.
+    /// After an error the state on disk is unknown, even if a second call succeeds.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Asks the system to start writing the range; never fails.
     fn start_writeback(&self, range: Range<u64>);
 
-    /// Returns whether reading this byte needs no wait for the device; `false` if unknown.
+    /// Returns whether this byte is in memory; `false` if unknown.
     fn is_in_memory(&self, _offset: u64) -> bool {
         false
     }
 
-    /// Fills the buffer without waiting for the device. Returns `false` if not all bytes are in memory, or if
-    /// that is unknown.
+    /// Returns `false` if some bytes are not in memory, or if that is unknown.
     fn read_present(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -306,15 +301,15 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks the system to start reading the range; never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 
-    /// Takes the file's exclusive lock. Returns `false` if another handle has it.
+    /// Returns `false` if another handle has the exclusive lock.
     ///
     /// # Errors
     ///
-    /// Errors of the operating system.
+    /// Errors of the system.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Reads until the buffer is full or the file ends. Returns the number of bytes.
+/// Reads until the buffer is full or the file ends.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -343,7 +338,7 @@ pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io:
     Ok(bytes)
 }
 
-/// Writes all bytes. After an error any part may be written.
+/// After an error any part may be written.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {

@@ -19,45 +19,44 @@ pub enum Error {
     Busy {
         /// The writer's name.
         writer: String,
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
     },
 
-    /// Stored bytes differ from the written ones. Restore the file or read around it; a retry gives the same
-    /// result.
+    /// Stored bytes differ from the written ones. Restore the file or read around it; a retry does not help.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
-        /// The position of the damage in the file.
+        /// The position in the file.
         offset: u64,
         /// The kind of damage.
         what: String,
     },
 
-    /// A link, pipe, device or folder is at the path of a file of the store, or a file or link at the path of
-    /// a folder. Nothing was read or written. Restore the file, or read around it.
+    /// A link, pipe, device or folder is at the path of a file of the store, or a file or link at the path of a folder.
+    /// Nothing was read or written. Restore the file, or read around it.
     #[error("{file} is {found}, not {wanted}")]
     Irregular {
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
-        /// What is at the path.
+        /// The type at the path.
         found: Sort,
-        /// What should be at the path.
+        /// The expected type.
         wanted: Sort,
     },
 
     /// There is no such directory, segment or log.
     #[error("{file} does not exist")]
     Missing {
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
     },
 
-    /// The name of a new segment is taken. Choose another one; names are never reused.
+    /// The name of a new segment is taken. Choose another one, because names are never reused.
     #[error("{file} exists already")]
     Exists {
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
     },
 
@@ -66,7 +65,7 @@ pub enum Error {
     InvalidName {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 
@@ -75,24 +74,23 @@ pub enum Error {
     NoSpace {
         /// The failed operation, a verb.
         operation: &'static str,
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
     },
 
-    /// This handle failed earlier, so the state on disk is unknown to it. Open a new handle, which reads the
-    /// disk again.
+    /// This handle failed earlier and does not know the state on disk. Open a new handle.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
     Refused {
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
         /// The earlier failure.
         cause: String,
     },
 
-    /// A newer Kubist wrote the file. Use that version, or a newer one.
+    /// A newer Kubist wrote the file, and is needed to read it.
     #[error("{file} has format version {found}, but this program reads versions up to {known}; use a newer Kubist")]
     Newer {
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
         /// The file's version.
         found: u32,
@@ -100,16 +98,16 @@ pub enum Error {
         known: u32,
     },
 
-    /// The call was cancelled while it waited ([`stoppable`](crate::stoppable)). The outcome of its last
-    /// request is unknown.
+    /// The call was cancelled while it waited ([`stoppable`](crate::stoppable)). The outcome of its last request is
+    /// unknown.
     #[error("{location}: the call was stopped while it waited")]
     Stopped {
         /// The location of the store.
         location: String,
     },
 
-    /// A network store does not respond, or too few of its hosts do. The outcome of the last request is
-    /// unknown. Check the service, then try again.
+    /// A network store or too many of its hosts do not respond. The outcome of the last request is unknown. Check the
+    /// service, then try again.
     #[error("{location} cannot be reached: {why}")]
     Unreachable {
         /// The location of the store.
@@ -123,7 +121,7 @@ pub enum Error {
     Io {
         /// The failed operation, a verb.
         operation: &'static str,
-        /// The file, as a path or an address.
+        /// The file's path or address.
         file: String,
         /// The system's error.
         source: io::Error,

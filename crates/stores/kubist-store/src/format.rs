@@ -1,17 +1,17 @@
 //! File headers, and the bytes of objects, acknowledgements and numbered files, as pure functions.
 //!
-//! A file with a wrong kind, version or checksum is refused here, so no layer above interprets foreign bytes.
+//! A file with a wrong kind, version or checksum is refused here, so no layer above interprets its bytes.
 
 use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// The format version of every file. A higher one is refused.
+/// The format version of every file.
 pub(crate) const VERSION: u32 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 16;
 
-/// Size of an object's length and checksum, between header and value.
+/// An object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
@@ -133,21 +133,21 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
-/// Size of the number, the length, the record type and the checksum (with the payload) of a numbered file.
+/// Number, length, record type and checksum (with the payload).
 const NUMBERED_HEAD_BYTES: usize = 24;
 
-/// The record type of a numbered file of a shared store.
+/// The type of a numbered file of a shared store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordType {
-    /// An entry of a log, at the position that is its number.
+    /// An entry of a log, whose number is its position.
     Entry,
-    /// A log was taken: entries that earlier owners append from this position on are refused.
+    /// A log was taken: later entries of earlier owners are refused.
     Fence,
-    /// A holder claims the log: the payload identifies it.
+    /// The log is claimed by the holder in the payload.
     Held,
     /// The log is not claimed.
     Free,
-    /// The log of one machine ends at the position that is its number.
+    /// The log of one machine ends at this number.
     Sealed,
 }
 
@@ -168,7 +168,6 @@ pub(crate) fn numbered(record_type: RecordType, number: u64, payload: &[u8]) -> 
     file
 }
 
-/// Returns the record type, number and payload of a numbered file.
 pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(RecordType, u64, Bytes)> {
     check_header(Kind::Numbered, bytes, file)?;
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
@@ -189,7 +188,7 @@ pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(RecordType, u
     }
 }
 
-/// The integer at `at`. The caller has checked the length.
+/// The caller has checked the length.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

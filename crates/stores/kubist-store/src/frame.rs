@@ -1,15 +1,15 @@
-//! The frames of a log, and how a torn tail is distinguished from damage.
+//! The frames of a log, and the distinction between a torn tail and damage.
 //!
 //! ```text
 //! at position p:  length u32 | crc32c(payload) u32 | crc32c(p, length, the former) u32 | payload
 //! ```
 //!
-//! The head has a checksum of its own, so a damaged length is never used. It covers the position too, so
-//! bytes of another position or of an older log are never accepted as a frame.
+//! The head has its own checksum, so a damaged length is never used. This checksum covers the position, so bytes of
+//! another position or of an older log are never accepted as a frame.
 //!
-//! An owner starts an entry only after the one before is durable. So at most the last frame can be
-//! unfinished, and **nothing valid follows a torn frame**. If a valid frame follows, the broken frame was
-//! once complete, which is damage. The acknowledged length (see `local/logs.rs`) decides the remaining cases.
+//! An owner starts an entry only after the one before is durable. So at most the last frame can be unfinished, and
+//! **nothing valid follows a torn frame**: if a valid frame follows, the broken frame is damage. The acknowledged
+//! length (see `local/logs.rs`) decides the remaining cases.
 
 use bytes::Bytes;
 
@@ -18,10 +18,10 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// Limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
+/// Limit of the bytes that [`next_whole`] examines, in lengths of the log.
 const LOOKS: usize = 64;
 
-/// The frame of `payload` at `position`, or `None` if the payload is too long.
+/// Returns `None` if the payload is too long.
 pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
     let payload_checksum = crc32c::crc32c(payload);
@@ -40,7 +40,7 @@ pub(crate) struct Frames {
     pub rest: Rest,
 }
 
-/// What follows the last complete frame.
+/// The state after the last complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,
@@ -54,8 +54,8 @@ pub(crate) enum Rest {
     },
 }
 
-/// Parses `bytes`, which begin with a frame at `position` and extend to the log's end. Otherwise an
-/// incomplete frame counts as torn. The entries share the memory of `bytes`.
+/// Parses `bytes`, which must extend from a frame at `position` to the log's end; otherwise an incomplete frame would
+/// count as torn. The entries share the memory of `bytes`.
 pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -82,7 +82,7 @@ pub(crate) struct Pieces {
     pub end: u64,
 }
 
-/// Parses `bytes` as [`frames`] does, and continues after damaged frames.
+/// Like [`frames`], but continues after damaged frames.
 pub(crate) fn pieces(bytes: &Bytes, position: u64) -> Pieces {
     let mut pieces = Pieces { entries: Vec::new(), broken: Vec::new(), end: position };
     let mut at = 0;
@@ -114,7 +114,7 @@ enum Look {
     /// Nothing, or less than a head.
     Short,
     BadHead,
-    /// The head is intact, but the payload that should end at `end` is too short or has a wrong checksum.
+    /// The payload that should end at `end` is too short or has a wrong checksum.
     BadPayload {
         end: usize,
     },
@@ -145,8 +145,8 @@ enum Next {
     Unknown,
 }
 
-/// Searches for a complete frame from `from` on. Each intact head with a wrong payload costs the payload's
-/// length, so a crafted log could make the search quadratic without the limit [`LOOKS`].
+/// Searches for a complete frame. Each intact head with a wrong payload costs the payload's length, so without
+/// [`LOOKS`] a crafted log could make the search quadratic.
 fn next_whole(bytes: &[u8], from: usize, position: u64) -> Next {
     let mut left = LOOKS.saturating_mul(bytes.len());
     for at in from..bytes.len() {

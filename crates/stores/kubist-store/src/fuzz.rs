@@ -1,4 +1,4 @@
-//! Entry point of the fuzz targets in `fuzz/`. Not part of the public interface.
+//! Entry point of the fuzz targets in `fuzz/`; not part of the public interface.
 
 use bytes::Bytes;
 

@@ -1,22 +1,19 @@
-//! The storage layer of Kubist.
-//!
-//! It stores small objects, large write-once segments and one append-only log per writer, behind the
-//! [`Store`] trait. Tables, runs and cutoffs are built on these three and are unknown here. Optional
-//! operations are [`Abilities`]; callers use them through [`StoreExt`].
+//! The storage layer of Kubist: small objects, large write-once segments and one append-only log per writer, behind the
+//! [`Store`] trait. Optional operations are [`Abilities`]; callers use them through [`StoreExt`].
 //!
 //! Every engine gives these guarantees, and [`conformance`] tests them:
 //!
-//! - an object is written once and is there completely or not at all; if several writers put the same name,
-//!   exactly one gets the result that it won;
+//! - an object is written once and is there completely or not at all; only one of several writers of a name gets the
+//!   result that it won;
 //! - the bytes of a segment are durable once `sync` returned;
-//! - a log entry is durable once `append` returned, readers see entries completely and in order, and a log
-//!   has at most one owner at a time;
+//! - a log entry is durable once `append` returned, readers see entries completely and in order, and a log has at most
+//!   one owner at a time;
 //! - damage is an error that names file and offset, never a wrong result and never a panic.
 //!
-//! Engines: [`LocalStore`] (a directory that any number of processes share, without a server) and
-//! [`MemoryStore`] (tests). Others are crates of their own; `docs/stores.md` shows how to write one. A
-//! [`Scheme`] turns a location into a store. The local engine makes every system call through [`disk::Disk`],
-//! for which `kubist-simulate` has a disk that tears, reorders and loses unsynced writes.
+//! The engines here are [`LocalStore`] (a directory that any number of processes share, without a server) and
+//! [`MemoryStore`] (tests). Others are separate crates; `docs/stores.md` shows how to write one. A [`Scheme`] turns a
+//! location into a store. The local engine makes every system call through [`disk::Disk`], for which `kubist-simulate`
+//! has a disk that tears, reorders and loses unsynced writes.
 
 #![deny(missing_docs)]
 

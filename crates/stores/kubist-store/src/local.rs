@@ -10,17 +10,16 @@
 //!
 //! There is no server, and readers take no lock. These rules make it safe:
 //!
-//! - A file gets its name (link) only after its bytes are durable. A caller that reports the name as present
-//!   has synced the directory. Segments are the exception: no entry names one before its owner synced it.
+//! - A file gets its name (link) only after its bytes are durable. A caller that reports the name as present has synced
+//!   the directory. The exception are segments, which no entry names before their owner synced them.
 //! - Nothing is overwritten except the acknowledgements, which are checksummed hints.
-//! - A log's owner holds the file's lock, which ends with the process. On a file system of several machines
-//!   (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared**
-//!   from its creation on, as a mark in the directory says: the owner has a claim, and a fence in the log
-//!   (`claim_files`, `entries`).
-//! - Changes of another machine may be visible late; `directory` decides which observations are trusted when.
+//! - A log's owner holds the file's lock, which ends with the process. On a file system of several machines (NFS,
+//!   Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared** from its creation
+//!   on, which a mark in the directory records: the owner has a claim, and a fence in the log (`claim_files`,
+//!   `entries`).
+//! - Changes by another machine may be visible late; `directory` decides when an observation is trusted.
 //! - After a failed write or sync, a handle refuses further writes.
-//! - Below the directory, links are not followed and only regular files are opened, because a table may come
-//!   from an untrusted source.
+//! - Below the directory, links are not followed and only regular files are opened (`disk`).
 //!
 //! Folders are created with their first file. Opening a directory for reading changes nothing.
 
@@ -65,7 +64,7 @@ use entries::Known;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
-/// The number of segments whose reads start together, fewer than the open files.
+/// Segments whose reads start together; fewer than the open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
@@ -86,7 +85,7 @@ impl Deref for LocalStore {
     }
 }
 
-/// Opens the store in an existing directory. An empty directory is an empty store.
+/// Opens the store in an existing directory, which may be empty.
 ///
 /// # Errors
 ///
@@ -102,7 +101,7 @@ fn from_any_directory(path: &Path) -> Result<PathBuf> {
 }
 
 impl LocalStore {
-    /// Opens the store in a directory. Creates the directory and its parents, durably, if they do not exist.
+    /// Opens the store in a directory, and creates missing directories durably.
     ///
     /// # Errors
     ///
@@ -167,8 +166,8 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Refuses changes to a store of one machine on a file system that others may have mounted, where locks
-    /// may not hold and responses can be lost.
+    /// Refuses changes to a store of one machine on a file system that others may have mounted, where locks may not
+    /// hold.
     fn check_alone(&self) -> Result<()> {
         if self.is_shared() || self.is_of_this_machine()? {
             return Ok(());
@@ -184,8 +183,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Sets how long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for all stores
-    /// of a process.
+    /// How long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for a whole process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
         if let Some(directory) = Arc::get_mut(&mut self.directory) {
             directory.staleness = staleness;
@@ -193,8 +191,7 @@ impl LocalStore {
         self
     }
 
-    /// Describes anomalies of a writer's log: damage, an unfinished entry, a missing or unreadable
-    /// acknowledgement.
+    /// Describes anomalies of a writer's log: damage, an unfinished entry, a missing or unreadable acknowledgement.
     ///
     /// # Errors
     ///
@@ -207,8 +204,7 @@ impl LocalStore {
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 
-    /// Takes a log by its lock or by a claim. `waits` allows waiting to see whether a holder on another
-    /// machine is dead.
+    /// `waits` allows waiting to see whether a holder on another machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
             return Err(Error::InvalidName {
@@ -219,8 +215,7 @@ impl LocalStore {
         self.check_alone()?;
         if !self.is_shared() {
             let owner = logs::own(self, writer)?;
-            // Checked under the lock. The process that makes the store shared works in the other order, and
-            // the owner checks again with each entry.
+            // Checked under the lock. The process that makes the store shared works in the other order.
             self.look_for_mark()?;
             if !self.is_shared() {
                 return Ok(owner);
@@ -231,7 +226,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Reads from some segments. Also returns whether any read waited.
+    /// Also returns whether any read waited.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {
@@ -266,7 +261,7 @@ impl Store for LocalStore {
             latency: Latency::Device,
             fencing,
             staleness: self.staleness(),
-            // In a shared store the file server decides what another machine reads during a punch.
+            // The file server decides what another machine reads during a punch.
             punches: !self.is_shared(),
         }
     }
@@ -437,7 +432,7 @@ impl Sharing for LocalStore {
         numbered::mark(self)?;
         self.set_shared();
         if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
-            // This machine's view decides where a log ends, so it must be current.
+            // The view must be current, because it decides where a log ends.
             self.catch_up()?;
         }
         for writer in logs::writers(self)? {

@@ -1,10 +1,9 @@
 //! A store in memory, for tests and temporary tables.
 //!
-//! It gives exactly the trait's guarantees and no more: segments are readable only up to their last sync,
-//! offsets do not start at 0, and log positions count entries, not bytes.
+//! It gives only the trait's guarantees: segments are readable up to their last sync, offsets do not start at 0, and
+//! log positions count entries, not bytes.
 //!
-//! The scheme `memory` names stores of this process: `memory://name` is the same store wherever it is opened,
-//! until the process ends.
+//! The scheme `memory` names stores of this process: `memory://name` is the same store until the process ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +41,7 @@ struct Log {
 }
 
 impl MemoryStore {
-    /// Creates an empty store. `name` is used in messages.
+    /// Creates an empty store with a name for messages.
     pub fn new(name: &str) -> MemoryStore {
         MemoryStore { location: format!("memory:{name}"), state: Arc::default() }
     }

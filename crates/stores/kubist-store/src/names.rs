@@ -1,7 +1,7 @@
 //! Rules for the names of writers, segments and objects.
 //!
-//! Every engine has the rules of the strictest file system, so a name that works in a test works everywhere,
-//! and no name can leave the store's directory.
+//! Every engine has the rules of the strictest file system, so a name that works in a test works everywhere, and no
+//! name can leave the store's directory.
 
 use crate::{Error, Result};
 
@@ -9,7 +9,7 @@ pub(crate) const MAX_PART_BYTES: usize = 128;
 
 pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 
-/// First parts that objects may not use, because the local engine has its own folders there.
+/// Folders of the local engine, which objects may not use.
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Checks the name of a writer or a segment.
@@ -44,7 +44,7 @@ pub fn check_object(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The error for an object whose name is, or would be, a folder of other objects' names.
+/// The error for an object whose name is, or would be, a folder of objects.
 pub fn object_and_folder(name: &str) -> Error {
     invalid(name, "an object's name cannot be a folder of another object's name")
 }
@@ -65,7 +65,7 @@ fn fault_of_part(part: &str) -> Option<String> {
 }
 
 fn invalid(name: &str, why: impl Into<String>) -> Error {
-    // A name that is refused for its length must not fill the message.
+    // A long name must not fill the message.
     let shown: String = name.chars().take(MAX_PART_BYTES).collect();
     let name = if shown.len() < name.len() { shown + "..." } else { shown };
     Error::InvalidName { name, why: why.into() }

@@ -1,7 +1,7 @@
 //! The registry of schemes, which turn locations into stores.
 //!
-//! A location is `scheme://...`, or a path, which has the scheme [`PATHS`]. A program registers the schemes
-//! that it offers. The engine resolves a location and uses only [`StoreLocation`].
+//! A location is `scheme://...`, or a path, which has the scheme [`PATHS`]. A program registers the schemes that it
+//! offers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::{Result, Store};
 /// The scheme of a location that names none.
 pub const PATHS: &str = "file";
 
-/// A kind of location, named by the text before `://`.
+/// A kind of location, identified by the text before `://`.
 pub trait Scheme: Send + Sync {
     /// The text before `://`: `file`, `memory`, `cassandra`.
     fn name(&self) -> &'static str;
@@ -25,9 +25,8 @@ pub trait Scheme: Send + Sync {
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String>;
 }
 
-/// A parsed location, where a store is or can be created.
-///
-/// Its text contains no password, because messages show it and other processes receive it.
+/// A parsed location, where a store is or can be created. Its text contains no password, because messages show it and
+/// other processes receive it.
 pub trait StoreLocation: Send + Sync + fmt::Display {
     /// Returns what is at the location, without changing anything.
     ///
@@ -36,8 +35,8 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// Any error that leaves the result uncertain: [`Found::Nothing`] must be certain.
     fn find(&self) -> Result<Found>;
 
-    /// Returns a handle before the store is certain to exist, if finding it would take a network request.
-    /// Results count only once [`StoreLocation::find`] has found the store.
+    /// A handle to a store that may not exist, if finding it would take a network request. Results count only once
+    /// [`StoreLocation::find`] has found the store.
     fn ahead(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -49,7 +48,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// As for any operation on the store.
     fn create(&self) -> Result<Arc<dyn Store>>;
 
-    /// Returns whether there is anything that is not part of the store, such as other files in its directory.
+    /// Whether the location has anything else than the store, such as other files in its directory.
     ///
     /// # Errors
     ///
@@ -58,19 +57,18 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         Ok(false)
     }
 
-    /// The word for this location in messages: "the directory".
+    /// The word for this location in messages, such as "the directory".
     fn noun(&self) -> &'static str {
         "it"
     }
 
-    /// Nearby locations where something exists, as suggestions if nothing is at this one, if they are quick
-    /// to find.
+    /// Nearby locations where something exists, as suggestions if they are quick to find.
     fn others(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The location of another store next to this one, whose name continues with `suffix`. It is reached with
-    /// the same password. If the store limits its requests, the limit is `requests` at once.
+    /// The location of a store next to this one, whose name continues with `suffix` and which has the same password. A
+    /// store that limits its parallel requests may run `requests`.
     fn beside(&self, suffix: &str, requests: usize) -> String;
 
     /// A location that is valid in any process, independent of the working directory.
@@ -79,12 +77,12 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     }
 }
 
-/// What is at a location.
+/// The content of a location.
 #[derive(Debug)]
 pub enum Found {
     /// Certainly nothing.
     Nothing,
-    /// Something that is not a store and cannot become one. The text is a sentence that begins with "it is".
+    /// Something else. The text is a sentence that begins with "it is".
     NoStore(&'static str),
     /// A store, perhaps an empty one.
     Store(Arc<dyn Store>),
@@ -92,8 +90,7 @@ pub enum Found {
 
 static SCHEMES: RwLock<BTreeMap<&'static str, Arc<dyn Scheme>>> = RwLock::new(BTreeMap::new());
 
-/// Registers a scheme for this process. Returns `false` if the name is registered already; the first scheme
-/// stays.
+/// Returns `false` if the name is already registered; the first scheme stays.
 pub fn register(scheme: Arc<dyn Scheme>) -> bool {
     let mut schemes = SCHEMES.write().unwrap_or_else(PoisonError::into_inner);
     let taken = schemes.contains_key(scheme.name());
@@ -112,7 +109,7 @@ pub fn locate(location: &str) -> Result<Arc<dyn StoreLocation>, String> {
     known.ok_or_else(|| unsupported(name))?.read(location)
 }
 
-/// Repeats the scheme only: the rest may contain a password.
+/// Names only the scheme, because the rest may contain a password.
 pub(crate) fn unsupported(scheme: &str) -> String {
     format!("tables on {scheme:?} are not supported here")
 }

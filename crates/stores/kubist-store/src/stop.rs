@@ -1,9 +1,8 @@
 //! Cancellation of calls that wait.
 //!
 //! A call on a store of several machines can wait for more than a minute
-//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller installs its
-//! switch once, around all calls of its thread on the store. Worker threads take the switches along
-//! ([`switches`]).
+//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller installs its switch
+//! once, around all calls of its thread on the store. Worker threads inherit the switches ([`switches`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,15 +23,15 @@ impl Drop for Ends {
     }
 }
 
-/// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second.
-/// Once that is true, the store's call returns [`Error::Stopped`]. Switches of nested calls all count.
+/// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second. Once that
+/// is true, the store's call returns [`Error::Stopped`]. Switches of nested calls all count.
 pub fn stoppable<T>(is_stopped: impl Fn() -> bool + Send + Sync + 'static, call: impl FnOnce() -> T) -> T {
     SWITCHES.with_borrow_mut(|switches| switches.push(Arc::new(is_stopped)));
     let _ends = Ends;
     call()
 }
 
-/// The switches of a call, for other threads that work for it.
+/// The switches of a call, for other threads.
 #[derive(Clone)]
 pub struct Switches(Vec<Switch>);
 
@@ -53,7 +52,7 @@ impl Switches {
     }
 }
 
-/// For engines: returns an error if this thread's call was cancelled.
+/// For engines: an error if this thread's call was cancelled.
 ///
 /// # Errors
 ///

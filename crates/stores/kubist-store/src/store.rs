@@ -1,12 +1,12 @@
 //! The `Store` trait: everything that Kubist requires of a storage engine.
 //!
-//! The trait is small, so that a directory, a database or an object store can implement it. Optional
-//! operations are traits of their own ([`Abilities`]). A store is not a file system: nothing is overwritten
-//! or renamed, and no two writers append to the same thing.
+//! The trait is small, so that a directory, a database or an object store can implement it. Optional operations are
+//! separate traits ([`Abilities`]). A store is not a file system: nothing is overwritten or renamed, and no two writers
+//! append to the same segment or log.
 //!
-//! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position
-//! from [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between
-//! offsets within one sync. An engine may put a header before a segment and may skip offsets after a sync.
+//! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position from
+//! [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between offsets within
+//! one sync. An engine may put a header before a segment and may skip offsets after a sync.
 
 mod abilities;
 pub(crate) mod scratch;
@@ -31,177 +31,167 @@ pub const BLOCK_BYTES: u64 = 4096;
 
 /// A store of objects, segments and logs, with the guarantees at the head of the crate.
 ///
-/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot.
-/// Object names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`,
-/// and no object's name may be a folder of another object's name. Other names give
-/// [`Error::InvalidName`](crate::Error).
+/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot. Object
+/// names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`, and no object's
+/// name may be a folder of another object's name. Other names give [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store's location, as the user wrote it, for messages.
+    /// The store's location as the user wrote it, for messages.
     fn location(&self) -> &str;
 
-    /// Properties of the store that planners use. They never change for a handle, except by
-    /// [`StoreExt::share`](crate::StoreExt::share).
+    /// Properties for planners, which change only by [`StoreExt::share`](crate::StoreExt::share).
     fn capabilities(&self) -> Capabilities;
 
-    /// The optional operations of this store. The default is none.
+    /// The optional operations of this store; none by default.
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default()
     }
 
-    /// Writes an object. Returns `false` if the name is taken.
-    ///
-    /// In both cases the object of that name is complete and survives a crash. After an error it may or may
-    /// not exist; try again.
+    /// Writes an object. Returns `false` if the name is taken. In both cases the object of that name is complete and
+    /// survives a crash. After an error it may or may not exist; try again.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or
-    /// `Unreachable` if the engine fails.
+    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or `Unreachable`.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
-    /// Returns the object's value, if it exists. A power failure may still remove the object until some
-    /// caller's `put_if_absent` of it returned.
+    /// Returns the object's value. A power failure may still remove the object until some caller's `put_if_absent` of
+    /// it returned.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote; `InvalidName`;
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote; `InvalidName`; `Io` or
+    /// `Unreachable`.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
-    /// Returns the names of all objects that begin with `prefix`, sorted.
+    /// The sorted names of all objects that begin with `prefix`.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails; `Irregular` if something other than a folder is at a
-    /// folder's path.
+    /// `Io` or `Unreachable`; `Irregular` if something other than a folder is at a folder's path.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Removes an object, if it exists. A power failure soon afterwards may bring it back.
+    /// A power failure soon afterwards may bring the object back.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment: readers may still
+    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment, because readers may still
     /// have its bytes.
     ///
     /// # Errors
     ///
-    /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine fails.
+    /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable`.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
-    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after their
-    /// owner called `sync`.
+    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after `sync`.
     ///
     /// # Errors
     ///
     /// `Damaged` if a range is not completely there; `Missing` if there is no such segment; `Newer`; `Io` or
-    /// `Unreachable` if the engine fails.
+    /// `Unreachable`.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
-    /// Returns the offset after the segment's last byte, at least after the last synced one; `None` if there
-    /// is no such segment.
+    /// The offset after the segment's last byte, or at least after the last synced one; `None` if there is no such
+    /// segment.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
 
     /// Returns the names of all segments, sorted.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Io` or `Unreachable`.
     fn segments(&self) -> Result<Vec<String>>;
 
-    /// Removes a segment, if it exists. A power failure soon afterwards may bring it back.
+    /// A power failure soon afterwards may bring the segment back.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn delete_segment(&self, segment: &str) -> Result<()>;
 
-    /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries
-    /// durable. Dropping the owner releases the log.
+    /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries durable.
+    /// Dropping the owner releases the log.
     ///
-    /// Cuts off an entry that the last owner did not finish. If an acknowledged entry is missing or wrong, it
-    /// cuts nothing and returns `Damaged`.
+    /// Cuts off an entry that the last owner did not finish. If an acknowledged entry is missing or wrong, it cuts
+    /// nothing and returns `Damaged`.
     ///
     /// # The contract
     ///
     /// Kubist has no other lock. It relies on four guarantees:
     ///
-    /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's
-    ///    entry gets into the log. Taking the log of a dead writer therefore ends that writer's work for
-    ///    good, and no late commit can name a segment that the new owner deletes or rewrites.
-    /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees
-    ///    the entry at the same position, before any newer entry.
-    /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was
-    ///    refused is in the log for ever or never. No reader that starts later sees it appear or vanish.
-    ///    [`LogOwner::position`] is after it.
-    /// 4. *Durable entries stay.* An entry that [`Store::read_log`] returned at or before
-    ///    [`LogTail::durable`] never disappears.
+    /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's entry gets
+    ///    into the log. So taking the log of a dead writer ends that writer's work for good, and no late commit can
+    ///    name a segment that the new owner deletes or rewrites.
+    /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees the entry at
+    ///    the same position, before any newer entry.
+    /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was refused is in
+    ///    the log for ever or never. No reader that starts later sees it appear or vanish. [`LogOwner::position`] is
+    ///    after it.
+    /// 4. *Durable entries stay.* An entry that [`Store::read_log`] returned at or before [`LogTail::durable`] never
+    ///    disappears.
     ///
-    /// [`Fencing`] says how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while
-    /// its owner lives. A [`Fencing::Claim`] lapses while its owner may be alive but slow. The claim only
-    /// keeps two owners from disturbing each other; each taking starts an **epoch** that fences all earlier
-    /// ones. An object store needs only a put that fails if the key exists: entries are keys that end in
-    /// their position, and a new owner puts a fence at the first free position. The earlier owner then finds
-    /// its next key taken and is refused for ever. If its entry came first, the new owner finds it and puts
-    /// the fence after it. `docs/stores.md` shows this in full.
+    /// [`Fencing`] describes how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while its
+    /// owner lives. A [`Fencing::Claim`] may lapse while its owner is alive but slow, so each new owner also starts an
+    /// **epoch** that fences all earlier ones. In an object store, for example, entries are keys that end in their
+    /// position and are put only if absent. A new owner puts a fence at the first free position. The earlier owner then
+    /// finds its next key taken and is refused for ever; if its entry came first, the fence follows it.
+    /// `docs/stores.md` shows this in full.
     ///
     /// # Errors
     ///
-    /// `Busy` while another process or handle owns the log; `Damaged`; `Newer`; `InvalidName`; `NoSpace`;
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Busy` while another process or handle owns the log; `Damaged`; `Newer`; `InvalidName`; `NoSpace`; `Io` or
+    /// `Unreachable`.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
-    /// Returns the names of all writers that have a log, sorted.
+    /// The sorted names of all writers that have a log.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Io` or `Unreachable`.
     fn logs(&self) -> Result<Vec<String>>;
 
-    /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a
-    /// position from the owner. Never waits for the owner. If a log has lost its end, [`LogTail::next`] may
-    /// be before `from`.
+    /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a position
+    /// from the owner. Never waits for the owner. If a log has lost its end, [`LogTail::next`] may be before `from`.
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine fails.
+    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable`.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
-    /// Returns the name and size of everything in the store, including the engine's own overhead, in no
-    /// order. A log may be listed in several parts.
+    /// The name and size of everything in the store, with the engine's own overhead. A log may be listed in several
+    /// parts.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails.
+    /// `Io` or `Unreachable`.
     fn sizes(&self) -> Result<Vec<Size>>;
 
-    /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then
-    /// the store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
+    /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then the
+    /// store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
     ///
-    /// The call skips missing things, so it can be repeated after a failure. If a power failure brings
-    /// anything back, it also brings back the last object. No log may have an owner during the call, and the
-    /// handle cannot be used afterwards.
+    /// Missing things are skipped, so the call can be repeated after a failure. If a power failure brings anything
+    /// back, it also brings back the last object. No log may have an owner during the call, and the handle cannot be
+    /// used afterwards.
     ///
     /// # Errors
     ///
-    /// `Busy` if a log has an owner; `Io` or `Unreachable` if the engine fails.
+    /// `Busy` if a log has an owner; `Io` or `Unreachable`.
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// The bytes of ranges of several segments, one result per segment.
+/// Bytes of ranges, one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// A version mark of stored bytes. While it stays the same, the bytes are unchanged. It may change without
-/// the bytes.
+/// A version mark of stored bytes. Equal marks prove equal bytes; the mark may change without the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// The engine has no marks. Compare the bytes instead.
+    /// The engine has no marks, so compare the bytes.
     Unknown,
     /// Nothing is stored.
     Absent,
@@ -212,7 +202,7 @@ pub enum Stamp {
 /// The hosts of a cluster that store some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaLocation {
-    /// The position on the ring, which never changes, even if hosts do.
+    /// The position on the ring, which never changes.
     pub token: i64,
     /// The hosts that store the bytes now, in ring order.
     pub hosts: Arc<[String]>,
@@ -238,54 +228,51 @@ pub enum Kept {
     Segment,
     /// A writer's log.
     Log,
-    /// A file that has no final name yet, or that a dead process left behind.
+    /// A file without a final name, or one left by a dead process.
     Temporary,
 }
 
-/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error), because
-/// its content is unknown and no commit may name it. A segment that is dropped before its first `sync` may
-/// disappear.
+/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error), because no commit
+/// may name its unknown content. A segment that is dropped before its first `sync` may disappear.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
-    /// Appends all parts and returns the offset of the first byte. The bytes are durable and readable by
-    /// others after [`Segment::sync`].
+    /// Appends all parts and returns the offset of the first byte. They are durable and readable after
+    /// [`Segment::sync`].
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails.
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable`.
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64>;
 
     /// Makes everything appended so far durable.
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails. The appended
-    /// bytes may or may not be durable then.
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable`. The appended bytes may or may not be
+    /// durable then.
     fn sync(&mut self) -> Result<()>;
 
-    /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine
-    /// skips offsets after a sync. It is not 0 at the beginning if the engine writes a header.
+    /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine skips offsets
+    /// after a sync. Not 0 at the beginning if the engine writes a header.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.
     fn name(&self) -> &str;
 }
 
-/// The right to append to a writer's log, released on drop. After an error it returns
-/// [`Error::Refused`](crate::Error). The entry may or may not be in the log, until the log's next owner
-/// settles it.
+/// The right to append to a writer's log, released on drop. After an error it returns [`Error::Refused`](crate::Error),
+/// and the log's next owner settles whether the entry is in the log.
 pub trait LogOwner: Send {
-    /// Appends one entry and returns the position after it. The entry is durable on return.
+    /// Appends one entry durably and returns the position after it.
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or
-    /// `Unreachable` if the engine fails. After an error the entry may or may not be there, and no other can
-    /// be appended.
+    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or `Unreachable`.
+    /// After an error the entry may or may not be there, and no other can be appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
-    /// Appends an entry that names bytes of a segment of this store. No reader sees the entry and no crash
-    /// keeps it before those bytes are durable. An engine may make both durable in one step.
+    /// Appends an entry that names bytes of a segment. No reader sees the entry and no crash keeps it before those
+    /// bytes are durable. An engine may make both durable in one step.
     ///
     /// # Errors
     ///
@@ -305,15 +292,14 @@ pub trait LogOwner: Send {
 /// Result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries in the order of their appends. Each ends where the next begins, and the last ends at
-    /// `next`, the position that [`LogOwner::append`] returned.
+    /// The entries in order. Each ends where the next begins, and the last at `next`, which [`LogOwner::append`]
+    /// returned.
     pub entries: Vec<LogEntry>,
     /// The position after the last entry, where reading continues.
     pub next: u64,
-    /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because
-    /// its owner is still making it durable or died before it acknowledged the entry ([`Store::own_log`]
-    /// settles that). A power failure may remove such an entry, so a follower that survives one continues
-    /// from the smaller of `next` and `durable`.
+    /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because its owner
+    /// is still making it durable or died before it acknowledged the entry ([`Store::own_log`] settles that). A power
+    /// failure may remove such an entry, so a follower continues after one from the smaller of `next` and `durable`.
     pub durable: u64,
 }
 
@@ -329,13 +315,13 @@ pub struct LogEntry {
 /// Result of [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log).
 #[derive(Debug)]
 pub struct SoundLog {
-    /// The intact entries, in the order of their appends.
+    /// The intact entries, in order.
     pub entries: Vec<LogEntry>,
     /// The damaged entries.
     pub broken: Vec<BrokenEntry>,
     /// The position after the last intact entry.
     pub next: u64,
-    /// The damage of the log, if there is any.
+    /// The damage of the log, if any.
     pub damage: Option<Error>,
 }
 
@@ -348,7 +334,7 @@ pub struct BrokenEntry {
     pub bytes: Bytes,
 }
 
-/// Private spill space, neither durable nor checksummed, that ends with the process.
+/// Private spill space that ends with the process, neither durable nor checksummed.
 pub trait Scratch: Send + Sync {
     /// Appends `bytes` and returns the offset of the first.
     ///

@@ -5,7 +5,7 @@ use std::time::Instant;
 /// A completed request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// When it became known that the request is needed.
+    /// When the need for the request became known.
     pub asked: Instant,
     /// When the request limiter admitted it.
     pub sent: Instant,
@@ -34,7 +34,7 @@ pub struct Traffic {
     pub bytes_read: u64,
     /// Sent bytes.
     pub bytes_written: u64,
-    /// The longest chain of requests that each were sent after the response to the one before.
+    /// The longest chain of requests, each sent after the response to the one before.
     pub round_trips: u64,
     /// Use of the local cache, if there is one.
     pub cache: Option<CacheUse>,
@@ -58,8 +58,7 @@ pub struct CacheUse {
     pub bytes: u64,
 }
 
-/// Counts round trips: the longest chain of requests that each were sent after the response to the one
-/// before. Choosing the earliest response greedily gives the longest chain.
+/// Counts the round trips of [`Traffic`]. Choosing the earliest response greedily gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,
@@ -68,7 +67,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Adds a request. Requests must come in the order of their responses.
+    /// Adds a request, in the order of responses.
     pub fn push(&mut self, sent: Instant, answered: Instant) {
         if self.answered.is_none_or(|before| sent >= before) {
             self.answered = Some(answered);
@@ -91,7 +90,6 @@ mod tests {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let mut chain = Chain::default();
-        // Three in parallel, one after the first of them, two after that one.
         for (sent, answered) in [(0, 30), (1, 31), (0, 40), (30, 60), (61, 90), (60, 95)] {
             chain.push(at(sent), at(answered));
         }

@@ -1,5 +1,5 @@
-//! Power failures at every step. Acknowledged writes survive, others are complete or absent, and a crash
-//! never looks like damage.
+//! Power failures at every step: acknowledged writes survive, others are complete or absent, and a crash never looks
+//! like damage.
 //!
 //! `SEED=n` runs only that seed, `SEEDS=n` the first n.
 
@@ -32,8 +32,7 @@ impl ExpectedLog {
         }
     }
 
-    /// The log has the acknowledged entries and perhaps the last one. After an owner took it, its content is
-    /// settled.
+    /// The acknowledged entries and perhaps one more. Once an owner has taken the log, its content is settled.
     fn check(&mut self, found: &[Vec<u8>]) {
         let count = self.acknowledged.len();
         assert!(found.len() >= count, "{count} acknowledged, {} there", found.len());
@@ -67,7 +66,7 @@ fn acknowledged_entries_survive_every_crash() {
                 let count = expected.acknowledged.len();
                 assert!(payloads(&tail)[..count] == expected.acknowledged);
             }
-            // Taking the log settles its content: from then on it survives.
+            // Taking the log settles its content.
             drop(store.own_log("w").unwrap());
             expected.check(&payloads(&store.read_log("w", 0).unwrap()));
             machine.crash();
@@ -177,7 +176,7 @@ fn synced_segments_survive() {
             let range = *offset..offset + part.len() as u64;
             assert!(store.read(name, &[range]).unwrap()[0] == part, "{name} changed");
         }
-        // Unsynced segments may be in any state, but can be listed and deleted.
+        // Unsynced segments may be in any state.
         for name in store.segments().unwrap() {
             store.delete_segment(&name).unwrap();
         }
@@ -185,8 +184,7 @@ fn synced_segments_survive() {
     });
 }
 
-/// The simulation must distinguish a disk that syncs from one that does not; otherwise the other tests prove
-/// nothing.
+/// The simulation must detect missing syncs, or the other tests prove nothing.
 #[test]
 fn missing_syncs_are_found_out() {
     for lie in [Lie::Bytes(""), Lie::Names] {

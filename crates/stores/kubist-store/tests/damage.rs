@@ -1,5 +1,5 @@
-//! Damage at every bit and every length is distinguished from an unfinished append, reported with file and
-//! offset, and never repaired by cutting.
+//! Damage at every bit and every length is distinguished from an unfinished append, reported with file and offset, and
+//! never repaired by cutting.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -88,13 +88,11 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
         assert_damaged(log.store.own_log("w"), at, &case);
         assert_eq!(log.store.check_log("w").unwrap().len(), 1, "{case}");
         assert_eq!(log.machine.contents(&log_file()).unwrap(), bad, "{case} was changed");
-        // Entries after the damage are readable.
         let after = log.store.read_log("w", log.positions[entry + 1]).unwrap();
         assert_eq!(payloads(&after), ENTRIES[entry + 1..], "{case}");
     }
 }
 
-/// The result for a piece of a log does not depend on the bytes after it.
 #[test]
 fn pieces_before_damage_are_given() {
     let log = log();
@@ -116,7 +114,7 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     for length in log.positions[0]..log.bytes.len() as u64 {
         log.set(&log.bytes[..length as usize]);
         let case = format!("cut to {length}");
-        // The log ends too early, wherever its last complete entry ends.
+        // The log ends too early.
         assert_damaged(log.store.read_log("w", 0), length, &case);
         assert_damaged(log.store.read_log("w", *log.positions.last().unwrap()), length, &case);
         assert_damaged(log.store.own_log("w"), length, &case);
@@ -125,7 +123,7 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     }
 }
 
-/// An unfinished append was not acknowledged, but all earlier ones were.
+/// All earlier appends were acknowledged.
 #[test]
 fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     let log = log();
@@ -148,7 +146,7 @@ fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     }
 }
 
-/// Without the acknowledgement it is unknown whether the broken entry was acknowledged.
+/// The broken entry may have been acknowledged.
 #[test]
 fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     let log = log();
@@ -171,7 +169,7 @@ fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     }
 }
 
-/// Logs are read a few megabytes at a time; entries may be longer.
+/// Entries may be longer than the parts that are read.
 #[test]
 fn damage_of_long_logs_is_told_from_an_unfinished_append() {
     let lengths = [3_000_000, 20_000_000, 0, 3_000_000, 3_000_000, 3_000_000, 9_000_000, 1];

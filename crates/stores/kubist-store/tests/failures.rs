@@ -1,5 +1,5 @@
-//! Failing system calls and full disks. Each failure is reported, its handle refuses to continue, and a new
-//! handle continues without loss.
+//! Failing system calls and full disks: each failure is reported, its handle refuses to continue, and a new handle
+//! continues without loss.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -112,8 +112,7 @@ fn every_failing_call_is_reported_and_survived() {
             }
             machine.fail(call, random.random_range(0..12));
             let outcome = promised.work(&machine, &mut random);
-            // An unreported failure must have been harmless: it affected a clean-up or an acknowledgement, or
-            // appears later.
+            // An unreported failure affected a clean-up or an acknowledgement, or appears later.
             let harmless = [Call::Open, Call::Find, Call::List, Call::Unlink, Call::Lock, Call::Write].contains(&call);
             assert!(outcome.is_err() || machine.failures_left() || harmless, "{call:?} failed and nobody was told");
             machine.calm();

@@ -1,5 +1,5 @@
-//! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's
-//! files. No call touches anything outside the directory or blocks for ever, and the error names the path.
+//! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's files. No
+//! call touches anything outside the directory or blocks for ever, and the error names the path.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -18,7 +18,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 const HANGS: Duration = Duration::from_secs(10);
 
-/// A store with objects at two depths, a log and a segment, next to a folder of foreign files.
+/// A store with objects at two depths, a log and a segment, next to a folder with other files.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -100,7 +100,7 @@ const QUESTIONS: [Question; 17] = [
     ("delete", |store| store.delete("rewrites/1").and(store.delete_segment("s"))),
 ];
 
-/// Runs every operation and returns those whose error names `at` with this type.
+/// Returns the operations whose error names `at` with this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (question, ask) in QUESTIONS {
@@ -110,7 +110,7 @@ fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str
                 assert_eq!((Path::new(&file), found), (at, sort), "{question}");
                 refused.push(question);
             }
-            // An object's name may not be that of a folder, and earlier operations deleted others.
+            // An object's name may not be a folder, and earlier operations deleted others.
             Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
             Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
         }
@@ -153,7 +153,6 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     for folder in ["tmp", "logs", "segments", "rewrites"] {
         let workdir = Workdir::new();
         let store = workdir.open();
-        // Opening has checked every folder.
         store.put_if_absent("rewrites/3", b"3").unwrap();
         drop(store.own_log("w").unwrap());
         store.read_log("w", 0).unwrap();
@@ -165,7 +164,7 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     }
 }
 
-/// Without a child process, which would hold the locks of other tests' logs until its exec.
+/// A child process would hold the locks of other tests' logs until its exec.
 fn make_pipe(at: &Path) {
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, at, FileType::Fifo, mode, 0).unwrap();
@@ -191,7 +190,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("segments/s.seg", &["segment_len", "read"]),
     ] {
         for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
-            // A folder is legal among objects, which have folders themselves.
+            // A folder is legal among objects.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let workdir = Workdir::new();
             let at = workdir.remove(file);
@@ -203,7 +202,6 @@ fn what_is_no_regular_file_is_refused_at_once() {
             for question in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
                 assert!(refused.contains(question), "{question} with {what}: {refused:?}");
             }
-            // An unreadable log is still listed.
             assert!(workdir.open().logs().unwrap().contains(&"w".to_string()), "{what}");
             assert_eq!(contents(&workdir.foreign()), before, "{what}");
         }
@@ -260,7 +258,7 @@ fn only_temporary_files_are_cleared_away() {
     assert_eq!(contents(&workdir.foreign()), before);
 }
 
-/// An acknowledgement's path is a second name of a foreign file.
+/// An acknowledgement's path is a second name of another file.
 #[test]
 fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     let workdir = Workdir::new();
@@ -273,7 +271,6 @@ fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     assert_eq!(workdir.open().check_log("w").unwrap(), Vec::<String>::new());
 }
 
-/// A thread exchanges folders with links and back while another thread uses them.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_link_that_comes_and_goes_leads_nowhere() {
@@ -297,7 +294,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            // Opening looks for a mark in one of the folders and may meet a link there.
+            // Opening looks for a mark in a folder, and may meet a link.
             let Ok(store) = open_local(&root) else {
                 refused += 1;
                 continue;

@@ -1,5 +1,4 @@
-//! Tests of the local store and the simulated disk, as one program: `--test it crash::` runs those of
-//! `crash.rs`.
+//! Tests of the local store and the simulated disk, as one program: `--test it crash::` runs those of `crash.rs`.
 
 mod common;
 

@@ -29,7 +29,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             })
         };
         let told = machine.interleave((0..3).map(put).collect());
-        // While the machine runs, all processes see one value per name.
+        // All processes see one value per name.
         machine.crash();
         let store = open(&machine).unwrap();
         for name in NAMES {
@@ -46,7 +46,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             match (winners.first(), value) {
                 (Some(winner), Some(value)) => assert_eq!(value, format!("of process {winner}")),
                 (Some(winner), None) => panic!("{name}, won by {winner}, is lost"),
-                // Its winner was killed before it got the result.
+                // The winner was killed before it got the result.
                 (None, Some(value)) => assert!(value.starts_with(b"of process ")),
                 (None, None) => {
                     assert_eq!(of(false).count(), 0, "{name}, reported as taken, is lost")
@@ -140,7 +140,7 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
             assert!(
                 there[count..].is_empty() || there[count..] == did.in_flight.clone().into_iter().collect::<Vec<_>>()
             );
-            // A reader saw a prefix of the present log: complete and in order.
+            // A reader saw a prefix of the present log.
             assert!(did.read == tail.entries[..did.read.len()], "a reader saw something else");
         }
     });

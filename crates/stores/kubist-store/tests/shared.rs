@@ -1,5 +1,5 @@
-//! A shared store keeps its guarantees on a file system with every weakness of network file systems. Each
-//! weakness breaks a store that ignores it.
+//! A shared store keeps its guarantees on a file system with every weakness of network file systems. Each weakness
+//! breaks a store that ignores it.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -33,8 +33,8 @@ fn open(disk: Arc<dyn Disk>) -> Result<LocalStore> {
     LocalStore::on_disk(disk, Path::new(STORE))
 }
 
-/// Each call goes to the handle of the other machine, once it sees earlier changes. Owned logs and segments
-/// stay with the first.
+/// Each call goes to the other machine's handle, once it sees earlier changes. Owned logs and segments stay with the
+/// first.
 #[derive(Debug)]
 struct Alternating {
     stores: [LocalStore; 2],
@@ -96,7 +96,6 @@ impl Store for Alternating {
         self.next().sizes()
     }
     fn erase(&self, objects: &[String]) -> Result<()> {
-        // The other machine's handle ends with the store too.
         self.stores[1].erase(objects)?;
         self.stores[0].catch_up()?;
         self.stores[0].erase(objects)
@@ -159,7 +158,7 @@ fn logs_are_kept_to_one_owner_by_claims() {
     }
 }
 
-/// If no process dies, exactly one put of a name returns that it won.
+/// If no process dies, exactly one put of a name wins.
 fn puts(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     const NAMES: [&str; 3] = ["table", "rewrites/1", "rewrites/2"];
     let (server, mounts) = machines(seed, rules);
@@ -191,8 +190,7 @@ fn a_name_is_won_by_one_process_of_all_machines() {
     for_seeds(100, |seed| puts(seed, &Rule::ALL, None).unwrap());
 }
 
-/// Owners on two machines, some killed or suspended. Acknowledged entries are there once and in order,
-/// and readers saw a prefix.
+/// Acknowledged entries are there once and in order, although owners are killed or suspended, and readers saw a prefix.
 fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let disk = |mount: &Arc<Mount>, process| -> Arc<dyn Disk> {
@@ -287,7 +285,7 @@ fn acknowledged_entries_of_all_machines_stay_in_order() {
     for_seeds(60, |seed| appends(seed, &Rule::ALL, None).unwrap());
 }
 
-/// The error after one machine wrote a segment and another one read it, if there is one.
+/// One machine wrote a segment and another one read it.
 fn segment(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let [one, other] = mounts.each_ref().map(|mount| {
@@ -356,7 +354,7 @@ fn errors_that_come_late_are_heard() {
     for_seeds(50, |seed| failing(seed, None).unwrap());
 }
 
-/// A machine that has looked for an entry in vain takes the log. It must see that entry.
+/// A machine that did not find an entry takes the log, and must see that entry.
 fn taken_over(seed: u64, staleness: Option<Duration>) -> std::result::Result<(), String> {
     let (_, mounts) = machines(seed, &[Rule::OldNames]);
     let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
@@ -401,7 +399,7 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
         println!("{rule:?}: {found:?}");
         assert!(found.is_some(), "three hundred seeds did not notice {rule:?}");
     };
-    // A store that assumes it is alone: locks, lengths, cached open files.
+    // A store that assumes it is alone uses locks, lengths and cached open files.
     let alone = Some(Lie::OneMachine);
     for rule in [Rule::OldLengths, Rule::AfterClose, Rule::Gone] {
         broken(rule, &|seed| segment(seed, &[rule], alone));
@@ -409,13 +407,11 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
     broken(Rule::OwnLocks, &|seed| appends(seed, &[Rule::OwnLocks], alone));
     broken(Rule::LateErrors, &|seed| failing(seed, Some(Lie::Errors)));
     broken(Rule::LostAnswers, &|seed| puts(seed, &[Rule::LostAnswers], Some(Lie::OneName)));
-    // A store that trusts its machine's cache.
     broken(Rule::OldNames, &|seed| taken_over(seed, Some(Duration::ZERO)));
     broken(Rule::OldListings, &|seed| if listed(seed).0 { Ok(()) } else { Err("an object is not listed".into()) });
     assert!((0..300).all(|seed| listed(seed).1), "an object was not found by its name");
 }
 
-/// A directory on one machine becomes shared while writers are active.
 #[test]
 fn a_store_becomes_shared_and_its_logs_go_on() {
     for_seeds(50, |seed| {
@@ -431,7 +427,7 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
             assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
         }
         drop((one, idle));
-        // The handle that did not know takes the log again, then another machine does.
+        // The handle that did not know takes the log again.
         let mut one = first.own_log("one").unwrap();
         one.append(b"after").unwrap();
         drop(one);
@@ -459,7 +455,6 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
     });
 }
 
-/// A damaged or missing entry's file is reported, and later entries are found.
 #[test]
 fn damage_of_an_entry_is_told() {
     let server = SimDisk::new(1);
@@ -484,7 +479,6 @@ fn damage_of_an_entry_is_told() {
     assert!(matches!(fresh().own_log("w").map(|_| ()), Err(Error::Damaged { .. })));
 }
 
-/// A store on one machine, seen by another machine that mounts its directory.
 #[test]
 fn a_store_of_one_machine_is_not_changed_through_a_network() {
     let server = SimDisk::new(1);
@@ -518,7 +512,7 @@ fn a_store_of_one_machine_is_not_changed_through_a_network() {
     store.own_log("w").unwrap().append(b"another").unwrap();
 }
 
-/// However much is damaged, a handle waits once, and again only for things that it learned since.
+/// A handle waits once, and again only for anything learned since.
 #[test]
 fn damage_is_waited_for_once() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -579,11 +573,10 @@ fn every_wait_ends_when_it_is_to_stop() {
         assert!(server.clock() - begin < Duration::from_secs(1), "{what}");
         assert!(set.load(Ordering::Relaxed) > 2, "{what}");
     }
-    // The handle keeps nothing of it.
     assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
 }
 
-/// A report may be wrong: only the call that looks for it waits.
+/// A report may be wrong, so only the call that looks for it waits.
 #[test]
 fn who_was_told_of_something_waits_alone() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -604,7 +597,7 @@ fn who_was_told_of_something_waits_alone() {
     assert!(other.await_seen(&mut || is_there("told")).unwrap());
 }
 
-/// The owner of a sealed log may have died before it synced its last entry.
+/// Its owner may have died before it synced the last entry.
 #[test]
 fn what_a_log_holds_when_it_is_sealed_survives_a_power_failure() {
     for_seeds(200, |seed| {
@@ -627,7 +620,7 @@ fn what_a_log_holds_when_it_is_sealed_survives_a_power_failure() {
     });
 }
 
-/// A foreign file may have any number as its name.
+/// A file of another program may have any number as its name.
 #[test]
 fn a_foreign_file_among_entries_is_passed_over() {
     let server = SimDisk::new(1);
@@ -651,7 +644,6 @@ fn a_foreign_file_among_entries_is_passed_over() {
     assert_eq!(sound.next, 6);
 }
 
-/// A caller that takes any free log does not wait to see whether the owner of another log is alive.
 #[test]
 fn a_log_that_may_be_free_is_not_waited_for() {
     let (server, mounts) = machines(1, &Rule::ALL);

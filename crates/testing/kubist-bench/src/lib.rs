@@ -1,4 +1,4 @@
-//! Rows and measurements that the benchmarks share.
+//! Rows and measurements that the benchmarks share. Each benchmark prints tables and asserts nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,6 @@ use kubist::{Bound, Dimension, Domain, EstimateOptions, Query, Stats, Table, Tab
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// As in the command and the Python module.
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
@@ -49,8 +48,7 @@ pub fn batch(first: usize, rows: usize) -> RecordBatch {
     RecordBatch::try_new(schema(), std::iter::once(id).chain(columns).collect()).expect("columns fit the schema")
 }
 
-/// Peak resident memory of this process in MB (10^6 bytes, as in all tables of benchmarks), if the system
-/// reports it.
+/// Peak resident memory of this process in MB (10^6 bytes, as in all benchmarks), if the system reports it.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -91,8 +89,8 @@ pub fn cube_box(centre: &[f64; 3], half: f64) -> Vec<Bound> {
     ["x", "y", "z"].into_iter().zip(centre).map(range).collect()
 }
 
-/// The half width of a box around `centre` with about `wanted` rows, from estimates: exact counts of large
-/// boxes would fill the page cache with a large table before the measurement.
+/// The half width of a box around `centre` with about `wanted` rows. It is estimated, because exact counts
+/// of large boxes would fill the page cache before the measurement.
 pub fn half_width(table: &Table, centre: &[f64; 3], wanted: u64) -> f64 {
     let snapshot = table.snapshot().expect("readable");
     let (mut low, mut high) = (0.0, 1.0);

@@ -1,5 +1,5 @@
-//! Simulated files and directories: the view of processes (the cache), the content after a crash (the disk),
-//! and the changes between them.
+//! Simulated files and directories: the view of processes (the cache), the content after a crash (the
+//! disk), and the changes between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -32,7 +32,8 @@ impl CachedFile {
         (offset / BLOCK_BYTES..(offset + bytes.len()).div_ceil(BLOCK_BYTES)).for_each(|block| {
             self.holes.remove(&block);
         });
-        // The rest of a short write: within a sector it reaches the disk together with the bytes before it.
+        // The rest of a short write. Within a sector, it reaches the disk together with the bytes before
+        // it.
         if let Some(Change::Write { offset: first, bytes: before }) = self.unsynced.last_mut()
             && *first + before.len() == offset
             && !offset.is_multiple_of(SECTOR_BYTES)
@@ -50,7 +51,7 @@ impl CachedFile {
         self.unsynced.push(Change::Truncate { bytes });
     }
 
-    /// Zeros whole blocks. A power failure may undo any part.
+    /// Fills whole blocks with zeros. A power failure may undo any part.
     pub fn punch(&mut self, blocks: Range<usize>) {
         let blocks = blocks.start..blocks.end.min(self.seen.len());
         if !blocks.is_empty() {
@@ -59,7 +60,7 @@ impl CachedFile {
         }
     }
 
-    /// The bytes that occupy space.
+    /// Bytes that occupy space.
     pub fn taken(&self) -> u64 {
         let holes = self.holes.iter().map(|block| (self.seen.len() - block * BLOCK_BYTES).min(BLOCK_BYTES) as u64);
         self.seen.len() as u64 - holes.sum::<u64>()
@@ -83,7 +84,7 @@ impl CachedFile {
         }
     }
 
-    /// Some changes reach the disk and the others never will, although the cache may still show them.
+    /// Some changes reach the disk, and the others never will, although the cache may still show them.
     pub fn fail_to_sync(&mut self, chance: &mut Chance) {
         self.keep_some(chance);
         if chance.once_in(2) {
@@ -106,7 +107,7 @@ impl CachedFile {
 
     fn keep_some(&mut self, chance: &mut Chance) {
         let survival = Survival::draw(chance);
-        // A lost sector inside the file shows zeros, or old content of its block.
+        // A lost sector inside the file has zeros, or old content of its block.
         let gap = if chance.once_in(4) { 0xa5 } else { 0 };
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -153,7 +154,7 @@ pub(crate) type Node = usize;
 pub(crate) struct CachedDirectory {
     pub seen: BTreeMap<String, Node>,
     on_disk: BTreeMap<String, Node>,
-    /// The unsynced changes per name, in order.
+    /// By name: the unsynced changes in order.
     unsynced: BTreeMap<String, Vec<Option<Node>>>,
 }
 
@@ -174,7 +175,7 @@ impl CachedDirectory {
         self.on_disk.clone_from(&self.seen);
     }
 
-    /// The cache is lost. Changes of the same name stay in order, changes of different names do not.
+    /// The cache is lost. Changes of the same name stay in order; changes of different names do not.
     pub fn crash(&mut self, chance: &mut Chance) {
         let survival = Survival::draw(chance);
         for (name, changes) in std::mem::take(&mut self.unsynced) {

@@ -1,5 +1,5 @@
 //! The simulation's only source of randomness: the SplitMix64 generator of Steele, Lea and Flood (2014),
-//! which is short and the same on every machine.
+//! which is short and equal on every machine.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);
@@ -36,7 +36,7 @@ impl Chance {
 pub(crate) enum Survival {
     Nothing,
     Everything,
-    /// Each piece independently, with probability 1 in this number.
+    /// Each piece survives with probability 1 in this number.
     OnceIn(usize),
 }
 

@@ -1,4 +1,4 @@
-//! A disk that reports a sync without doing it, which tests must detect.
+//! A disk that reports success without doing the work, which tests must detect.
 
 use std::io::Result;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
 /// The guarantee that a [`Liar`] breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// Bytes are not synced for files whose path contains this text; an empty text matches all.
+    /// Bytes of files whose path contains this text are not synced; an empty text matches all.
     Bytes(&'static str),
     /// Names in directories are not synced.
     Names,
     /// Errors of syncing and closing files are hidden.
     Errors,
-    /// Every file is reported to have one name.
+    /// Every file seems to have one name.
     OneName,
-    /// The file system is reported to belong to this machine alone.
+    /// The file system seems to belong to this machine alone.
     OneMachine,
 }
 
-/// A disk that breaks one guarantee and reports success.
+/// A disk that breaks one guarantee.
 #[derive(Debug)]
 pub struct Liar {
     disk: Arc<dyn Disk>,

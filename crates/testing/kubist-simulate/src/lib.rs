@@ -1,21 +1,21 @@
-//! A simulated disk with crashes, full disks and failing devices. A seed determines everything, so each
-//! failure can be reproduced.
+//! A simulated disk with crashes, full disks and failing devices. A seed determines everything, so failures
+//! can be reproduced.
 //!
 //! A [`SimDisk`] is the machine; each [`SimProcess`] on it is a [`Disk`] for
 //! [`LocalStore::on_disk`](kubist_store::LocalStore::on_disk). It uses all the freedom of POSIX:
 //!
-//! - after a crash, unsynced writes are complete, lost, or partial: any sectors of any writes, in any order,
-//!   with zeros or old bytes in the gaps;
+//! - after a crash, unsynced writes are complete, lost, or partial: any sectors of any writes, in any
+//!   order, with zeros or old bytes in the gaps;
 //! - names are lost unless their directory was synced, each independently;
-//! - a failed sync may have lost the bytes and marked them clean: readers see them or not, and the next sync
-//!   succeeds without them;
+//! - a failed sync may have lost the bytes and marked them clean: readers see them or not, and the next
+//!   sync succeeds without them;
 //! - reads and writes may be short; a failed or interrupted write may be partly done, and a failed link may
 //!   have succeeded;
 //! - locks end with their handle or process.
 //!
-//! Only tests of stores and of the engine depend on this crate; users' programs do not contain it.
+//! Only tests depend on this crate.
 //!
-//! A [`Network`] turns it into a file server, and a [`Mount`] is a machine that mounts it, with the
+//! A [`Network`] makes the machine a file server, and a [`Mount`] is a machine that mounts it, with the
 //! weaknesses of network file systems ([`Rule`]). Time counts calls, one millisecond each.
 //!
 //! ```
@@ -58,14 +58,14 @@ use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
 use machine::Machine;
 use state::{HandleId, ProcessId};
 
-/// A machine with a disk, determined by its seed. Clones are the same machine.
+/// A machine with a disk. Clones are the same machine.
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     machine: Arc<Machine>,
 }
 
 impl SimDisk {
-    /// Creates a machine with an empty disk.
+    /// A machine with an empty disk.
     pub fn new(seed: u64) -> SimDisk {
         let machine = Arc::new(Machine::new(seed));
         SimDisk { machine }
@@ -87,12 +87,12 @@ impl SimDisk {
         self.machine.state().crash_after(calls);
     }
 
-    /// The number of power failures.
+    /// Number of power failures.
     pub fn crashes(&self) -> u64 {
         self.machine.state().crashes()
     }
 
-    /// The number of system calls.
+    /// Number of system calls.
     pub fn calls(&self) -> u64 {
         self.machine.state().calls()
     }
@@ -102,22 +102,22 @@ impl SimDisk {
         self.machine.state().fail(call, successes);
     }
 
-    /// Whether failures scheduled by [`SimDisk::fail`] are still pending.
+    /// Whether failures of [`SimDisk::fail`] are still pending.
     pub fn failures_left(&self) -> bool {
         self.machine.state().failures_left()
     }
 
-    /// Cancels everything scheduled by [`SimDisk::fail`] and [`SimDisk::crash_after`].
+    /// Cancels everything from [`SimDisk::fail`] and [`SimDisk::crash_after`].
     pub fn calm(&self) {
         self.machine.state().calm();
     }
 
-    /// Sets the capacity of the disk in bytes; `None` is unlimited.
+    /// The capacity in bytes; `None` is unlimited.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.state().capacity = bytes;
     }
 
-    /// The bytes of all files together.
+    /// Bytes of all files.
     pub fn used(&self) -> u64 {
         self.machine.state().used()
     }
@@ -132,8 +132,8 @@ impl SimDisk {
         self.machine.state().contents(path)
     }
 
-    /// Changes a file's bytes durably, like a failing device or a user's mistake. Returns `false` if there is
-    /// no such file.
+    /// Changes a file's bytes durably, like a failing device or a user's mistake. Returns `false` without
+    /// such a file.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.machine.state().damage(path, change)
     }
@@ -181,7 +181,7 @@ impl SimProcess {
         self.machine.state().kill(self.id);
     }
 
-    /// The state of a holder, which is registered under another text.
+    /// The state of a holder that is registered under another text.
     fn life_of(&self, holder: &str, registered: &str) -> Life {
         let [_, number, boot, _] = holder.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
         let (Ok(number), Ok(boot)) = (number.parse(), boot.parse()) else { return Life::Unknown };
@@ -193,7 +193,7 @@ impl SimProcess {
         }
     }
 
-    /// Ends the process during the system call of its own that is `calls` from now.
+    /// Ends the process during its own system call that is `calls` from now.
     pub fn kill_after(&self, calls: u64) {
         self.machine.state().kill_after(self.id, calls);
     }
@@ -308,7 +308,7 @@ impl DiskFile for SimFile {
     }
 
     fn start_writeback(&self, _range: Range<u64>) {
-        // The seed decides anyway which unsynced bytes reach the disk.
+        // The seed decides which unsynced bytes reach the disk.
     }
 
     fn try_lock(&self) -> io::Result<bool> {

@@ -1,4 +1,4 @@
-//! The simulated system calls: their effect on success, and their possible effects on failure.
+//! The simulated system calls, with their effects on success and on failure.
 
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
 use crate::turns::Turns;
 use kubist_store::disk::{Found, Listed, Open, Sort, irregular};
 
-/// The time that passes in one step of a pause.
+/// Time of one step of a pause.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Machine {
             let seen = state.directory(node)?.seen.clone();
             let mut listed: Vec<Listed> =
                 seen.into_iter().map(|(name, node)| Listed { name, sort: state.nodes[node].sort() }).collect();
-            // Real listings are unordered too.
+            // Real listings have no order.
             for last in (1..listed.len()).rev() {
                 let other = state.chance.below(last + 1);
                 listed.swap(last, other);

@@ -57,7 +57,7 @@ impl Mount {
         Arc::new(Mount { network: network.clone(), number, memory: Mutex::new(memory) })
     }
 
-    /// Starts a process on this machine.
+    /// Starts a process.
     pub fn process(self: &Arc<Mount>) -> Arc<MountedProcess> {
         self.of(self.network.server.process())
     }

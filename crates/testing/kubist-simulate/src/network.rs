@@ -1,8 +1,8 @@
 //! A file server, and the weaknesses of network file systems.
 //!
-//! The server is a [`SimDisk`]: it orders all calls, and link and create are atomic there. Between it and a
-//! process is the machine's cache ([`Mount`](crate::Mount)), which is current about the machine's own changes
-//! and late about others'.
+//! The server is a [`SimDisk`], which orders all calls; link and create are atomic there. Between it and a
+//! process is the machine's cache ([`Mount`](crate::Mount)), which shows the machine's own changes
+//! immediately and others' changes late.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub enum Rule {
     Gone,
     /// Write errors are reported only when the file is synced or closed.
     LateErrors,
-    /// The response to a link is sometimes lost, and the repeated link finds the name taken.
+    /// The response to a link is sometimes lost, and the repeated link finds the name in use.
     LostAnswers,
 }
 
@@ -48,7 +48,7 @@ impl Rule {
     ];
 }
 
-/// A file server, with the rules that apply to its machines.
+/// A file server, with the rules for its machines.
 #[derive(Debug)]
 pub struct Network {
     pub(crate) server: SimDisk,
@@ -59,14 +59,14 @@ pub struct Network {
 #[derive(Debug, Default)]
 struct Files {
     mounts: u64,
-    /// The machine that has written to an open file, and the view of the others.
+    /// By open file: the machine that has written to it, and the view of the others.
     open: HashMap<Node, (u64, Arc<Vec<u8>>)>,
-    /// The machine that removed a file's last name.
+    /// By file: the machine that removed its last name.
     deleted: HashMap<Node, u64>,
 }
 
 impl Network {
-    /// Creates a server on a simulated machine, with these rules.
+    /// A server on a simulated machine, with these rules.
     pub fn new(server: &SimDisk, rules: &[Rule]) -> Arc<Network> {
         Arc::new(Network { server: server.clone(), rules: rules.to_vec(), files: Mutex::default() })
     }

@@ -1,5 +1,5 @@
-//! The state of the simulated machine: its disk, its processes, their open and locked files, and the fate of
-//! every system call.
+//! The state of the simulated machine: its disk, its processes, their open and locked files, and the fate
+//! of every system call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,16 +10,16 @@ use crate::cached::{CachedDirectory, CachedFile, Node};
 use crate::chance::Chance;
 use kubist_store::disk::{Sort, irregular};
 
-/// A kind of system call, to make one fail.
+/// A kind of system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// Open an existing file.
+    /// Open a file.
     Open,
     /// Create a file.
     Create,
     /// Get the metadata of a path.
     Find,
-    /// Read the names in a directory.
+    /// List a directory.
     List,
     /// Create a directory.
     CreateDirectory,
@@ -86,7 +86,7 @@ pub(crate) struct State {
     started: u32,
     unique: u64,
     calls: u64,
-    /// Time that passed without a call, in milliseconds.
+    /// Time without a call, in milliseconds.
     paused: u64,
     crash_at: Option<u64>,
     /// The calls that will fail, and after how many successes.
@@ -208,7 +208,7 @@ impl State {
         matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
     }
 
-    /// The number of names of a file, as processes see them.
+    /// The number that processes see.
     pub fn names_of(&self, node: Node) -> u64 {
         let of = |inode: &Inode| match inode {
             Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,
@@ -394,7 +394,7 @@ impl State {
     }
 }
 
-/// The components of `path`; relative paths start at the root.
+/// Relative paths start at the root.
 fn parts(path: &Path) -> io::Result<Vec<&str>> {
     let mut parts = Vec::new();
     for component in path.components() {

@@ -1,7 +1,5 @@
-//! Scheduler of concurrent processes: one system call each, in an order that the seed decides.
-//!
-//! Each process is a thread, but only one runs at a time, until its next system call. So a seed determines a
-//! race, which can be reproduced.
+//! Scheduler of concurrent processes. Each is a thread, but only one runs at a time, until its next system
+//! call, in an order that the seed decides. So a race can be reproduced.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -52,7 +50,7 @@ impl Turns {
         self.table().members.contains(&process)
     }
 
-    /// Ends the turn and waits for the next. Returns at once for other processes.
+    /// Ends the turn and waits for the next. Returns immediately for other processes.
     pub fn wait(&self, process: ProcessId) {
         let mut table = self.table();
         if !table.members.contains(&process) {

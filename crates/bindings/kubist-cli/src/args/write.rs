@@ -248,6 +248,7 @@ pub struct Copy {
 Examples:
   kubist sync airway.kubist laptop.kubist
   kubist sync airway.kubist s3://lab/airway --push
+  kubist sync /data/airway.kubist laptop.kubist --watch
 
 Exit codes: see kubist --help")]
 pub struct Sync {
@@ -261,6 +262,12 @@ pub struct Sync {
     /// Only take changes of the second table into the first
     #[arg(long)]
     pub pull: bool,
+    /// Continue as the tables change, also after a failed connection, until interrupted
+    #[arg(long)]
+    pub watch: bool,
+    /// The time from one exchange to the next, like 30s or 5min [default: 10s]
+    #[arg(long, value_name = "TIME", requires = "watch", value_parser = parse::seconds)]
+    pub every: Option<std::time::Duration>,
     /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,

@@ -1,4 +1,4 @@
-//! The pages of a checkpoint, read on demand, checked, and cached within a bound.
+//! The pages of a checkpoint, which are read on demand, checked and cached.
 
 mod digests;
 
@@ -29,10 +29,10 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Up to this many pages are decoded only for the wanted runs. More pages are decoded whole and cached.
+/// Up to this many pages are decoded only for the wanted runs; more are decoded whole and cached.
 const DECODED_IN_PART: usize = 4;
 
-/// Whether pages are stored in the cache. `Pass` reads many pages once without evicting others.
+/// `Pass` reads many pages once without evicting others.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Caching {
     Keep,
@@ -40,7 +40,7 @@ pub(super) enum Caching {
 }
 
 pub struct Base {
-    /// The pages of all levels, oldest level first.
+    /// Pages of all levels, oldest level first.
     pub pages: Vec<Leaf>,
     /// Runs on these pages that were removed before the checkpoint.
     pub removed: SpreadSet<RunId>,
@@ -64,7 +64,6 @@ impl Base {
         levels(&self.pages).map(|level| &level[0].segment)
     }
 
-    /// True if the run was live at the checkpoint.
     pub fn lives(&self, run: &Run<Location>) -> bool {
         lives(&self.removed, run)
     }
@@ -122,8 +121,7 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Returns the wanted runs of the given pages. A few uncached pages of a local store are decoded only for
-    /// these runs.
+    /// A few uncached pages of a local store are decoded only in part.
     pub(super) fn runs_on(
         &self,
         files: &TableFiles,
@@ -153,7 +151,7 @@ impl Base {
             let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
             runs.map_err(|error| self.bad_page(files, *page, error))
         };
-        // Decoded on this thread, because waking another one takes as long as a page.
+        // Waking another thread takes as long as decoding a page.
         let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
         found.extend(decoded.into_iter().flatten());
         Ok(found)
@@ -182,18 +180,16 @@ impl Base {
         self.load(files, &all, Caching::Keep, &mut Stats::default(), &Cancel::default()).map(drop)
     }
 
-    /// Calls `work` with every page; only some are in memory at a time.
+    /// Calls `work` with every page, some at a time.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled`, a storage error, and the errors
-    /// of `work`.
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled`, a storage error, and the errors of `work`.
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
         let (all, stats) = (0..self.pages.len(), &mut Stats::default());
         self.each_of(files, all, Caching::Keep, stats, cancel, |_, page| work(page))
     }
 
-    /// Calls `work` with the number and content of the given pages.
     pub(super) fn each_of(
         &self,
         files: &TableFiles,
@@ -213,7 +209,7 @@ impl Base {
         Ok(())
     }
 
-    /// Reads all pages and compares them with their summaries and digests.
+    /// Compares all pages with their summaries and digests.
     ///
     /// # Errors
     ///
@@ -240,7 +236,7 @@ impl Base {
         Ok(())
     }
 
-    /// Calls `work` with every readable page; returns the number of runs on the others.
+    /// Calls `work` with every readable page; returns the number of other runs.
     ///
     /// # Errors
     ///
@@ -257,7 +253,6 @@ impl Base {
         Ok(lost)
     }
 
-    /// Returns the entries of every tier of every level after the first `kept` pages, in depth-first order.
     pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
         let mut first = kept;
@@ -273,7 +268,7 @@ impl Base {
     }
 }
 
-/// Reads byte ranges of page segments. A missing segment was cleaned if no checkpoint names it.
+/// A missing segment was cleaned if no checkpoint names it.
 pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)

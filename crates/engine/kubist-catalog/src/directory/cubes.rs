@@ -1,8 +1,6 @@
-//! Reads of runs for the optimizer and for writers: all runs in cube order, or the entries of the given
-//! cubes.
+//! Reads of runs for the optimizer and writers: all runs in cube order, or the entries of given cubes.
 //!
-//! If the directory fits in memory, they get all. Otherwise only the needed entries, or some pages at a
-//! time, are in memory.
+//! A directory that fits in memory is returned whole; otherwise only the needed entries or some pages are loaded.
 
 use std::sync::Arc;
 
@@ -21,7 +19,7 @@ fn holds(around: &GridBox, inside: &GridBox, dimensions: usize) -> bool {
 }
 
 impl Runs {
-    /// Calls `work` with all live runs and cutoffs, one cutoff per cube, in depth-first order of cubes.
+    /// Calls `work` with all live runs and one cutoff per cube, in depth-first order of cubes.
     ///
     /// # Errors
     ///
@@ -38,13 +36,13 @@ impl Runs {
         let directory = layers.joined();
         let mut entries: Vec<Entry> = directory.all().cloned().map(Entry::Run).collect();
         entries.extend(directory.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
-        // The list is a few sorted parts, which a stable sort merges quickly.
+        // A stable sort merges the few sorted parts quickly.
         entries.sort_by_key(Entry::cube);
         cancel.check()?;
         entries.into_iter().try_for_each(&mut work)
     }
 
-    /// Returns at least the entries of the cubes that contain `cube` or lie inside it.
+    /// At least the entries of the cubes that contain `cube` or lie inside it.
     ///
     /// # Errors
     ///
@@ -53,8 +51,7 @@ impl Runs {
         self.inside(files, cube, usize::MAX, cancel)
     }
 
-    /// Returns the entries of `cube` and of the cubes that contain it, and a bounded part of the entries
-    /// inside it. For an unknown cube a writer may assume a cutoff of 1 and no rows.
+    /// The entries of `cube` and of the cubes that contain it, and a bounded number inside it.
     ///
     /// # Errors
     ///
@@ -114,8 +111,7 @@ impl Runs {
         self.part(files, choose, |cube| cubes.binary_search(&cube).is_ok(), cancel)
     }
 
-    /// Returns all entries if they fit in memory; otherwise the entries of wanted cubes on some pages and in
-    /// the runs after the base.
+    /// All entries if they fit in memory; otherwise those of wanted cubes on some pages and after the base.
     fn part(
         &self,
         files: &TableFiles,

@@ -1,7 +1,7 @@
 //! Stretches: reading a directory that does not fit in memory, some pages at a time.
 //!
-//! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help
-//! only small regions, because they replace the surrounding cubes.
+//! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help only small
+//! regions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,27 +18,24 @@ use super::{AT_ONCE, Base, Runs};
 use crate::cache::KnownPage;
 use crate::files::TableFiles;
 
-/// Pages of the first stretch; few, so that first results come early.
+/// Few, so that first results come early.
 const FIRST_PAGES: usize = 4;
 
-/// The pages that a query still has to read.
 pub struct Stretches {
     pages: VecDeque<usize>,
     at_once: usize,
-    /// True before the runs after the base were returned, which come first.
     recent_is_left: bool,
 }
 
 pub struct Abridged {
-    /// Stand-in runs, one for the primary runs of every page, with their common ranges and bounds. Removed
-    /// runs may be included.
+    /// One stand-in run for the primary runs of every page. Removed runs may be included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
     read: usize,
 }
 
 impl Stretches {
-    /// Drops pages whose stand-in run in the digest is not `wanted`.
+    /// Drops pages whose stand-in run is not `wanted`.
     ///
     /// # Errors
     ///
@@ -60,8 +57,7 @@ impl Stretches {
 }
 
 impl Runs {
-    /// Returns the stretches of a query, if the directory does not fit in memory and more of its pages meet
-    /// the region and priority range than one request reads.
+    /// `None` if the directory fits in memory, or if one request reads all pages that the query meets.
     pub fn stretches(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Option<Stretches> {
         let base = self.unheld_base(files)?;
         let mut pages: VecDeque<usize> = base.meeting(files, region, range).into();
@@ -69,7 +65,7 @@ impl Runs {
         (pages.len() > AT_ONCE).then_some(Stretches { pages, at_once: FIRST_PAGES, recent_is_left: true })
     }
 
-    /// Returns the primary runs of the next stretch that meet the region and range; `None` at the end.
+    /// The next primary runs that meet the region and range; `None` at the end.
     ///
     /// # Errors
     ///
@@ -95,7 +91,6 @@ impl Runs {
         Ok(Some(self.primaries_of(files, base, &known, region, range)))
     }
 
-    /// The primary runs after the base that meet a region and a range.
     pub fn recent_primaries(
         &self,
         files: &TableFiles,
@@ -126,8 +121,8 @@ impl Runs {
         found
     }
 
-    /// Returns stand-in runs for the pages that meet a region, so that a query reads only a few pages. `None`
-    /// if all runs are or will soon be in memory, or if a page has no stand-in.
+    /// Stand-in runs for the pages that meet a region. `None` if all runs are or will soon be in memory, or if a page
+    /// has no stand-in.
     ///
     /// # Errors
     ///
@@ -147,7 +142,7 @@ impl Runs {
         Ok(Some(Abridged { pages, runs, read: 0 }))
     }
 
-    /// Reads the pages of the selected `abridged.runs`; returns their primary runs that meet the region.
+    /// The primary runs on the pages of the selected `abridged.runs` that meet the region.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ impl Smooth for Correlation {
         if r.abs() >= 1.0 {
             return Interval { constant: p < 1.0, ..Interval::exact(r) };
         }
-        // The chain rule for r = covariance / sqrt(vx vy): its derivatives with respect to vx and vy.
+        // The chain rule for r = covariance / sqrt(vx vy).
         let (by_x, by_y) = (r / (2.0 * vx), r / (2.0 * vy));
         let [of_n, of_products, of_y, of_x] = joint.gradient().map(|of| of / root);
         let gradient = [

@@ -78,12 +78,10 @@ impl Smooth for Count {
     }
 }
 
-/// The count as a known number of records times a proportion of the sample `drawn` (ratio estimator: Cochran,
-/// Sampling Techniques, 1977, 3.2 and 6.2). It is at least the number found, and at most the known number
-/// minus the records found not to match.
-///
-/// The known number may be an estimate from other records. Its error and that of the proportion are
-/// independent, so their squares add.
+/// A known number of records times a proportion of the sample `drawn` (ratio estimator: Cochran, Sampling
+/// Techniques, 1977, 3.2 and 6.2), at least the number found, and at most the known number minus the
+/// records found not to match. An estimated number comes from other records, so its error is independent
+/// and the squares of the errors add.
 fn of_frame(sums: &Sums, frame: &Frame, conditions: &Conditions) -> Interval {
     let (p, number, rows) = (conditions.p, frame.rows, frame.rows.rows);
     let (found, all) = (sums.records(), frame.drawn.records());

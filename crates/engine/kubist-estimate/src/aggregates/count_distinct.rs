@@ -1,10 +1,10 @@
 //! The number of distinct values.
 //!
-//! Each value in the sample exists, which gives the lower end. Value and upper end follow Charikar,
-//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let `f` be the number of values seen in one identity, `m` in
-//! several, and p the sample fraction. The estimate is `f / sqrt(p) + m`; in the worst case no estimator is
-//! better by more than a constant factor. The expectation of `f / p + m` is at least the true number. The
-//! upper end adds the deviations of `f` and `m` to it. Values are hashed to 64 bits.
+//! The lower end is the number of distinct values in the sample. Value and upper end follow Charikar,
+//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let `f` values be seen in one identity, `m` in several,
+//! and p be the sample fraction. The estimate is `f / sqrt(p) + m`; in the worst case no estimator is
+//! better by more than a constant factor. The expectation of `f / p + m` is at least the true number, and
+//! the upper end adds the deviations of `f` and `m` to it. Values are hashed to 64 bits.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,6 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Binds the number of distinct values of a column.
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
@@ -56,10 +55,9 @@ impl Aggregate for CountDistinct {
     }
 }
 
-/// Marks a value of several identities, or of records that were not drawn by chance.
+/// Marks values of several identities, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
-/// Limit of distinct values in memory, over all groups.
 const MOST_VALUES: usize = 1 << 23;
 
 #[derive(Clone, Debug, Default)]

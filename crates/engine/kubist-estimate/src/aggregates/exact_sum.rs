@@ -1,12 +1,10 @@
-//! Exact sums of integers, next to the estimated total. The exact sum is the result once every record was
-//! read.
+//! Exact sums of integers, the result once every record was read.
 
 use arrow_buffer::i256;
 
 use crate::aggregate::{Accumulator, Found, Records, Rows, same};
 use crate::interval::{Conditions, Interval};
 
-/// An estimating accumulator and the exact sum of its input.
 #[derive(Debug)]
 pub struct ExactSum {
     estimated: Box<dyn Accumulator>,

@@ -1,4 +1,4 @@
-//! The minimum and the maximum. A sample bounds each on one side only; zone maps locate the exact value.
+//! Minimum and maximum. A sample bounds each on one side only; zone maps find the exact value.
 
 use arrow_buffer::i256;
 
@@ -27,7 +27,6 @@ pub const DEFINITION: Definition = Definition {
         let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
         Ok(match own {
             Some(own) if own::is_narrow(&own) => bound.of_wholes(own),
-            // The zone-map search returns all digits; the sample has a float.
             Some(own) => bound.exact_in(own),
             None => bound,
         })
@@ -40,7 +39,7 @@ struct Extreme {
     /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
-    /// The best integer; used instead of `seen` for integer types.
+    /// Used instead of `seen` for integer types.
     whole: Option<i128>,
 }
 
@@ -77,7 +76,6 @@ impl Accumulator for Extreme {
         if let Some(wholes) = records.wholes {
             return rows.filter_map(|row| wholes.get(row)).for_each(|value| self.put_whole(value));
         }
-        // NaN is neither minimum nor maximum.
         rows.map(|row| records.features[0][row]).filter(|value| !value.is_nan()).for_each(|value| self.put(value));
     }
 

@@ -1,9 +1,8 @@
 //! Arithmetic over sums, counts, means and proportions, such as `sum(a * b) / sum(b)`.
 //!
-//! Each term is a function of totals, so the formula is one too, and the delta method gives its error.
-//! Derivatives with respect to the terms are central differences over 1 % of each term's standard error,
-//! where the formula is practically linear. A formula that rounds has no derivative. If a smooth part is
-//! rounded, its interval is mapped through the rounding.
+//! The terms are functions of totals, so the delta method gives the error of the formula. Derivatives are
+//! central differences over 1 % of each term's standard error. A formula that rounds has no derivative; if
+//! it rounds a smooth part, the interval of this part is mapped through the rounding.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,10 +21,9 @@ use crate::sums::{Spread, Sums};
 
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
-/// Limit of aggregates in one formula; each costs work for every record.
 const MOST_TERMS: usize = 32;
 const STEP: f64 = 1e-2;
-/// Smallest step relative to the value; below it, rounding dominates.
+/// The step is relative to the value; rounding dominates smaller steps.
 const LEAST_STEP: f64 = 1e-7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,16 +42,15 @@ struct Term {
 
 struct Told {
     value: f64,
-    /// Partial derivatives with respect to each total.
     slopes: Vec<f64>,
-    /// The derivative with respect to the number of records, if that is known.
+    /// The derivative by the number of records, if this is known.
     of_number: f64,
 }
 
 #[derive(Clone, Debug)]
 enum Way {
     Slopes,
-    /// Derivatives of the smooth inner part; its interval is mapped through the outer steps.
+    /// Derivatives of the smooth inner part, whose interval is mapped through the outer steps.
     Through(Expression, Steps),
     Unknown,
 }
@@ -67,10 +64,10 @@ struct Formula {
     arguments: usize,
 }
 
-/// Parses a formula; `None` if the text has no aggregate.
+/// `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
-    // Texts of the arguments; equal ones are read once.
+    // Equal arguments are read once.
     let mut written: Vec<&str> = Vec::new();
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
@@ -96,7 +93,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
                 arguments.extend(bound);
             }
         }
-        // The number makes the column name unique if a call occurs twice.
+        // Makes the name unique if a call occurs twice.
         let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
         rest.push_str(&text[at..begin]);
         rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
@@ -137,7 +134,7 @@ fn kind(call: &Call) -> Result<Kind, String> {
     }
 }
 
-/// The next aggregate call from `at` on, as the ranges of its name and its arguments.
+/// Returns the ranges of the name and the arguments.
 fn next_call(
     text: &str,
     at: usize,
@@ -169,7 +166,6 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '.'
 }
 
-/// The position of the parenthesis that closes the one before `begin`.
 fn closing(text: &str, begin: usize) -> Option<usize> {
     let mut depth = 1;
     unquoted(&text[begin..]).find_map(|(index, letter)| {
@@ -183,7 +179,7 @@ fn closing(text: &str, begin: usize) -> Option<usize> {
 }
 
 impl Formula {
-    /// The number of features: one for records, then sum and number of values for each argument.
+    /// There is one feature for records, then sum and number of values for each argument.
     fn width(&self) -> usize {
         1 + 2 * self.arguments
     }
@@ -192,7 +188,7 @@ impl Formula {
         self.terms.iter().all(|term| term.kind == Kind::Records)
     }
 
-    /// The value of the formula at these term values; NaN if undefined.
+    /// NaN if undefined.
     fn value(&self, at: &[f64]) -> Result<f64, ExprError> {
         let found = self.values(&self.expression, &[at.to_vec()])?;
         Ok(found.first().copied().unwrap_or(f64::NAN))
@@ -247,7 +243,7 @@ impl Totals {
     fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Told> {
         let totals = sums.totals(conditions.p);
         let all = totals[0];
-        // A known number of records turns totals into ratio estimates.
+        // A known number turns totals into ratio estimates.
         let known = conditions.rows.filter(|_| conditions.p < 1.0 && all > 0.0);
         let by = known.map_or(1.0, |number| number.rows / all);
         let term = |term: &Term| {
@@ -307,7 +303,7 @@ impl Totals {
         }
     }
 
-    /// The interval of an expression by the delta method; `None` without a value.
+    /// Uses the delta method; `None` without a value.
     fn by_slopes(&self, of: &Expression, sums: &Sums, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let error_of_number = conditions.rows.map_or(0.0, |number| number.error);
@@ -343,8 +339,7 @@ impl Totals {
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
-        // A constant sample does not bound the other records. A function of the number of records alone is an
-        // exception.
+        // Only a function of the number of records alone is bounded by a constant sample.
         let is_known = self.formula.is_of_records() && conditions.rows.is_some();
         let constant = interval.constant && !is_known;
         Some(match constant {

@@ -1,9 +1,9 @@
 //! Histograms in one or two dimensions.
 //!
-//! The outer bins also count the values beyond their edges, so the bins add up to all records with values.
-//! Their outer ends are the minimum and maximum if all records were read, else the bounds from zone maps, or
-//! infinite. Each bin is a count. For clustered samples its variance is measured between random groups of
-//! identities.
+//! The outer bins include the values beyond their edges, so the bins add up to all records with values.
+//! Their outer ends are the minimum and maximum if all records were read, otherwise the bounds from zone
+//! maps, or infinite. For clustered samples, the variance of a bin's count is measured between random
+//! groups of identities.
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::axis::{Axis, Bins, Form, MOST_BINS};
@@ -81,10 +81,10 @@ const GROUPS: usize = 32;
 #[derive(Clone, Debug)]
 struct Histogram {
     axes: Vec<Axis>,
-    /// By dimension: the range of the values that were added.
+    /// By dimension: the range of the added values.
     met: Vec<(f64, f64)>,
     groups: usize,
-    /// `cells[bin * groups + group]` records.
+    /// The number of records is in `cells[bin * groups + group]`.
     cells: Vec<f64>,
 }
 
@@ -111,8 +111,7 @@ impl Histogram {
         }
     }
 
-    /// By bin: its ends in each dimension, and value, low, high and the number of sampled records. Outer bins
-    /// reach to the extreme values once all records were read, else to their edges.
+    /// By bin: its ends in each dimension, then value, low, high and the number of sampled records.
     fn bins(&self, p: f64, alpha: f64) -> impl Iterator<Item = (Vec<(f64, f64)>, [f64; 4])> + '_ {
         self.cells.chunks_exact(self.groups).enumerate().map(move |(bin, cells)| {
             let mut ends = Vec::with_capacity(self.axes.len());
@@ -132,7 +131,7 @@ impl Histogram {
                 let half = student(alpha, occupied - 1.0) * error;
                 (low, high) = ((found / p - half).max(found), found / p + half);
             } else if self.groups > 1 && p < 1.0 {
-                // With at most one identity the variance is unknown.
+                // The variance of at most one identity is unknown.
                 high = f64::INFINITY;
             }
             (ends, [found / p, low, high, found])

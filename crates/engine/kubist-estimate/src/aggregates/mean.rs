@@ -1,4 +1,4 @@
-//! The mean; of a condition, the proportion of records that meet it.
+//! The mean; for a condition, the proportion of records that meet it.
 
 use crate::aggregate::{Bound, Definition, Properties, Shift, Total};
 use crate::aggregates::share;
@@ -44,8 +44,7 @@ impl Smooth for Mean {
     }
 
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
-        // If all records have the same inclusion probability it cancels. Totals at fraction 1 avoid its
-        // rounding error.
+        // Equal inclusion probabilities cancel. Totals at fraction 1 avoid their rounding error.
         let totals = sums.totals(conditions.p);
         let weighed = if sums.certain() > 0.0 { totals.clone() } else { sums.totals(1.0) };
         let (n, mean) = (totals[0], weighed[1] / weighed[0]);

@@ -1,9 +1,9 @@
 //! Quantiles and the median, from the sampled values near the quantile.
 //!
-//! The interval comes from order statistics: the proportion of values below the quantile has a confidence
-//! interval, and the values at its two ranks are the ends (Woodruff, JASA 47, 1952; exact binomial intervals
-//! for independent records). For clustered samples, an effective sample size replaces the number of records
-//! (Korn and Graubard, Survey Methodology 24, 1998).
+//! The proportion of values below the quantile has a confidence interval, and the values at its two ranks
+//! are the ends (Woodruff, JASA 47, 1952; exact binomial intervals for independent records). For clustered
+//! samples, an effective sample size replaces the number of records (Korn and Graubard, Survey Methodology
+//! 24, 1998).
 
 use std::cmp::Ordering;
 
@@ -49,7 +49,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
     })
 }
 
-/// 95 for `p95`; `None` for the median.
+/// Returns 95 for `p95`, and `None` for the median.
 fn percent(name: &str) -> Option<f64> {
     let percent = name.strip_prefix('p')?.parse::<f64>().ok()?;
     (0.0..=100.0).contains(&percent).then_some(percent)
@@ -58,7 +58,6 @@ fn percent(name: &str) -> Option<f64> {
 #[derive(Clone, Debug)]
 struct Quantile {
     share: f64,
-    /// Number of units in 1; converts integers to values.
     divisor: f64,
     values: Values,
 }
@@ -95,14 +94,13 @@ impl Aggregate for Quantile {
     }
 }
 
-/// Limits of stored values: over all groups, and at least this many in each group.
+/// Limit of stored values over all groups, and the least limit of one group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
-/// Above the limit, only values within this many standard errors of the quantile are stored.
+/// Above the limit, values beyond this many standard errors of the quantile are discarded.
 const SAFE: f64 = 10.0;
 
 trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
-    /// The value of a record; `None` if it is missing.
     fn of(records: &Records, row: usize) -> Option<Self>;
 
     fn order(&self, other: &Self) -> Ordering;
@@ -155,10 +153,9 @@ macro_rules! ranked_wholes {
             }
 
             fn towards(self, next: $whole, part: f64) -> $whole {
-                // The difference of two large integers has fewer digits than they, so a float holds it.
+                // A float can represent the difference of two large integers.
                 let way = part * next.abs_diff(self) as f64;
                 let (down, rest) = (self.saturating_add_unsigned(way.floor() as $distance), way.fract());
-                // Ties round to even.
                 let up = rest > 0.5 || (rest == 0.5 && down % 2 != 0);
                 down.saturating_add(up.into()).min(next)
             }
@@ -179,10 +176,10 @@ ranked_wholes!(i64, u64; i128, u128);
 struct Ordered<T> {
     share: f64,
     groups: usize,
-    /// Number of units in 1.
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// The range of stored values, once there are too many; values outside are only counted by random group.
+    /// The range of stored values, once there are too many; values outside are only counted by random
+    /// group.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
@@ -190,7 +187,7 @@ struct Ordered<T> {
     left: usize,
 }
 
-/// A quantile and the ends of its interval; `None` if the sample is too small.
+/// Fields are `None` if the sample is too small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rank<T> {
     pub value: Option<T>,
@@ -243,8 +240,8 @@ impl<T: Ranked> Ordered<T> {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
-    /// Discards values that can be neither the quantile nor an end of its interval, if there are too many for
-    /// one of `states` accumulators. The stored values must be a uniform sample: values of a region would
+    /// Discards values that can be neither the quantile nor an end of its interval, if one of `states`
+    /// accumulators has too many. The stored values must be a uniform sample: values of one region would
     /// not represent the others.
     fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
@@ -263,13 +260,12 @@ impl<T: Ranked> Ordered<T> {
         self.left = self.values.len();
     }
 
-    /// The quantile at `share`, with linear interpolation (type 7 of Hyndman and Fan, American Statistician
-    /// 50, 1996).
+    /// Linear interpolation (type 7 of Hyndman and Fan, American Statistician 50, 1996).
     fn order(&mut self, share: f64) -> Option<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The value at a rank from 0; `None` if it was discarded.
+    /// `rank` counts from 0. `None` if the value was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
@@ -287,8 +283,8 @@ impl<T: Ranked> Ordered<T> {
         Some(next.map_or(value, |next| value.towards(next, part)))
     }
 
-    /// The design effect: variance of the proportion below `at` between random groups, relative to
-    /// independent records. The larger one of the proportions with and without values equal to `at`.
+    /// The design effect: the variance of the proportion below `at` between random groups, relative to
+    /// independent records. Returns the larger effect with or without values equal to `at`.
     fn inflation(&self, at: T) -> f64 {
         let fill = |counts: &[f64]| -> Vec<f64> {
             let mut filled = counts.to_vec();
@@ -318,7 +314,6 @@ impl<T: Ranked> Ordered<T> {
         }
     }
 
-    /// The quantile from a sample of fraction `p`, with confidence `1 - alpha`.
     fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank<T> {
         let Some(value) = self.order(self.share) else { return Rank { value: None, low: None, high: None } };
         if p >= 1.0 {
@@ -328,7 +323,7 @@ impl<T: Ranked> Ordered<T> {
         let inflation = if clustered { self.inflation(value) } else { 1.0 };
         let independent = n / inflation / (1.0 - p);
         let (low, high) = share(self.share * independent, independent, alpha);
-        // Widen by one independent record, because ranks are integers.
+        // Ranks are integers, so widen by one independent record.
         let alike = inflation.max(1.0);
         let low = self.at((n * low).floor() - alike);
         let high = self.at((n * high).ceil() + alike - 1.0);
@@ -412,7 +407,7 @@ mod tests {
     #[test]
     fn values_that_were_let_go_are_not_made_up() {
         let mut ordered = Ordered::new(0.5, 64, 1.0);
-        // The first values come from one region, so they do not represent the later ones.
+        // The first values come from one region and do not represent the later ones.
         ordered.add_values(|row| Some(row as f64), 0..2_000_000, None);
         ordered.narrow(1);
         let mut rest = ordered.emptied();
@@ -424,7 +419,7 @@ mod tests {
 
     #[test]
     fn ends_are_order_statistics() {
-        // The textbook interval for the median of 100 independent values: the 40th and the 61st.
+        // The textbook interval for the median of 100 independent values.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut ordered = Ordered::new(0.5, 1024, 1.0);
         ordered.add_values(|row| Some(values[row]), 0..100, Some(&vec![0; 100]));

@@ -23,7 +23,8 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// The regression estimator needs at least this many sampled records on either side of the condition.
+/// Regression needs at least this many sampled records on either side of the condition; with fewer, the measured error
+/// is too small.
 pub const LEAST_MET: f64 = 50.0;
 
 pub const NO_CONDITION: &str = "share() needs a condition, such as share(diameter > 2e-5)";
@@ -48,8 +49,6 @@ impl Smooth for Share {
 
     fn interval(&self, sums: &Sums, _shifts: &[Shift], conditions: &Conditions) -> Interval {
         let p = conditions.p;
-        // With few records on either side of the condition, the measured error is too small. Use the sample
-        // without regression.
         let met = sums.read()[1];
         let few = met.min(sums.records() - met) < LEAST_MET;
         let sums = if few { &sums.as_drawn() } else { sums };
@@ -66,9 +65,9 @@ impl Smooth for Share {
     }
 }
 
-/// The confidence interval of a proportion `part` from the sample `drawn`. `error` is its standard error
-/// between random groups. It replaces the binomial error, as an effective number of trials, for clustered or
-/// stratified samples and for regression estimators (`corrected`).
+/// The interval of a proportion `part` of the sample `drawn`. For clustered or stratified samples and for
+/// regression estimators (`corrected`), the standard `error` between random groups replaces the binomial
+/// error, as an effective number of trials.
 pub fn ends(part: f64, error: f64, drawn: &Sums, corrected: bool, conditions: &Conditions) -> (f64, f64) {
     let Conditions { p, alpha, clustered, stratified, .. } = *conditions;
     let independent = match (clustered || stratified || corrected) && error > 0.0 && error.is_finite() {

@@ -33,7 +33,6 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug)]
 struct Sum;
 
-/// The sum of integers, exact once all records were read.
 #[derive(Clone, Debug)]
 struct WholeSum {
     divisor: f64,
@@ -67,7 +66,7 @@ impl Smooth for Sum {
     }
 
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
-        // Counts all records, also those without a value, because that is the number that may be known.
+        // The first feature also counts records without a value, because their total number may be known.
         vec![vec![1.0; values.rows()], values.of(|x| shifts[0].of(x)), values.present()]
     }
 
@@ -76,7 +75,6 @@ impl Smooth for Sum {
         let (totals, shift) = (sums.totals(p), shifts[0].scaled(shifts[0].by));
         let (all, sum, present) = (totals[0], totals[1], totals[2]);
         let total = sum + shift * present;
-        // The known number is that of these records, or of the frame that contains them.
         let frame = conditions.frame.or(conditions.rows.map(|rows| Frame { rows, drawn: sums, corrected: sums }));
         let found = match frame {
             Some(frame) if p < 1.0 && all > 0.0 => {

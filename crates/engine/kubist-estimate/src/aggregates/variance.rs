@@ -1,8 +1,7 @@
 //! The variance and the standard deviation.
 //!
-//! Deviations from the sample mean are smaller than deviations from the population mean. The difference is
-//! the variance of the mean, which is added back (Cochran, Sampling Techniques, 1977, theorem 2.4; for
-//! clusters of one identity by the same argument).
+//! Deviations from the sample mean are too small by the variance of the mean, which is added back (Cochran,
+//! Sampling Techniques, 1977, theorem 2.4; the same argument holds for clusters).
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
@@ -26,13 +25,11 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Limit of the skewness on the logarithmic scale for clustered samples; above it the interval counts as
-/// unreliable.
+/// The limit for clustered samples, on the logarithmic scale; above it, the interval is unreliable.
 const MOST_SKEWNESS: f64 = 0.1;
 
 #[derive(Clone, Debug)]
 struct Variance {
-    /// Return the standard deviation.
     root: bool,
 }
 
@@ -64,7 +61,7 @@ impl Smooth for Variance {
         let of_mean = sums.spread(p, &[-mean / n, 0.0, 1.0 / n]).error.powi(2);
         let of_mean = if of_mean.is_finite() { of_mean } else { 0.0 };
         let about_mean = squares / n - mean * mean;
-        // Rounding can make it negative; infinite values make it NaN.
+        // Rounding can make it negative, and infinite values make it NaN.
         let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
         let variance = (about_mean + of_mean) * n / (n - 1.0);
         if !variance.is_finite() {
@@ -86,12 +83,10 @@ impl Smooth for Variance {
     }
 }
 
-/// The interval on a logarithmic scale.
-///
 /// With T = (v - V) / error, the difference of logarithms in units of its error is T + error / (2 v) T^2
-/// (second-order delta method). This reduces the skewness by 3/2 of the relative error. A sample of few
-/// identities underestimates the skewness, which would make the upper end too low. Clustered samples
-/// therefore keep the full skewness for the upper end.
+/// (second-order delta method), which reduces the skewness by 3/2 of the relative error. A sample of few
+/// identities underestimates the skewness and would give a too low upper end, so clustered samples use the
+/// full skewness there.
 fn around(variance: f64, spread: Spread, conditions: &Conditions) -> Interval {
     let scaled = |spread: Spread| Interval::scaled(variance, spread, conditions, 1.0 / variance, f64::ln, f64::exp);
     let found = scaled(spread);

@@ -28,7 +28,7 @@ impl Smooth for WeightedMean {
     const WIDTH: usize = 3;
 
     fn properties(&self) -> Properties {
-        // Negative weights are allowed, so the mean can lie outside the range of the values.
+        // With negative weights, the mean can lie outside the range of the values.
         Properties { bell_curve: true, unit: UnitRule::First, ..Properties::default() }
     }
 

@@ -33,16 +33,16 @@ impl Basis {
     }
 }
 
-/// The number of records, if it is known better than from the sample.
+/// `None` if the number is only known from the sample.
 fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number> {
     facts.rows.filter(|number| number.is_exact() || sample.share() < 1.0)
 }
 
-/// With fewer records, or identities in clustered samples, the normal approximation is poor.
+/// With fewer records or identities, the normal approximation is poor.
 const FEW: f64 = 30.0;
 
 impl<P: Population> Question<P> {
-    /// Counts of the records drawn from the frame, without and with regression.
+    /// Counts of the frame, without and with regression.
     fn drawn(&self, sample: &Sample<P>, basis: Basis) -> Option<[Sums; 2]> {
         let drawn = sample.accumulated.frame.clone()?;
         let control = basis.of(&sample.accumulated.expected).and_then(Expected::of_rows);
@@ -57,7 +57,7 @@ impl<P: Population> Question<P> {
             alpha: self.alpha(sample),
             rows: known_rows(sample, facts),
             frame: facts.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
-            // Rows of unequal weight are no binomial sample either.
+            // Rows of unequal weight are no binomial sample.
             clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered)
                 || sample.source.brought.weight.is_some(),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
@@ -70,8 +70,7 @@ impl<P: Population> Question<P> {
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
-    /// The figures of a sample with the known facts, groups in no order. Accumulators may reorder their
-    /// values.
+    /// Groups are in no order. Accumulators may reorder their values.
     pub(super) fn figures(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Expected)
     }
@@ -162,7 +161,7 @@ impl<P: Population> Question<P> {
         Some(self.whole.place(column))
     }
 
-    /// Adds bounds of columns from zone maps to the facts, if time permits and all records were written.
+    /// Adds bounds from zone maps, if time permits and all records were written.
     fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
         let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
@@ -176,7 +175,7 @@ impl<P: Population> Question<P> {
         Ok(facts)
     }
 
-    /// Marks figures of a constant sample as exact if zone maps show that the whole column is constant.
+    /// A constant sample is exact if zone maps show a constant column.
     pub(super) fn with_constants(&self, mut figures: Vec<Figure>, facts: Facts) -> Result<(Vec<Figure>, Facts)> {
         let alike =
             |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
@@ -203,7 +202,7 @@ impl<P: Population> Question<P> {
         Ok((figures, facts))
     }
 
-    /// Improves figures by zone maps: exact extremes, and bounds for values and bins.
+    /// Exact extremes, and bounds of values and bins, from zone maps.
     pub(super) fn with_extremes(
         &self,
         figures: Vec<Figure>,
@@ -242,8 +241,7 @@ impl<P: Population> Question<P> {
             };
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
                 if figure.low == figure.high && asked.bound.properties.alike_asks_zones {
-                    // A constant sample. At most the fraction `unseen` of the records can differ, and their
-                    // values are within the column's bounds.
+                    // At most the fraction `unseen` of the records can differ, within the column's bounds.
                     let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
                 }
@@ -253,8 +251,7 @@ impl<P: Population> Question<P> {
         Ok((figures, stats))
     }
 
-    /// Finds the requested minima and maxima over all records. Returns the aggregates that are decided and
-    /// the cost.
+    /// Returns the decided aggregates and the cost.
     fn find_extremes(&self, figures: &mut [Figure]) -> Result<(BTreeSet<String>, Stats)> {
         if !self.groups.fields().is_empty() || !self.whole_range() {
             return Ok((BTreeSet::new(), Stats::default()));
@@ -302,7 +299,7 @@ impl<P: Population> Question<P> {
         self.task.aggregates.iter().filter(open).collect()
     }
 
-    /// Extends outer bins of sampled histograms to the column's bounds, or to infinity if they are unknown.
+    /// Extends outer bins of samples to the column's bounds, or to infinity.
     pub(super) fn with_bins(&self, mut figures: Vec<Figure>, facts: Option<&Facts>) -> Vec<Figure> {
         for asked in self.outer_bins(&figures) {
             for (direction, argument) in asked.bound.arguments.iter().enumerate() {
@@ -324,7 +321,6 @@ impl<P: Population> Question<P> {
         figures
     }
 
-    /// True if all priorities are selected and were written.
     fn whole_range(&self) -> bool {
         self.options.query.window.is_none() && self.holds_all()
     }
@@ -357,7 +353,7 @@ impl<P: Population> Question<P> {
         let mut rank = vec![0; order.len()];
         order.iter().enumerate().for_each(|(index, row)| rank[*row] = index);
         figures.iter_mut().for_each(|figure| figure.group = rank.get(figure.group).copied().unwrap_or(0));
-        // A stable sort keeps the order of aggregates within each group.
+        // Stable, to keep the order of aggregates.
         figures.sort_by_key(|figure| figure.group);
         self.in_own_types(&mut figures);
         let grouped = !self.groups.fields().is_empty();
@@ -386,7 +382,7 @@ impl<P: Population> Question<P> {
             stats: Stats { rows_returned, seconds, ..sample.stats },
             stopped,
             missed_group: grouped.then(|| match share > 0.0 {
-                // A group of light rows is missed more often than any fraction of the sample says.
+                // The sample fraction does not bound how often a group of light rows is missed.
                 true if sample.source.brought.weight.is_some() && share < 1.0 => u64::MAX,
                 true => missed_group(found.max(self.expected), share, self.alpha(sample)) as u64,
                 false => u64::MAX,
@@ -493,7 +489,7 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// Removes the bounds of means from a constant sample if nothing is known about the other values.
+/// A constant sample has no bounds if nothing bounds the other values.
 fn unbind_constants(figures: &mut [Figure], aggregate: &str) {
     let alike = |figure: &&mut Figure| figure.aggregate == aggregate && !figure.exact && figure.low == figure.high;
     for figure in figures.iter_mut().filter(alike) {

@@ -1,10 +1,10 @@
 //! A frame: a set of records of known number that contains the selected ones.
 //!
-//! The number of records in a box is often known from the index. A condition or a group selects a proportion
-//! of them, and the proportion times the known number has a smaller variance than the expansion of the count:
-//! for a group of half of the records, half as many suffice (ratio estimator: Cochran, Sampling Techniques,
-//! 1977, chapter 6). With a condition, the sample must also contain the records that do not match. This is
-//! worth it only if they are at most about twice as many. The pilot is drawn from the frame to find out.
+//! The index often gives the number of records in a box. This number times the proportion that meets a
+//! condition or is in a group has a smaller variance than the expansion of the count: for half of the
+//! records, half as many suffice (ratio estimator: Cochran, Sampling Techniques, 1977, chapter 6). With a
+//! condition, the sample also contains the records that do not match, which pays only if they are at most
+//! about twice as many. The pilot is drawn from the frame to find out.
 
 use std::sync::Arc;
 
@@ -17,24 +17,23 @@ use super::{Facts, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Asked, Brought};
 use crate::figure::Stop;
 
-/// The frame is used if at least this fraction of its records meets the condition.
+/// Least fraction of the frame's records that must meet the condition.
 const WORTH_SHARE: f64 = 0.3;
-/// Below this expected fraction, zone maps find the matching records faster than the frame. The second limit
-/// applies if auxiliary variables can be used.
+/// Below this expected fraction, zone maps find matching records faster. The second limit applies if
+/// auxiliary variables can be used.
 const LIKELY_SHARE: f64 = 0.9;
 const LIKELY_EXPECTED: f64 = 0.5;
-/// Auxiliary variables justify the frame if they reduce the remaining records to this fraction.
+/// Auxiliary variables must reduce the remaining records to this fraction.
 const WORTH_EXPECTED: f64 = 0.8;
 
-/// The alternative source that reads only the records that meet the condition.
 pub(super) struct Own<P> {
-    /// The fraction of the frame's records that this source would read.
+    /// The fraction of the frame's records that this source reads.
     part: f64,
     source: Source<P>,
 }
 
 impl<P: Population> Question<P> {
-    /// Returns a sample that is drawn from the frame, if the frame can narrow the intervals.
+    /// Draws from the frame if that can narrow the intervals.
     pub(super) fn in_frame(&self, sample: Sample<P>) -> Result<Sample<P>> {
         let records = &sample.source.records;
         let filter = records.filter();
@@ -64,8 +63,8 @@ impl<P: Population> Question<P> {
         Ok(Sample { source: Source { records: frame, brought, wanted }, own, accumulated, ..sample })
     }
 
-    /// Keeps the frame if its number of records can be determined, or if the auxiliary variables are good
-    /// enough. Leaves it otherwise.
+    /// Leaves the frame unless its number of records can be determined or the auxiliary variables are good
+    /// enough.
     pub(super) fn judged(&self, mut sample: Sample<P>, facts: Facts) -> Result<(Sample<P>, Facts)> {
         if sample.accumulated.frame.is_none() {
             return Ok((sample, facts));
@@ -75,14 +74,12 @@ impl<P: Population> Question<P> {
             return Ok((sample, facts));
         }
         let ahead = self.rows_ahead(&sample, &facts, &figures).max(1) as f64;
-        // The figures if the number were known.
         let framed = Some(Number::exact(self.expected as u64));
         let known = self.figures(&mut sample, &Facts { framed, ..facts.clone() });
-        // Without a goal, nothing is read to determine the number.
         let part = sample.own.as_ref().map_or(1.0, |own| own.part);
         let known_ahead = self.rows_ahead(&sample, &facts, &known) as f64;
         let saved = if self.has_goal() { 1.0 - known_ahead / ahead } else { 0.0 };
-        // Below this fraction the matching records are cheaper to draw alone.
+        // Below this fraction it is cheaper to draw the matching records alone.
         let (framed, of_number, stats) = match part >= LIKELY_SHARE {
             true => self.number(&sample, &facts, &figures, saved)?,
             false => (None, facts.of_number, Stats::default()),
@@ -112,7 +109,7 @@ impl<P: Population> Sample<P> {
         self
     }
 
-    /// Leaves the frame if only `found` of `drawn` records matched, fewer than [`WORTH_SHARE`].
+    /// Leaves the frame if fewer than [`WORTH_SHARE`] of the records matched.
     pub(super) fn where_worth_it(self, found: u64, drawn: usize) -> Sample<P> {
         match self.own.is_some() && (found as f64) < WORTH_SHARE * drawn as f64 {
             true => self.out_of_frame(),

@@ -1,9 +1,9 @@
-//! Estimates over subsampled steps: steps of which writers kept only a sample.
+//! Estimates over subsampled steps, where writers kept only a sample.
 //!
-//! A subsampled step has all records below a priority threshold. Below the lowest threshold of all steps, the
-//! records are a uniform sample, and no estimate reads further. Records that writers always kept form a
-//! certainty stratum if the aggregates support one. Without a condition, the counts and sums that the writers
-//! stored are exact.
+//! A subsampled step has all records below a priority threshold. Below the lowest threshold of all steps,
+//! the records are a uniform sample, and no estimate reads further. Records that writers always kept form a
+//! certainty stratum if the aggregates support one. Without a condition, the stored counts and sums are
+//! exact.
 
 use kubist_population::{Kept, Number, Population};
 use kubist_types::error::{Error, Result};
@@ -17,12 +17,11 @@ use crate::options::EstimateOptions;
 
 const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// The totals that writers stored for the selected steps.
 pub struct Known {
     whole: Thinned,
     /// All records of the steps are selected, as one group.
     of_all: bool,
-    /// The condition that selects the always-kept records, if they are read as a certainty stratum.
+    /// Selects the always-kept records, if they form a certainty stratum.
     always: Option<String>,
 }
 
@@ -31,8 +30,8 @@ impl Known {
     ///
     /// # Errors
     ///
-    /// `Invalid` if nothing was kept at the requested priorities, or if tails are requested, because they may
-    /// be incomplete.
+    /// `Invalid` if nothing was kept at the requested priorities, or if tails are requested, because they
+    /// may be incomplete.
     pub fn of(records: &impl Population, options: &EstimateOptions, task: &Task) -> Result<Option<Known>> {
         let Some(Kept { whole, column }) = records.kept() else { return Ok(None) };
         let (below, low) = (whole.below, options.query.window.map_or(0.0, |window| window.0));
@@ -57,7 +56,7 @@ impl Known {
         self.whole.below
     }
 
-    /// The exact number of records, if all are selected.
+    /// `None` unless all records are selected.
     pub fn rows(&self) -> Option<Number> {
         self.of_all.then(|| Number::exact(self.whole.rows))
     }
@@ -68,7 +67,7 @@ impl<P: Population> Question<P> {
         self.known.as_ref()?.always.clone()
     }
 
-    /// True if every record was written, so that statistics of the stored records hold for all.
+    /// If true, statistics of the stored records hold for all.
     pub(super) fn holds_all(&self) -> bool {
         self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
     }
@@ -105,7 +104,6 @@ impl<P: Population> Question<P> {
         figures
     }
 
-    /// Warns that the sample ends at the threshold of the writers.
     pub(super) fn warning_of_thinned(&self, sample: &Sample<P>) -> Option<String> {
         let below = self.known.as_ref()?.below();
         let wanted = self.options.query.sample.unwrap_or(1.0);

@@ -1,7 +1,5 @@
-//! Decides whether to use auxiliary variables, and builds them.
-//!
-//! The pilot also reads the position columns of its records. If the pilot shows that many more records must
-//! be drawn, the manifest is searched for parcels.
+//! Auxiliary variables. The pilot also reads the position columns. If it shows that many more records must
+//! be drawn, the manifest is searched for subregions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +15,7 @@ use crate::auxiliary::{Auxiliary, Like};
 const MOST_LIKE: usize = 1 << 22;
 
 impl<P: Population> Question<P> {
-    /// Extends the columns of the sample by the position columns, if the aggregates can use auxiliary
-    /// variables.
+    /// Adds position columns if the aggregates can use auxiliary variables.
     pub(super) fn with_places(&self, sample: Sample<P>) -> Sample<P> {
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         let is_of_sums = self.task.aggregates.iter().any(|asked| asked.bound.properties.takes_certain);
@@ -39,7 +36,7 @@ impl<P: Population> Question<P> {
         Sample { plain: Some(sample.source), source, ..sample }
     }
 
-    /// Builds the auxiliary variables if they save more than they cost; otherwise drops the position columns.
+    /// Builds auxiliary variables if they save more than they cost; otherwise drops the position columns.
     /// `drawn` is the pilot.
     pub(super) fn with_expected(
         &self,
@@ -71,8 +68,7 @@ impl<P: Population> Question<P> {
         let figures = self.figures(sample, facts);
         let mut most = LOOKED_AT * self.rows_ahead(sample, facts, &figures) as f64;
         if let Some(deadline) = self.deadline {
-            // The number of records that can be examined before the deadline, at the pace of the pilot, which
-            // is slow.
+            // The pilot determines the pace, which is slow.
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
             most = most.min(left / sample.pace.0.max(1e-6) * sample.pace.1 * self.expected);
         }
@@ -90,8 +86,7 @@ impl<P: Population> Question<P> {
         let brought = Brought { schema, condition, places: vec![], weight: None };
         let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &records.cancel()) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            // Representative values are no real records, so an expression may fail on them. Then there is no
-            // auxiliary variable.
+            // Representative values are no real records, so an expression may fail.
             Err(_) => return Ok(None),
             Ok(made) => made,
         };
@@ -105,8 +100,7 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// The average number of records that share the priority of a sampled record (the mean cluster size, weighted
-/// by size).
+/// The mean cluster size, weighted by size.
 fn together(drawn: &[Values]) -> f64 {
     let mut priorities: Vec<u64> = drawn.iter().flat_map(|part| part.of_drawn().iter().copied()).collect();
     priorities.sort_unstable();

@@ -8,31 +8,30 @@ use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
 
-/// A stage reads this factor more than the measured variance requires, because the variance is an estimate
-/// too.
+/// The measured variance is an estimate, so a stage reads this factor more.
 const MARGIN: f64 = 1.1;
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
 /// Growth of a stage without a goal, or if a caller watches.
 const GROWTH: f64 = 4.0;
-/// If more than this fraction is needed, all records are read and the result is exact.
+/// Beyond this fraction, all records are read and the result is exact.
 const NEARLY_ALL: f64 = 0.5;
-/// Fraction of the remaining time that the next stage may take.
+/// Fraction of the remaining time for the next stage.
 const PART_OF_TIME: f64 = 0.5;
-/// Fraction of the remaining rows or bytes to plan for. Deeper cubes examine more rows for each one used.
+/// Fraction of the remaining rows or bytes, because deeper cubes examine more rows for each used one.
 const PART_OF_REST: f64 = 0.75;
 
 /// Approximate number of progress reports before the goal.
 const LOOKS: f64 = 5.0;
 
-/// No outlook is reported for fewer records.
+/// Least number of records for an outlook.
 const MUCH_READING: f64 = 250_000.0;
 
-/// Limit of records before accumulators that keep every value are thinned.
+/// Accumulators that keep every value are thinned after this many records.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl<P: Population> Question<P> {
-    /// The reason to stop now, or `Progress`.
+    /// Returns `Progress` to continue.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {
             return if sample.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
@@ -51,7 +50,7 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// The upper priority of the next stage; `None` at the end.
+    /// Returns the upper priority of the next stage; `None` at the end.
     pub(super) fn plan(&self, sample: &mut Sample<P>, facts: &Facts) -> Option<f64> {
         if sample.at >= self.end {
             return None;
@@ -74,12 +73,10 @@ impl<P: Population> Question<P> {
         self.options.error.is_some() || self.options.absolute.is_some()
     }
 
-    /// The factor by which the sample fraction should grow.
     fn growth(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
             let bounded =
                 self.deadline.is_some() || self.options.max_rows.is_some() || self.options.max_bytes.is_some();
-            // Without a goal, limit or watcher, one stage reads everything.
             return if bounded || self.watched { GROWTH } else { f64::INFINITY };
         }
         let needed = match self.needed(sample, facts, figures) {
@@ -90,8 +87,8 @@ impl<P: Population> Question<P> {
         if self.watched { needed.min(GROWTH) } else { needed }
     }
 
-    /// The sample fraction p that reaches the goal. The half-width is k sqrt((1 - p) / p), plus the error of
-    /// a known number of records. `None` if it cannot be predicted.
+    /// The sample fraction p that reaches the goal, if predictable. The half-width is k sqrt((1 - p) / p),
+    /// plus the error of a known number of records.
     fn needed(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<f64> {
         if figures.is_empty() {
             return None;
@@ -116,8 +113,8 @@ impl<P: Population> Question<P> {
         (self.expected * share.min(self.end - sample.low)).min(most) as u64
     }
 
-    /// The predicted relative standard error of figures that use the number of records: from the goal, or
-    /// from the number of records to draw.
+    /// The relative standard error of figures that use the number of records: from the goal, or from the
+    /// number of records to draw.
     pub(super) fn error_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
             return 1.0 / (self.rows_ahead(sample, facts, figures) as f64).max(1.0).sqrt();
@@ -132,12 +129,11 @@ impl<P: Population> Question<P> {
             let half = (figure.high - figure.low) / 2.0 / shortfall;
             Some(half / figure.value?.abs() / quantile)
         });
-        // Without an interval, only the goal is known.
         let goal = self.options.error.map_or(0.0, |error| error / quantile);
         goals.filter(|error| error.is_finite()).reduce(f64::min).unwrap_or(goal)
     }
 
-    /// The predicted cost of the goal; `None` if it is small.
+    /// `None` if the cost is small.
     pub(super) fn outlook(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<Outlook> {
         if !self.has_goal() {
             return None;
@@ -157,15 +153,15 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// The largest ratio of half-width to goal; at most 1 if all goals are reached.
+    /// At most 1 if all goals are reached.
     fn shortfall(&self, figures: &[Figure]) -> f64 {
         let most = self.shortfalls(figures).map(|(shortfall, _)| shortfall).fold(0.0, f64::max);
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
-    /// The ratio of half-width to goal, for each figure that is not exact.
+    /// Ratios of half-width to goal, for figures that are not exact.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
-        // The scale of a histogram is its largest bin, so that rare bins do not force a full read.
+        // The largest bin is the scale of a histogram, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
         for figure in figures.iter().filter(|figure| !figure.bin.is_empty()) {
             let most = largest.entry((&figure.aggregate, figure.group)).or_insert(f64::MIN_POSITIVE);
@@ -173,7 +169,6 @@ impl<P: Population> Question<P> {
         }
         figures.iter().filter(|figure| !figure.exact).map(move |figure| {
             let half = figure.value.map_or(f64::INFINITY, |value| (value - figure.low).max(figure.high - value));
-            // A constant sample has no measured error.
             let half = if half.is_nan() || half == 0.0 { f64::INFINITY } else { half };
             let scale = match figure.bin.is_empty() {
                 true => figure.value.map_or(0.0, f64::abs),
@@ -193,7 +188,7 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// The factor by which the sample can grow within each limit.
+    /// By limit: the factor by which the sample can grow.
     fn bounds(&self, sample: &Sample<P>) -> Vec<(f64, Stop)> {
         let mut bounds = Vec::new();
         let p = sample.share();

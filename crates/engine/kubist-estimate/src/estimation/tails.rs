@@ -1,8 +1,9 @@
-//! Heavy tails: records with extreme values are read completely, the rest is sampled.
+//! Heavy tails: a few extreme records can dominate a sum, so they are read completely and the others are
+//! sampled.
 //!
-//! A few extreme records can dominate a sum. The values beyond a quantile of the pilot at either end form a
-//! certainty stratum (Cochran, Sampling Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar,
-//! Motwani and Narasayya, ICDE 2001). Zone maps locate these records.
+//! The values beyond a quantile of the pilot at either end form a certainty stratum (Cochran, Sampling
+//! Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar, Motwani and Narasayya, ICDE 2001),
+//! which zone maps locate.
 
 use arrow_schema::Schema;
 
@@ -12,9 +13,9 @@ use kubist_population::Population;
 use kubist_types::error::{Error, Result};
 
 pub struct Tails {
-    /// The fraction of records in each tail.
+    /// Fraction of records in each tail.
     pub share: f64,
-    /// Aggregate number, argument number and name per column with tails.
+    /// By column with tails: aggregate number, argument number and name.
     columns: Vec<(usize, usize, String)>,
 }
 
@@ -38,7 +39,7 @@ impl Tails {
         Ok(Tails { share, columns })
     }
 
-    /// The size of a pilot that contains about 8 records per tail.
+    /// A pilot of this size has about 8 records per tail.
     pub fn pilot_rows(&self) -> f64 {
         8.0 / self.share
     }
@@ -54,8 +55,8 @@ impl Tails {
             values.sort_unstable_by(f64::total_cmp);
             let (low, high) = (values[rank], values[values.len() - 1 - rank]);
             let name = name.replace('"', "\"\"");
-            // The order statistics at the two boundaries belong to the tail. Without them, the rest is a
-            // uniform sample: the k-th of the sampled values is on average the k/p-th of all values (inverse
+            // The order statistics at the two boundaries belong to the tail, so the other records are a
+            // uniform sample: the k-th sampled value is on average the k/p-th of all values (inverse
             // sampling).
             Some(format!("\"{name}\" <= {low:e} OR \"{name}\" >= {high:e}"))
         });
@@ -66,7 +67,7 @@ impl Tails {
 
 impl<P: Population> Question<P> {
     /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always
-    /// kept. Later stages sample the rest only. The sample is returned unchanged if time ran out.
+    /// kept. Later stages sample the other records only. Without effect if time runs out.
     pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {
         let (Some(pilot), false) = (sample.pilot.clone(), sample.share() >= 1.0) else { return Ok(Read::all(sample)) };
         let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(drawn));

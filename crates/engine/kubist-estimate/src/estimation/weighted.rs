@@ -1,15 +1,15 @@
 //! Estimates of tables whose rows are sampled with unequal probabilities.
 //!
-//! Totals and their functions use Horvitz and Thompson's estimator; means, proportions and other ratios of totals are
-//! then Hájek's (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 5.7). Known numbers of records and
-//! auxiliary variables are not used: a sum in proportion to the weight would get worse. Aggregates of the values
-//! themselves, such as quantiles, read all rows or are refused.
+//! Totals and their functions use Horvitz and Thompson's estimator, so means, proportions and other ratios
+//! of totals are Hájek's (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 5.7). Known
+//! numbers of records and auxiliary variables are not used, because a sum in proportion to the weight would
+//! get worse. Aggregates of the values themselves, such as quantiles, read all rows or are refused.
 
 use crate::accumulate::Task;
 use crate::options::EstimateOptions;
 use kubist_types::error::{Error, Result};
 
-/// Returns whether an aggregate needs all rows of a table with weights.
+/// True if an aggregate needs all rows of a table with weights.
 ///
 /// # Errors
 ///

@@ -1,7 +1,5 @@
-//! The regular grid of cells of `per_cell`.
-//!
-//! Cells are counted with 64-bit integers from the lower bound of the dimension's domain in the first grid
-//! that has it. A value beyond that range is refused.
+//! The regular grid of cells of `per_cell`. Cells are counted with 64-bit integers from the lower bound of
+//! the dimension's domain in the first grid that has it. A value beyond their range is refused.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
@@ -16,14 +14,13 @@ use kubist_types::query::{PerCell, Width};
 /// The largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
-/// A regular grid of cells, and the number of rows per cell.
 pub struct CellGrid {
     pub rows: u64,
     pub axes: Vec<Axis>,
 }
 
 impl CellGrid {
-    /// Checks a cell grid; refuses widths so small that the cells of the domain cannot be counted.
+    /// Refuses widths so small that the cells of the domain cannot be counted.
     pub(super) fn new(snapshot: &Snapshot, grids: &Grids, per_cell: &PerCell) -> Result<CellGrid> {
         let schema = &snapshot.view.schema;
         if per_cell.rows == 0 || per_cell.widths.is_empty() {
@@ -57,7 +54,6 @@ impl CellGrid {
     }
 }
 
-/// A width as a number in the column's unit.
 fn in_numbers(column: &Field, width: &Width) -> Result<f64> {
     let name = column.name();
     match width {
@@ -81,8 +77,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Returns the cell index of a value; `None` if it is out of range. NaN and each infinity have their own
-    /// cells.
+    /// `None` if the value is out of range. NaN and each infinity have their own cells.
     pub fn index(&self, value: f64) -> Option<i64> {
         if value.is_nan() {
             return Some(i64::MAX);
@@ -99,7 +94,6 @@ impl Axis {
         (index.abs() <= LAST_INDEX).then_some(index as i64)
     }
 
-    /// Returns the cell indices of an array; null has its own cell.
     pub fn indices(&self, array: &ArrayRef) -> Result<Vec<i64>> {
         let keys = order::keys(array.as_ref()).unwrap_or_default();
         let of_row = |(row, key): (usize, &u64)| {

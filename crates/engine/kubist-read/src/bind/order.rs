@@ -10,7 +10,6 @@ use kubist_catalog::schema::TableSchema;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 
-/// The term for the priority of rows, unless a column has this name.
 const PRIORITY: &str = "priority";
 
 /// Common names of time columns, the most likely first.
@@ -28,8 +27,7 @@ pub(crate) struct Term {
 }
 
 impl Order {
-    /// Returns the order of the result: the query's own with its `limit`, otherwise `otherwise`. Adds its
-    /// columns to `read`.
+    /// The query's own order with its `limit`, otherwise `otherwise`. Adds its columns to `read`.
     pub(super) fn of(
         schema: &TableSchema,
         spec: &QuerySpec,
@@ -63,8 +61,8 @@ impl Order {
 }
 
 impl Term {
-    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc`, `sqrt(x * x + y * y)` or `priority`. As
-    /// in SQL, the names of the result come before the names of the table.
+    /// Parses `diameter`, `diameter desc`, `"a name with spaces" asc`, `sqrt(x * x + y * y)` or `priority`.
+    /// As in SQL, names of the result come before names of the table.
     fn parse(schema: &TableSchema, text: &str, outputs: &[Output], read: &mut Vec<usize>) -> Result<Term> {
         let is_column = schema.user.index_of(text).is_ok();
         let (name, descending) = match text.trim().rsplit_once(char::is_whitespace) {
@@ -103,7 +101,6 @@ impl Term {
     }
 }
 
-/// The name between two quotes. As in SQL, a doubled quote inside stands for one.
 fn unquoted(name: &str, quote: char) -> Option<String> {
     let inner = name.strip_prefix(quote)?.strip_suffix(quote)?;
     let doubled = [quote, quote].iter().collect::<String>();
@@ -111,8 +108,8 @@ fn unquoted(name: &str, quote: char) -> Option<String> {
     (!plain.contains(quote)).then(|| inner.replace(&doubled, &quote.to_string()))
 }
 
-/// The order of trajectories, one after another in time order: `by`, other identity columns of the
-/// trajectory, the time, and identity columns of rows.
+/// Trajectories one after another in time order: `by`, other identity columns of the trajectory, the time,
+/// and identity columns of rows.
 pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     let field = |column: &usize| schema.user_field(*column);
     let visible = schema.visible();
@@ -134,8 +131,7 @@ pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     columns.iter().map(|column| field(column).name().clone()).collect()
 }
 
-/// True if a column has the name of a time column. A one-letter name must match in case, because `T` is a
-/// temperature.
+/// A one-letter name must match in case, because `T` is a temperature.
 fn is_named(field: &Field, name: &str) -> bool {
     if name.len() == 1 { field.name() == name } else { field.name().eq_ignore_ascii_case(name) }
 }

@@ -14,27 +14,24 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 use kubist_types::query::QuerySpec;
 
-/// All columns, unless a column has this name.
 const ALL: &str = "*";
 
-/// A column of a result.
 pub(crate) struct Output {
     pub field: Arc<Field>,
     of: Of,
 }
 
 enum Of {
-    /// A stored column, and its index among the columns that the query reads.
+    /// Also has the index among the columns that the query reads.
     Stored(usize, usize),
     Computed(Computed),
 }
 
 impl Output {
-    /// The columns of the result of a query. Adds the stored columns that they need to `read`.
+    /// Adds the stored columns that the result needs to `read`.
     pub(super) fn all(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Vec<Output>> {
         let every = schema.visible();
         let Some(texts) = &spec.columns else {
-            // Without a search for each of many columns.
             read.extend(every);
             let all = every.iter().enumerate().map(|(place, column)| Output {
                 field: schema.user_field(*column).clone(),
@@ -63,7 +60,6 @@ impl Output {
         }
     }
 
-    /// The stored column that it has.
     pub(super) fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Stored(column, _) => Some(*column),
@@ -71,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Returns whether it is an expression over the column at `place` among those that the query reads.
+    /// True for an expression over the column at `place` among those that the query reads.
     pub(super) fn computes_from(&self, place: usize) -> bool {
         match &self.of {
             Of::Stored(..) => false,
@@ -83,7 +79,6 @@ impl Output {
         self.field.name()
     }
 
-    /// Its values, as an order uses them.
     pub(super) fn by(&self) -> By {
         match &self.of {
             Of::Stored(_, place) => By::Column(*place),
@@ -91,7 +86,7 @@ impl Output {
         }
     }
 
-    /// An expression or a column with a name, such as `x * 2 AS width`. Without a name it has its own text.
+    /// An expression or a column, such as `x * 2 AS width`. By default its text is its name.
     fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Output> {
         let (expression, name) = named(text);
         if let Ok(column) = schema.column(expression) {
@@ -115,7 +110,6 @@ impl Output {
         Output { field, of: Of::Stored(column, place(column, read)) }
     }
 
-    /// Its values, from the columns that the query reads.
     pub(super) fn values(
         &self,
         schema: &TableSchema,
@@ -130,7 +124,6 @@ impl Output {
     }
 }
 
-/// The values that an order compares.
 pub(crate) enum By {
     Priority,
     /// Index into the columns that the query reads.
@@ -139,7 +132,6 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// True if both surely order rows alike.
     pub(super) fn is_same(&self, other: &By) -> bool {
         match (self, other) {
             (By::Priority, By::Priority) => true,
@@ -149,22 +141,20 @@ impl By {
     }
 }
 
-/// An expression over columns that a query reads.
 #[derive(Clone)]
 pub(crate) struct Computed {
     expression: Parsed,
-    /// Its columns: their fields, and their indices among the columns that the query reads.
+    /// Fields, and indexes among the columns that the query reads.
     inputs: SchemaRef,
     places: Vec<usize>,
 }
 
 impl Computed {
-    /// Returns whether it reads the column at `place` among those that the query reads.
     fn reads(&self, place: usize) -> bool {
         self.places.contains(&place)
     }
 
-    /// An expression that is bound to the columns `of` that conditions know.
+    /// `of` are the columns that conditions know.
     pub(super) fn new(schema: &TableSchema, of: &Schema, expression: Parsed, read: &mut Vec<usize>) -> Computed {
         let columns = expression.columns();
         let places = columns.iter().map(|column| place(schema.stored_index[*column], read)).collect();
@@ -184,7 +174,6 @@ impl Computed {
     }
 }
 
-/// True if the text can only be the name of a column.
 pub(super) fn is_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }

@@ -1,4 +1,4 @@
-//! Regions: where rows of a query can be, from its predicate and its part, in each grid.
+//! Where rows of a query can be in each grid, from its predicate and its part.
 
 use std::sync::Arc;
 
@@ -26,19 +26,17 @@ impl Region {
         self.boxes == forest::Region::everything(self.grids.forest())
     }
 
-    /// The tree of a run's grid and the box there; `None` if the region has none.
     fn around(&self, run: &Run<Location>) -> Option<(Geometry, &GridBox)> {
         self.grids.tree(run.cube.grid()).zip(self.boxes.in_tree(run.cube.grid()))
     }
 
-    /// True if the region meets the bounding box of a run.
     pub fn meets(&self, run: &Run<Location>) -> bool {
         let Some((tree, asked)) = self.around(run) else { return false };
         let location = &run.payload;
         (0..tree.dimensions()).all(|d| location.low[d] <= asked.high[d] && location.high[d] >= asked.low[d])
     }
 
-    /// The fraction of a run's bounding box inside the region.
+    /// The fraction of the run's bounding box in the region.
     pub fn share_of(&self, run: &Run<Location>) -> f64 {
         let Some((tree, asked)) = self.around(run) else { return 0.0 };
         let location = &run.payload;
@@ -50,7 +48,7 @@ impl Region {
         (0..tree.dimensions()).map(|d| side(d).max(0.0)).product()
     }
 
-    /// The fraction of the coordinates in each dimension of the newest grid.
+    /// By dimension of the newest grid: the fraction of coordinates.
     pub fn shares(&self) -> Vec<f64> {
         let newest = self.grids.newest();
         let Some((tree, asked)) = self.grids.tree(newest).zip(self.boxes.in_tree(newest)) else { return Vec::new() };
@@ -59,9 +57,9 @@ impl Region {
         (0..tree.dimensions()).map(side).collect()
     }
 
-    /// True if all rows of a run are surely inside, by coordinates alone. `bounded` are the stored columns
-    /// with bounds. It is false if a bounding box touches the boundary coordinate of the region, where values
-    /// decide, or if a bounded column is no dimension of the run.
+    /// True if all rows of a run are certainly inside. `bounded` are the stored columns with bounds. False
+    /// if a bounding box touches the boundary coordinate of the region, where values decide, or if a
+    /// bounded column is no dimension of the run.
     pub fn holds(&self, run: &Run<Location>, bounded: &[usize]) -> bool {
         let Some((tree, asked)) = self.around(run) else { return false };
         let (location, all, columns) = (&run.payload, tree.everything(), self.grids.dimensions(run.cube.grid()));
@@ -75,7 +73,7 @@ impl Region {
 }
 
 impl BoundQuery {
-    /// The name and the bounds of matching rows in each dimension that the query bounds.
+    /// Name and bounds of matching rows for each bounded dimension.
     pub(crate) fn bounds(&self) -> Vec<(String, f64, f64)> {
         let schema = &self.snapshot.view.schema;
         let bounds = schema.dimensions.iter().filter_map(|dimension| {
@@ -91,7 +89,6 @@ impl BoundQuery {
         bounds.collect()
     }
 
-    /// Narrows the region to the predicate and the part.
     pub(super) fn confine(&mut self) {
         match self.grids.region(&self.snapshot.view.schema, &self.predicate) {
             Some(boxes) => self.region.boxes = boxes,

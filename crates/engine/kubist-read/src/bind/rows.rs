@@ -1,4 +1,4 @@
-//! Row operations of a bound query: priorities, and batches of the result.
+//! Priorities of rows, and batches of the result of a bound query.
 
 use std::sync::Arc;
 
@@ -12,14 +12,13 @@ use crate::bind::BoundQuery;
 use kubist_types::error::{Error, Result};
 
 impl BoundQuery {
-    /// Returns the priorities of rows from the columns that decide them.
     pub fn priorities(&self, columns: &[ArrayRef], rows: usize) -> Vec<u64> {
         self.snapshot.view.schema.prioritised().priorities(columns, rows, self.snapshot.core.header.seed)
     }
 
-    /// Builds a result batch from the columns read. For the inclusion probabilities, `below` returns the priority
-    /// below which a row is in the result; `Some(None)` means the whole range of the query, and `None` that the
-    /// probability is unknown.
+    /// Builds a result batch. For inclusion probabilities, `below` returns the priority below which a row
+    /// is in the result: `Some(None)` means the whole range of the query, and `None` an unknown
+    /// probability.
     pub(crate) fn batch(
         &self,
         rows: usize,
@@ -47,8 +46,7 @@ impl BoundQuery {
         RecordBatch::try_new_with_options(self.schema(), columns, &options).map_err(Error::kernel)
     }
 
-    /// The probability that a row's priority is in the query's range and below `below`; without a bound, in
-    /// the whole range. `weight` is that of the row, unless samples are uniform.
+    /// The probability that a row's priority is in the query's range and below `below`, if given.
     fn probability(&self, weight: Option<f32>, below: Option<u64>) -> f64 {
         let Some(drawn) = self.drawn else { return 0.0 };
         let end = below.map_or(drawn.last as u128 + 1, u128::from);

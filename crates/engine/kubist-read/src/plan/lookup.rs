@@ -1,8 +1,7 @@
 //! Secondary indexes in a plan: the zones of every run that can hold the values of a query.
 //!
-//! The values come from the predicate: an equality or an `IN` list on an indexed column, joined to the rest
-//! by AND. Runs without an index, or with damaged postings, stay in the plan and are judged by their zone
-//! maps.
+//! The values come from an equality or an `IN` list on an indexed column, joined to the other conditions by
+//! AND. For runs without an index, or with damaged postings, zone maps decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,15 +19,14 @@ use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
 impl Planner {
-    /// True if secondary indexes alone lead to the rows.
     pub(super) fn is_looked_up(&self) -> bool {
         let query = &self.logical.query;
         !query.sought.is_empty() && query.part.is_none() && query.region.is_everything()
     }
 
-    /// Plans with secondary indexes, and with zone maps for runs without one. `None` if the query has no
-    /// indexed values, or has a box too. Primary runs hold each row once (I1), so no walk over cubes is
-    /// needed.
+    /// The visits of a query by indexed values; zone maps select runs without an index. `None` if the query
+    /// has no such values, or also has a box. Primary runs hold each row once (I1), so no walk over cubes
+    /// is needed.
     pub(super) fn looked_up(&mut self, range: PriorityRange, stats: &mut Stats) -> Result<Option<Vec<Visit>>> {
         if !self.is_looked_up() {
             return Ok(None);
@@ -63,7 +61,7 @@ impl Planner {
         Ok(Some(visits))
     }
 
-    /// Limits visits to the zones that indexes return, if the query has indexed values.
+    /// Limits visits to the zones from indexes, if the query has indexed values.
     pub(super) fn narrowed_by_lookups(&mut self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
         let query = self.logical.query.clone();
         if query.sought.is_empty() {
@@ -95,7 +93,7 @@ impl Planner {
         Ok(narrowed)
     }
 
-    /// Returns the result of every index, searched once for all windows of a query.
+    /// Each index is searched once for all windows.
     fn answers(&mut self, lookups: Vec<&Arc<Lookup>>, stats: &mut Stats) -> Result<Vec<Arc<Answer>>> {
         let (query, known) = (&self.logical.query, &mut self.answers);
         query.cancel.check()?;

@@ -1,8 +1,8 @@
 //! Search for the runs that can hold minimum and maximum values, from metadata alone.
 //!
 //! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
-//! Coordinates increase with values, so the minimum is in a run with the least coordinate. Keys of a maximum
-//! are inverted (`turned`), so that the smaller key is always the better one.
+//! Coordinates increase with values, so a run with the least coordinate has the minimum. Keys of a maximum
+//! are inverted, so that in these `turned` keys the smaller is always better.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,21 +24,20 @@ use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
-/// The number of runs to read first for each extreme. If all have the same best bound, because they share a
-/// coordinate, up to `MOST_ALIKE` are read.
+/// Number of runs to read first for each extreme; up to `MOST_ALIKE` if all share the best bound, because
+/// they share a coordinate.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
 const PAGES_AT_ONCE: usize = 64;
 
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// For each extreme, the best bound of all runs outside this plan and the earlier ones, as a turned key
-    /// (smaller is better). `None` if there are no such runs.
+    /// By extreme: the best bound (turned key) of all runs outside this plan and the earlier ones, if there
+    /// are any.
     others: Vec<Option<u64>>,
 }
 
 impl Nearest {
-    /// True if no other run can hold a better value.
     pub fn is_enough(&self, seek: &Seek) -> bool {
         let gains = |(reach, others): (&Reach, &Option<u64>)| others.is_some_and(|others| reach.may_gain(others));
         !seek.reaches.iter().zip(&self.others).any(gains)
@@ -48,14 +47,14 @@ impl Nearest {
 /// The best value that a run may hold.
 enum Promise {
     Nothing,
-    /// All values lie beyond the coordinate of the given key.
+    /// All values are beyond the coordinate of the given key.
     Beyond,
     /// No value is better than this turned key.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// Returns the bound of a run for an extreme; `None` if only its zone map has it. `than` is a turned key.
+    /// `None` if only the zone map has the bound. `than` is a turned key.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
@@ -79,8 +78,8 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// The best turned key of a run, or `None` inside if it has no numbers. `None` if only its zone map can
-    /// tell.
+    /// The best key of a run, turned: `Some(None)` if it has no numbers, `None` if only its zone map can
+    /// decide.
     pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
         self.promise(run, reach, None).map(|promise| match promise {
             Promise::Key(key) => Some(key),
@@ -88,7 +87,7 @@ impl BoundQuery {
         })
     }
 
-    /// Returns the best key beyond the coordinate of `than`, in the grid of a run; both are turned keys.
+    /// The best key beyond the coordinate of `than`, in the grid of the run; both are turned keys.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
@@ -102,8 +101,7 @@ impl BoundQuery {
         Some((frame, frame.dimensions.iter().position(|dimension| *dimension == column)?))
     }
 
-    /// Bounds of the values of a dimension in a run, from its coordinates; `None` if some values may be null or
-    /// NaN.
+    /// Bounds from the coordinates of a run; `None` if some values may be null or NaN.
     pub(super) fn zone_in_grid(&self, run: &Run<Location>, column: usize) -> Option<Zone> {
         let (frame, d) = self.dimension(run, column)?;
         let data_type = self.snapshot.view.schema.stored.field(column).data_type();
@@ -116,7 +114,6 @@ impl BoundQuery {
         Some(Zone { min, max, nulls: Nulls::None })
     }
 
-    /// True if a run may hold a better value than the known ones.
     pub fn may_gain(&self, run: &Run<Location>, seek: &Seek) -> bool {
         seek.reaches.iter().any(|reach| match self.promise(run, reach, reach.best()) {
             None => true,
@@ -125,13 +122,13 @@ impl BoundQuery {
         })
     }
 
-    /// True if each row of a run surely has a value of a column; `None` if only its zone map can decide.
+    /// `None` if only the run's zone map can decide.
     pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
             return Some(zone.nulls == Nulls::None && first <= zone.min && zone.max <= last);
         }
-        // Values that are no numbers have the last coordinate; other values rarely do.
+        // Values that are no numbers have the last coordinate, and few others.
         let (frame, d) = self.dimension(run, column)?;
         Some(run.payload.high[d] < frame.geometry.last_coordinate())
     }
@@ -141,7 +138,7 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// The best key of a value at a coordinate or beyond it; `None` if there is none.
+/// The best key at or beyond the coordinate.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match end {
@@ -155,8 +152,8 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
 }
 
 impl Planner {
-    /// Returns plans of the runs with the best bounds: first the best run of every extreme, then others. Empty
-    /// if metadata does not decide, or the query is limited to a part or to indexed values.
+    /// Plans of the runs with the best bounds: first the best run of every extreme, then others. Empty if
+    /// metadata does not decide, or the query is limited to a part or to indexed values.
     ///
     /// # Errors
     ///
@@ -189,7 +186,7 @@ impl Planner {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
-    /// Searches the best runs of every extreme; returns false if some runs have no bounds.
+    /// Returns false if some runs have no bounds.
     fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>, stats: &mut Stats) -> Result<bool> {
         let logical = &self.logical;
         let Some(mut short) = self.abridged(deadline, stats)? else {
@@ -198,8 +195,7 @@ impl Planner {
         if !short.each_recent(|run| search.take(logical, run))? {
             return Ok(false);
         }
-        // The bound of every page for each extreme: at least as good as all of its runs, including removed
-        // ones.
+        // A page's bound is at least as good as all of its runs, including removed ones.
         let pages = 0..short.len();
         let wanted: Vec<bool> = pages.clone().map(|page| logical.is_wanted(short.page(page))).collect();
         let promise = |reach: &Reach, page: usize| match logical.query.promise(short.page(page), reach, None) {
@@ -214,7 +210,6 @@ impl Planner {
             let keys = promises.iter().zip(0..).filter_map(|(key, page)| Some(((*key)?, page)));
             let mut left: VecDeque<(u64, usize)> = keys.filter(|(_, page)| !is_read[*page]).collect();
             left.make_contiguous().sort_unstable();
-            // The first page usually has the best run.
             let mut at_once = 1;
             while left.front().is_some_and(|(key, _)| !search.found[end].has_enough(*key)) {
                 let some: Vec<usize> = left.drain(..at_once.min(left.len())).map(|(_, page)| page).collect();
@@ -232,8 +227,8 @@ impl Planner {
         Ok(true)
     }
 
-    /// True if each row has a value of a stored column, by the manifest. `None` if some runs do not decide it
-    /// and all others have values.
+    /// True if, by the manifest, each row has a value of a stored column. `None` if some runs do not decide
+    /// it and all others have values.
     ///
     /// # Errors
     ///
@@ -285,7 +280,7 @@ impl Search<'_> {
         Search { seek, others: vec![None; found.len()], found }
     }
 
-    /// Adds a run; returns false if it has no bounds.
+    /// Returns false if the run has no bounds.
     fn take(&mut self, plan: &LogicalPlan, run: &Arc<Run<Location>>) -> bool {
         if !plan.may_match(run) {
             return true;
@@ -309,7 +304,7 @@ struct Best {
     /// The worst is on top.
     runs: BinaryHeap<Promising>,
     least: Option<u64>,
-    /// The cached result of [`Best::beyond`], by grid and worst bound.
+    /// The cached result, with its grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,
 }
 
@@ -319,17 +314,16 @@ impl Best {
         if self.runs.len() < NEAREST { None } else { self.runs.peek().map(|promising| promising.key) }
     }
 
-    /// True if no run with this bound, or a worse one, needs to be read.
     fn has_enough(&self, key: u64) -> bool {
         self.worst().is_some_and(|worst| match key.cmp(&worst) {
             Ordering::Less => false,
-            // Among runs with equal bounds, up to `MOST_ALIKE` are kept if they are the best.
+            // Up to `MOST_ALIKE` runs with equal bounds are kept if they are the best.
             Ordering::Equal => self.least != Some(worst) || self.runs.len() >= MOST_ALIKE,
             Ordering::Greater => true,
         })
     }
 
-    /// The best key beyond the coordinate of the worst run, computed once for each grid and worst.
+    /// The result is cached for each grid and worst bound.
     fn beyond(&mut self, grid: u32, find: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let of = (grid, self.worst()?);
         match self.beyond {
@@ -338,7 +332,7 @@ impl Best {
         }
     }
 
-    /// Adds a run; returns the best bound of the runs that it displaces.
+    /// Returns the best bound of the displaced runs.
     fn add(&mut self, promising: Promising) -> Option<u64> {
         self.least = self.least.into_iter().chain([promising.key]).min();
         self.runs.push(promising);
@@ -355,7 +349,6 @@ impl Best {
     }
 }
 
-/// A run and its bound; the worst is on top of a heap.
 struct Promising {
     key: u64,
     run: Arc<Run<Location>>,

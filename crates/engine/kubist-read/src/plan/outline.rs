@@ -1,4 +1,4 @@
-//! The outline of a plan for `explain`: how rows are chosen, where they can be, and the expected reads.
+//! The outline of a plan for `explain`.
 
 use std::fmt;
 
@@ -10,15 +10,14 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
-/// Characters of a region that are shown.
 const SHOWN: usize = 200;
 
 /// The expected reads of a query, before any row is read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanOutline {
-    /// The method of choosing rows: `nothing`, `scan`, `lowest` or `lowest in cells`.
+    /// How rows are chosen: `nothing`, `scan`, `lowest` or `lowest in cells`.
     pub method: &'static str,
-    /// The largest number of rows, in total or in each cell.
+    /// Largest number of rows, in total or in each cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
     /// The order of the result, if any, and its largest number of rows.
@@ -27,38 +26,36 @@ pub struct PlanOutline {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
     pub columns: Vec<String>,
-    /// The condition in addition to the box, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// The region of the query as JSON, if any.
+    /// The region of the query as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
-    /// For each dimension that the query bounds: its name, and the bounds of matching rows in the column's unit.
+    /// For each bounded dimension: its name, and the bounds of matching rows in the column's unit.
     pub bounds: Vec<(String, f64, f64)>,
-    /// For each dimension: its name, and the queried fraction of its coordinates, 0 to 1.
+    /// For each dimension: its name, and the queried fraction of its coordinates.
     pub region: Vec<(String, f64)>,
-    /// The range of priorities as fractions: the first included, the second not.
+    /// The range of priorities as fractions; the second is excluded.
     pub priorities: (f64, f64),
-    /// The first window of priorities; equal to `priorities` if everything is read at once.
+    /// The first window of priorities; equal to `priorities` if everything is read together.
     pub window: (f64, f64),
-    /// The approximate number of live runs of the table.
+    /// Approximate number of live runs of the table.
     pub runs_there: u64,
-    /// The number of runs that the first window reads.
+    /// Number of runs in the first window.
     pub runs: u64,
-    /// The number of replicas among the runs.
+    /// Number of replicas among the runs.
     pub replicas: u64,
-    /// The number of runs that a secondary index narrows to zones.
+    /// Number of runs that a secondary index narrows to zones.
     pub looked_up: u64,
-    /// The number of rows in these runs.
+    /// Number of rows in these runs.
     pub rows_there: u64,
-    /// The expected number of rows in the first window, without the effect of conditions on values.
+    /// Expected number of rows in the first window, without the effect of conditions on values.
     pub rows_expected: f64,
     pub cubes_visited: u64,
 }
 
 impl Planner {
-    /// Plans the first window and returns its outline; reads only metadata. The execution of the plan does not
-    /// repeat this work, except for pieces.
+    /// Plans the first window from metadata. The execution does not repeat this work, except for pieces.
     ///
     /// # Errors
     ///

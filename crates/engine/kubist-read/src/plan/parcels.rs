@@ -17,18 +17,17 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
-/// Disjoint parts of space that are completely inside the query's box.
+/// Parts of space that are completely inside the box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
-    /// The runs of every subregion's own cube. They hold its rows of lowest priority, which are a
-    /// sample of it.
+    /// By subregion: the runs of its cube. Their rows of lowest priority are a sample of the subregion.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
 
 impl LogicalPlan {
-    /// The stored columns that decide the subregion of a row. `None` if the directory is not in memory, or
-    /// subregions do not apply to the query.
+    /// The stored columns that determine the subregion of a row. `None` if the directory is not in memory,
+    /// or subregions do not apply to the query.
     pub fn located_by(&self) -> Option<&[usize]> {
         let query = &self.query;
         let view = &query.snapshot.view;
@@ -42,14 +41,13 @@ impl LogicalPlan {
             && query.range().is_some_and(|range| range.is_all());
         let ends = query.ends();
         let known = |column: usize| ends.get(&column).copied().unwrap_or(ANYTHING);
-        // The box alone decides which rows match.
         let only_box = query.predicate.is_always() || query.predicate.verdict(&known) == Verdict::All;
         (is_known && only_box).then_some(dimensions)
     }
 
-    /// Divides the query's box into about `wanted` subregions of similar row counts, with smaller ones at its
-    /// boundary. `None` if [`LogicalPlan::located_by`] returns `None`, or if the first division would arrange
-    /// more than `most` runs.
+    /// Divides the query's box into about `wanted` subregions of similar row counts, with smaller ones at
+    /// its boundary. `None` if [`LogicalPlan::located_by`] returns `None`, or if the first division would
+    /// arrange more than `most` runs.
     ///
     /// # Errors
     ///
@@ -75,8 +73,7 @@ impl LogicalPlan {
 }
 
 impl Parcels {
-    /// Estimates the bounds, as order keys, of a stored column of this type in each subregion; `None` if the
-    /// manifest has none.
+    /// Bounds of a stored column in each subregion, as order keys; `None` without bounds in the manifest.
     pub fn ends(&self, column: usize, data_type: &DataType) -> Vec<Option<(u64, u64)>> {
         let frame = &self.frame;
         if let Some(d) = frame.dimensions.iter().position(|dimension| *dimension == column) {
@@ -107,24 +104,23 @@ impl Parcels {
         })
     }
 
-    /// Returns the function that finds the subregions of rows.
     pub fn places(&self) -> Arc<dyn Places> {
         Arc::new(Located::new(&self.frame, self.parcels.iter().map(|parcel| parcel.cube)))
     }
 }
 
 struct Located {
-    /// Morton keys of subregions, ascending.
+    /// The first key of each subregion, ascending.
     firsts: Vec<MortonKey>,
     lasts: Vec<MortonKey>,
-    /// By the highest bits of a key: the number of subregions that begin before all such keys, plus one final
+    /// By the highest bits of a key: number of subregions that begin before all such keys, plus a final
     /// entry.
     begun: Vec<u32>,
     interleaver: Interleaver,
     frame: Arc<Frame>,
 }
 
-/// The number of highest key bits in this table.
+/// Number of highest key bits in `begun`.
 const LOOKED_UP: u32 = 12;
 
 impl Located {

@@ -1,5 +1,5 @@
-//! Piecewise plans of a directory that does not fit in memory. The first rows are read before the whole
-//! directory is, and only one piece is in memory at a time.
+//! Piecewise plans of a directory that does not fit in memory. Rows are read before the complete directory,
+//! and only one piece is in memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,12 +19,12 @@ use crate::visit::Visit;
 /// Rows of the runs that [`Pieces::ranked`] reads first.
 const FIRST_ROWS: u64 = 4_096;
 
-/// Read plans that together have each row once. It is a single plan unless that would take long to make.
+/// Read plans that together have each row once: a single plan unless making it would take long.
 pub struct Pieces(Left);
 
 enum Left {
     Plan(Arc<ReadPlan>),
-    /// The runs that are read first, then the others.
+    /// The second plan is read after the first.
     Ranked(Arc<ReadPlan>, Arc<ReadPlan>),
     Stretches {
         planner: Box<Planner>,
@@ -39,7 +39,7 @@ impl Pieces {
         Pieces(Left::Nothing)
     }
 
-    /// Reads some runs of the lowest rank first. A directory that does not fit in memory keeps its order.
+    /// Reads some runs of the lowest rank first; without effect if the directory does not fit in memory.
     pub fn ranked(self, rank: impl Fn(&Run<Location>) -> u64) -> Pieces {
         let Left::Plan(plan) = self.0 else { return self };
         let mut visits = plan.visits.clone();
@@ -60,7 +60,7 @@ impl Pieces {
         matches!(self.0, Left::Stretches { .. })
     }
 
-    /// Returns the next plan, and adds the cost of making it to `stats`. After an error nothing is left.
+    /// Adds the cost of making the plan to `stats`. After an error nothing is left.
     pub fn next(&mut self, stats: &mut Stats) -> Option<Result<Arc<ReadPlan>>> {
         match std::mem::replace(&mut self.0, Left::Nothing) {
             Left::Nothing => None,
@@ -93,8 +93,6 @@ impl From<ReadPlan> for Pieces {
 }
 
 impl Planner {
-    /// Returns the runs that may hold rows with priorities in `range`, piece by piece.
-    ///
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`], now or with a piece.
@@ -109,8 +107,6 @@ impl Planner {
         })
     }
 
-    /// Returns the pieces of all priorities of the query.
-    ///
     /// # Errors
     ///
     /// The errors of [`Planner::pieces`].
@@ -146,7 +142,7 @@ impl Planner {
         Ok(stretches)
     }
 
-    /// Returns the stand-in runs of pages in the query's region, if that is cheaper than reading all pages.
+    /// `None` if reading all pages is cheaper.
     pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
@@ -154,8 +150,8 @@ impl Planner {
         Ok(abridged.map(|abridged| Short { planner: self, abridged, deadline }))
     }
 
-    /// Calls `work` with the runs that meet the query's region until it returns false; returns whether all
-    /// were visited.
+    /// Calls `work` with the runs that meet the query's region until it returns false, and returns whether
+    /// all were visited.
     fn each_of<'a>(
         &self,
         runs: impl IntoIterator<Item = &'a Arc<Run<Location>>>,
@@ -191,8 +187,8 @@ impl Planner {
         self.narrowed_by_lookups(wanted, stats).map(Some)
     }
 
-    /// Calls `work` with each primary run that meets the query's region and `range` until it returns false;
-    /// returns whether all were visited. Returns `Cancelled` after the deadline.
+    /// Calls `work` with the primary runs that may have rows of the query in `range`, until it returns
+    /// false. Returns whether all were visited, and `Cancelled` after the deadline.
     pub(super) fn each_primary(
         &self,
         range: PriorityRange,
@@ -227,7 +223,7 @@ impl Planner {
     }
 }
 
-/// A short form of the directory: a stand-in for the primary runs of every page, and these runs on request.
+/// A stand-in for the primary runs of every page, and these runs on request.
 pub(super) struct Short<'a> {
     planner: &'a Planner,
     abridged: Abridged,
@@ -239,12 +235,11 @@ impl Short<'_> {
         self.abridged.runs.len()
     }
 
-    /// The stand-in for the runs of a page.
     pub fn page(&self, page: usize) -> &Run<Location> {
         &self.abridged.runs[page]
     }
 
-    /// Calls `work` with the primary runs of the given pages, like [`Planner::each_primary`].
+    /// Like [`Planner::each_primary`], for these pages.
     pub fn each(
         &mut self,
         pages: &[usize],

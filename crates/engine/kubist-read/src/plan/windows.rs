@@ -1,4 +1,4 @@
-//! Windows of increasing priority: the part of all priorities that a method reads at once.
+//! Windows of increasing priority.
 
 use kubist_index::priority::PriorityRange;
 
@@ -6,8 +6,7 @@ use super::{Method, Planner};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// Approximate rows in the first window of `per_cell`, where the number of matching rows per cell cannot be
-/// estimated.
+/// Approximate rows in the first window of `per_cell`, if matching rows per cell cannot be estimated.
 const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 
 /// Consecutive windows from the lowest to the highest priority of a range.
@@ -15,7 +14,7 @@ const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 pub struct Windows {
     range: PriorityRange,
     low: u64,
-    /// The fraction of the range, from its start, that is read after the current window.
+    /// The current window ends at this fraction of the range.
     share: f64,
 }
 
@@ -33,7 +32,7 @@ impl Windows {
         self.current().last >= self.range.last
     }
 
-    /// Moves to the next window, at whose end `factor` times as much was read.
+    /// Moves to the next window, at whose end `factor` times as much is read.
     pub fn grow(&mut self, factor: f64) {
         let next = self.current().last.saturating_add(1);
         (self.low, self.share) = (next.min(self.range.last), self.share * factor);
@@ -41,7 +40,7 @@ impl Windows {
 }
 
 impl Planner {
-    /// Returns the windows of the method; a single one if everything is read anyway.
+    /// A single window if everything is read anyway.
     ///
     /// # Errors
     ///
@@ -60,7 +59,7 @@ impl Planner {
         let range = self.logical.query.range().unwrap_or(PriorityRange::ALL);
         let first_rows = match self.logical.method {
             Method::Nothing | Method::Scan => None,
-            // With this expected number, too few rows are rare. One row more than the limit defines the
+            // With this expected number, too few rows are rare. One more row than the limit defines the
             // cutoff of the result.
             Method::Lowest { rows } => {
                 let enough = rows.saturating_add(1) as f64;
@@ -75,7 +74,6 @@ impl Planner {
         let mut windows = Windows { range, low: range.first, share };
         let roughly = !self.logical.query.is_everywhere() && self.whole.is_none() && share < 1.0;
         if let Some(rows) = first_rows.filter(|_| roughly) {
-            // The plan of the window itself gives a better estimate.
             let first = self.read_plan(windows.current(), stats)?;
             let factor = (rows / first.expected_rows().max(1.0)).clamp(0.25, 4.0);
             match (0.5..=1.0).contains(&factor) {

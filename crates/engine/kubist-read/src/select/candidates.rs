@@ -1,4 +1,4 @@
-//! Candidates: rows that may be chosen, with their priorities and the columns of the result.
+//! Candidates: rows that may be chosen.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
@@ -9,24 +9,24 @@ use crate::bind::BoundQuery;
 use crate::execute::{Scanned, Wanted};
 
 pub(super) const BATCH_ROWS: usize = 65_536;
-/// The number of candidates that are always kept in memory, for any query.
+/// Any query may keep this many candidates in memory.
 pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 
-/// A candidate: priority, tie-breaker, part, and row in the part.
+/// Priority, tie-breaker, part, and row in the part.
 pub(super) type Candidate = (u64, u64, u32, u32);
 
 #[derive(Default)]
 pub(super) struct Found {
     pub parts: Vec<Vec<ArrayRef>>,
     pub candidates: Vec<Candidate>,
-    /// For inclusion probabilities: for each sorted candidate, the first candidate that its cell leaves out.
+    /// For inclusion probabilities: by sorted candidate, the first candidate that its cell leaves out.
     pub cutoffs: Vec<Option<Candidate>>,
-    /// Rows of all parts, chosen or not.
+    /// Number of rows in all parts, chosen or not.
     pub rows: usize,
     pub stats: Stats,
 }
 
-/// The columns to scan: those of the result and its order, and for tie-breakers all hashable columns.
+/// Columns of the result and its order, and for tie-breakers all hashable columns.
 pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
     let mut columns = query.read.clone();
     if with_ties {
@@ -41,7 +41,6 @@ fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Found {
-    /// Stores scanned rows; returns them as candidates.
     pub fn take(&mut self, query: &BoundQuery, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];
@@ -75,9 +74,8 @@ impl Found {
     }
 }
 
-/// Collects the columns of candidates, in their order.
+/// Collects columns in the order of the candidates.
 pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
-    // Only parts with a chosen row: sorted candidates are in few parts.
     let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
     used.sort_unstable();
     used.dedup();

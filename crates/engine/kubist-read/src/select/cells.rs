@@ -1,7 +1,6 @@
-//! Selection of the lowest priorities in each cell of a regular grid.
-//!
-//! Each cell has a heap of its lowest rows so far. If all cells that a zone may touch have enough rows, later
-//! windows (of higher priorities) skip the zone.
+//! Selects the lowest priorities in each cell of a regular grid. A cell has a heap of its lowest rows so
+//! far. If all cells that a zone may touch have enough rows, later windows (of higher priorities) skip the
+//! zone.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,9 +17,9 @@ use kubist_index::gradual;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// The growth factor of windows, because the matches per cell cannot be estimated.
+/// Growth factor of windows, because the matches per cell cannot be estimated.
 const GROWTH: f64 = 8.0;
-/// A zone that spans more cells than this is read without a check.
+/// A zone that spans more cells is read without a check.
 const MOST_CELLS: i64 = 64;
 #[derive(Default)]
 struct Cells {
@@ -39,7 +38,7 @@ impl Cells {
         self.heaps.len() - 1
     }
 
-    /// Adds a row to a cell. The cell keeps the lowest `rows`, and one more if an unresolved tie requires it.
+    /// The cell keeps the lowest `rows`, and one more if an unresolved tie requires it.
     fn add(&mut self, cell: usize, candidate: Candidate, rows: usize) {
         let heap = &mut self.heaps[cell];
         if heap.len() > rows && heap.peek().is_some_and(|top| candidate > *top) {
@@ -53,7 +52,7 @@ impl Cells {
         }
     }
 
-    /// Returns the cells that need no more rows, because later windows have higher priorities.
+    /// The cells that need no more rows, because later windows have higher priorities.
     fn full(&self, rows: usize, cancel: &Cancel) -> Result<HashSet<Box<[i64]>>> {
         let mut full = HashSet::new();
         for (place, (cell, number)) in self.numbers.iter().enumerate() {
@@ -90,7 +89,6 @@ impl Cells {
         Ok(of_cells)
     }
 
-    /// Moves the candidates back, with their new positions.
     fn put_back(&mut self, of_cells: &[u32], found: &Found, cancel: &Cancel) -> Result<()> {
         for piece in gradual::pieces(of_cells.len(), cancel) {
             let piece = piece?;
@@ -103,10 +101,10 @@ impl Cells {
     }
 }
 
-/// True if the two highest rows of a heap have equal priorities without tie-breakers. Then both stay, so that
-/// the tie is detected.
+/// True if the two highest rows have equal priorities without tie-breakers. Both then stay, so that the tie
+/// is detected.
 fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
-    // In a binary heap the second highest is one of the two entries below the top.
+    // In a binary heap, the second highest is one of the two entries below the top.
     let (top, below) = match heap.as_slice() {
         [top, one] => (top, one),
         [top, one, other, ..] => (top, one.max(other)),
@@ -115,8 +113,8 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     (top.0, top.1) == (below.0, below.1) && top.1 == 0
 }
 
-/// Selects the lowest rows of every cell. For inclusion probabilities it selects one more: the first row that
-/// a cell leaves out defines the inclusion probability of the others.
+/// For inclusion probabilities, also selects the first row that a cell leaves out, which defines the
+/// probability of the others.
 pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties: bool) -> Result<Found> {
     let query = &*planner.logical.query.clone();
     let (axes, cancel) = (&grid.axes, &query.cancel);
@@ -177,7 +175,7 @@ pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties:
     }
 }
 
-/// Returns, for each sorted candidate, the row after the `rows` lowest of its cell.
+/// By sorted candidate: the row after the `rows` lowest of its cell.
 fn cutoffs(
     candidates: &[Candidate],
     of_cells: &[u32],

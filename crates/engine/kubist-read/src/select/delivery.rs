@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use arrow_array::RecordBatch;
 use kubist_types::Stats;
 
-/// The selected rows, their cost, and the fraction that they cover.
+/// Selected rows, their cost, and the fraction that they cover.
 pub struct Delivery {
     pub batches: VecDeque<RecordBatch>,
     pub stats: Stats,

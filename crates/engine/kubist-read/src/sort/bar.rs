@@ -1,9 +1,6 @@
-//! The bar of a query for the first rows of an order: runs and zones whose values are all behind it are not
-//! read.
-//!
-//! The bar is the n-th best value so far in the first column of the order, where n rows are wanted. Every
-//! matching row is seen once, so a worse value is not among the first n. Equal values may be, by the other
-//! columns of the order.
+//! Skips runs and zones that cannot have the first n rows of an order. The bar is the n-th best value so
+//! far in the order's first column. Rows with worse values are not among the first n; rows with equal
+//! values may be, by the other columns.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,23 +17,23 @@ use crate::bind::{BoundQuery, By, Order};
 use crate::execute::Skips;
 use crate::runs::zone_of;
 
-/// The largest number of rows that a bar keeps the values of.
+/// For more first rows there is no bar, because it stores a value for each.
 const MOST: u64 = 65_536;
 
 pub(super) struct Bar {
     query: Arc<BoundQuery>,
     reach: Reach,
-    /// The index of the column among those that the query reads.
+    /// Index among the columns that the query reads.
     place: usize,
     rows: usize,
-    /// The best keys so far, as [`End::turned`] returns them; the worst of them is on top.
+    /// The best keys so far, as [`End::turned`] returns them; the worst key is on top.
     best: Mutex<BinaryHeap<u64>>,
     /// The worst of `rows` keys, or the largest number before there are so many.
     key: AtomicU64,
 }
 
 impl Bar {
-    /// The bar of an order; `None` if all rows are wanted, or the keys of the first column are not exact.
+    /// `None` if all rows are wanted, or the keys of the first column are not exact.
     pub(super) fn of(query: &Arc<BoundQuery>, order: &Order) -> Option<Arc<Bar>> {
         let rows = order.first.filter(|rows| (1..=MOST).contains(rows))?;
         let first = order.terms.first()?;
@@ -57,7 +54,6 @@ impl Bar {
         }))
     }
 
-    /// Raises the bar by rows that match, as the query reads them.
     pub(super) fn raise(&self, columns: &[ArrayRef]) {
         let array = &columns[self.place];
         let Some(keys) = order::keys(array.as_ref()) else { return };
@@ -80,7 +76,6 @@ impl Bar {
         }
     }
 
-    /// Skips the runs and zones behind the bar.
     pub(super) fn skips(self: &Arc<Self>) -> Skips {
         let (of_runs, of_zones) = (self.clone(), self.clone());
         Skips {
@@ -93,12 +88,11 @@ impl Bar {
         }
     }
 
-    /// The rank of a run; runs with the best values have the lowest.
     pub(super) fn rank(&self, run: &Run<Location>) -> u64 {
         self.best_of(run).flatten().unwrap_or(u64::MAX)
     }
 
-    /// The best key of a run; `None` if its zones must be examined.
+    /// `None` if the zones of the run must be examined.
     fn best_of(&self, run: &Run<Location>) -> Option<Option<u64>> {
         self.query.best_of(run, &self.reach)
     }
@@ -107,8 +101,7 @@ impl Bar {
         self.reach.promise(&zone_of(&self.query.snapshot.view.schema, map, zone, self.reach.column))
     }
 
-    /// True if a run or zone with this best key has no row that is wanted. Without numbers it has none, because
-    /// null and NaN come last.
+    /// Without numbers, no row is wanted, because null and NaN come last.
     fn is_behind(&self, best: Option<u64>) -> bool {
         let bar = self.key.load(Ordering::Relaxed);
         bar != u64::MAX && best.is_none_or(|best| self.reach.settled(best) > bar)

@@ -15,7 +15,7 @@ use crate::bind::{By, Order};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Ranks of values: NaN and null come last in both directions.
+/// NaN and null come last in both directions.
 const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;
@@ -27,8 +27,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Builds the keys of rows. `columns` are the columns that the query reads; the first `answered` are in
-    /// the result.
+    /// `columns` are the columns that the query reads; the first `answered` are in the result.
     pub fn new(
         order: &Order,
         columns: &[ArrayRef],
@@ -81,19 +80,18 @@ impl Keys {
         self.ends.len()
     }
 
-    /// Size in memory, in bytes.
+    /// The memory in bytes.
     pub fn size(&self) -> usize {
         self.bytes.capacity() + 4 * self.ends.capacity()
     }
 
-    /// Appends the encoding that [`Keys::read`] decodes.
     pub fn write(&self, into: &mut Vec<u8>) {
         into.extend((self.ends.len() as u32).to_le_bytes());
         self.ends.iter().for_each(|end| into.extend(end.to_le_bytes()));
         into.extend(&self.bytes);
     }
 
-    /// Decodes keys at the start of `bytes`, and returns the encoded length; `None` if they are invalid.
+    /// Also returns the encoded length; `None` if the bytes are invalid.
     pub fn read(bytes: &[u8]) -> Option<(Keys, usize)> {
         let (count, rest) = bytes.split_first_chunk::<4>()?;
         let (ends, rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
@@ -105,7 +103,7 @@ impl Keys {
     }
 }
 
-/// A hash per row of all hashable result columns.
+/// A hash of all hashable result columns for each row.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();
@@ -165,8 +163,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Escapes a value so that a prefix sorts first and the following fields do not matter: 0 becomes 0 255, and
-/// the end is 0 0.
+/// Escapes a value so that a prefix sorts first and the following fields do not matter: 0 becomes 0 255,
+/// and the end is 0 0.
 fn append_bytes(value: &[u8], into: &mut Vec<u8>) {
     for byte in value {
         into.push(*byte);
@@ -177,7 +175,7 @@ fn append_bytes(value: &[u8], into: &mut Vec<u8>) {
     into.extend([0, 0]);
 }
 
-/// The bytes of a string or binary value; other types do not occur.
+/// Other types than string and binary do not occur.
 fn bytes_of(array: &dyn Array, row: usize) -> &[u8] {
     match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().value(row).as_bytes(),
@@ -196,7 +194,6 @@ mod tests {
     use arrow_array::{Decimal128Array, Decimal256Array, Float32Array, Int64Array, StringArray};
     use std::sync::Arc;
 
-    /// The rows of a column in sorted order.
     fn ordered(array: ArrayRef, descending: bool) -> Vec<usize> {
         let order = Order { terms: vec![Term { by: By::Column(0), descending }], first: None };
         let priorities: Vec<u64> = (0..array.len() as u64).collect();

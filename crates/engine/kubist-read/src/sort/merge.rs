@@ -1,4 +1,4 @@
-//! Merging of sorted runs.
+//! Merges sorted runs.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,13 @@ use super::scratch::{Block, Place, Spilled};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// The locations of a run's blocks, in order.
 pub(super) type Run = VecDeque<Place>;
 
 struct Cursor {
     left: Run,
     keys: Keys,
     row: usize,
-    /// The index of the current block in `held`.
+    /// Index of the current block in `Merge::held`.
     held: usize,
 }
 
@@ -30,14 +29,14 @@ impl Cursor {
 pub(super) struct Merge {
     /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,
-    /// Columns of the blocks that the next rows come from.
+    /// The blocks that contain the next rows.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
     left: u64,
 }
 
 impl Merge {
-    /// Merges runs into blocks of `block_rows` rows, at most `most` rows in total.
+    /// Merges into blocks of `block_rows` rows, at most `most` rows in total.
     pub fn new(spilled: &Spilled, runs: impl IntoIterator<Item = Run>, block_rows: usize, most: u64) -> Result<Merge> {
         let mut merge = Merge { cursors: Vec::new(), held: Vec::new(), block_rows, left: most };
         for left in runs {
@@ -52,7 +51,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// Returns the next rows; `None` at the end.
+    /// `None` at the end.
     pub fn next(&mut self, spilled: &Spilled, cancel: &Cancel) -> Result<Option<Block>> {
         cancel.check()?;
         let (mut places, mut keys) = (Vec::new(), Keys::default());
@@ -65,7 +64,6 @@ impl Merge {
             if top.row == top.keys.len() {
                 let mut cursor = self.cursors.swap_remove(0);
                 if self.load(spilled, &mut cursor)? {
-                    // Back to the top, in place of the cursor that was moved there.
                     self.cursors.push(cursor);
                     let last = self.cursors.len() - 1;
                     self.cursors.swap(0, last);
@@ -81,7 +79,7 @@ impl Merge {
         Ok(Some(Block { columns, keys }))
     }
 
-    /// Loads the next block of a run; returns false at its end.
+    /// Returns false at the end of the run.
     fn load(&mut self, spilled: &Spilled, cursor: &mut Cursor) -> Result<bool> {
         let Some(place) = cursor.left.pop_front() else { return Ok(false) };
         let Block { columns, keys } = spilled.read(place)?;
@@ -114,7 +112,7 @@ impl Merge {
     }
 }
 
-/// Collects rows, each given as a block and its row.
+/// Each row is a block and its index there.
 pub(super) fn gather(blocks: &[Vec<ArrayRef>], places: &[(usize, usize)]) -> Result<Vec<ArrayRef>> {
     let columns = blocks.first().map_or(0, Vec::len);
     let of_column = |column: usize| {

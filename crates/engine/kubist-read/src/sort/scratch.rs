@@ -1,7 +1,7 @@
 //! Sorted rows in a scratch file: runs of blocks, with the keys of the rows.
 //!
-//! The file has no name and is in the system's temporary folder (`TMPDIR`). A query writes nothing to a
-//! table's store, which may be read-only.
+//! The file has no name and is in the system's temporary folder (`TMPDIR`), because a table's store may be
+//! read-only.
 
 use std::sync::Arc;
 
@@ -21,10 +21,9 @@ pub(super) struct Block {
     pub keys: Keys,
 }
 
-/// The offset and length of a block, in bytes.
+/// Offset and length of a block, in bytes.
 pub(super) type Place = (u64, u64);
 
-/// The scratch file of a query, created on the first write.
 pub(super) struct Spilled {
     schema: SchemaRef,
     scratch: Option<Arc<dyn Scratch>>,

@@ -1,6 +1,5 @@
-//! Checks the metadata that leads to the runs: header, grid, logs, rewrites and checkpoints.
-//!
-//! A fresh handle reads each from its beginning.
+//! Checks the metadata that leads to the runs: header, grid, logs, rewrites and checkpoints. A fresh handle reads each
+//! from its beginning.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};
@@ -25,11 +24,8 @@ use kubist_types::error::Result;
 
 use crate::verify::VerifyReport;
 
-/// Size of the part of a log that is in memory at a time, in bytes.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// Checks the entries and returns the current snapshot. `None` if the table cannot be opened, which is then a
-/// finding.
 pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let core = &match core {
         Ok(core) => core,
@@ -62,7 +58,7 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
             report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
         }
     }
-    // A snapshot from a checkpoint does not read the declared writers, but an open handle compares them.
+    // A checkpoint's snapshot does not read the declared writers, but an open handle compares them.
     if snapshot.is_some() {
         if let Err(error) = core.store.get(WRITERS).map_err(store_error) {
             report.note(error)?;
@@ -90,9 +86,9 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
     Ok(snapshot)
 }
 
-/// Returns whether pages of a checkpoint are missing. That is valid for an old checkpoint: a writer killed
-/// during publication may leave one whose number another writer had used, and cleaning deletes its pages.
-/// Readers use only the newest checkpoint, and the next writer deletes the old one.
+/// Missing pages are valid for an old checkpoint: a writer killed during publication may leave one whose number another
+/// writer had used, and cleaning deletes its pages. Readers use only the newest checkpoint, and the next writer deletes
+/// the old one.
 fn has_lost_its_pages(core: &Core, held: &Held) -> Result<bool> {
     for segment in held.base.iter().flat_map(|base| base.segments()) {
         if core.store.segment_len(segment).map_err(store_error)?.is_none() {
@@ -140,7 +136,7 @@ fn check_log(
                 return Err(damaged(found.position, "the entry before it is not the one that it follows".into()));
             }
             chain = Chain::behind(&found.bytes);
-            // Entries after the snapshot may have lowered cutoffs further.
+            // Entries after the snapshot may have lowered cutoffs.
             if known.is_some_and(|known| found.position < known) {
                 note(&entry.commit.cutoffs, stated);
             }
@@ -163,21 +159,20 @@ fn check_rewrite(core: &Core, name: &str, stated: &mut Stated) -> Result<()> {
     Ok(())
 }
 
-/// Reports a gap: readers apply alterations up to the first missing one.
+/// Readers apply alterations up to the first missing one.
 fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut VerifyReport) -> Result<()> {
     let Some(snapshot) = snapshot else { return Ok(()) };
     let names = core.store.list(ALTERATIONS).map_err(store_error)?;
     let last = names.iter().map(|name| number_of(name)).max().unwrap_or(0);
     let missing = alteration::name_of(snapshot.view.schema.version + 1);
-    // An alteration published after the snapshot exists.
+    // It may have been published after the snapshot.
     if last > snapshot.view.schema.version && core.store.get(&missing).map_err(store_error)?.is_none() {
         report.find(format!("{}/{missing} is missing, and later ones are there", core.store.location()));
     }
     Ok(())
 }
 
-/// Checks I3 with the entries that still exist: no cutoff is higher than an entry has stated, and cubes of
-/// the deepest level have none.
+/// Checks I3: no cutoff is higher than in an existing entry, and cubes of the deepest level have none.
 fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
     let core = &snapshot.core;
     let forest = core.forest();
@@ -193,7 +188,7 @@ fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport
         Ok(())
     })?;
     for (cube, lowest) in stated.iter().filter(|(cube, lowest)| **lowest < Threshold::ALL && !kept.contains(cube)) {
-        // A rewrite published after the snapshot may have lowered this cutoff.
+        // A later rewrite may have lowered this cutoff.
         let now = core.view(cancel)?.runs.of_cubes(core, std::iter::once(*cube), cancel)?;
         if now.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));

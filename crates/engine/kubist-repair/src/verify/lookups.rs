@@ -1,7 +1,7 @@
 //! Checks the secondary indexes.
 //!
-//! All postings are read. The deep check also compares them with the rows of each run: the number of pairs of
-//! key and zone, and the sum of the pairs' hashes.
+//! All postings are read. The deep check also compares them with the rows of each run, by the number of pairs of key
+//! and zone, and the sum of the pairs' hashes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::verify::VerifyReport;
 
-/// The number of pairs of key and zone, and the wrapping sum of their hashes.
+/// The number of pairs of key and zone, and the wrapping sum of hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     pairs: u64,
@@ -42,7 +42,7 @@ impl Sum {
     }
 }
 
-/// Sums of the postings for each column and run, keyed by the first run of the index.
+/// Sums by the first run of the index, then by column and run.
 #[derive(Default)]
 pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
@@ -79,7 +79,7 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Compares the postings of a run with `held`, the sums over all its rows.
+    /// `held` has the sums over all rows of the run.
     pub fn compare(&self, snapshot: &Snapshot, run: &Run<Location>, held: &[(u32, Sum)], report: &mut VerifyReport) {
         let Some(lookup) = &run.payload.lookup else { return };
         let Some(stated) = self.0.get(&first_run(run, lookup)) else { return };
@@ -110,7 +110,6 @@ fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec
     lookup.columns.iter().map(of_column).collect()
 }
 
-/// Returns the sums over pages of a run, for each indexed column.
 pub fn held(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -138,7 +137,7 @@ pub fn held(
     columns.map(of_column).collect()
 }
 
-/// Returns damage as it is, unless all covered runs were replaced and their bytes freed meanwhile.
+/// No damage if all covered runs were replaced and their bytes freed.
 fn explained(snapshot: &Snapshot, lookup: &Lookup, error: Error) -> Error {
     let covers = |live: &Run<Location>| live.payload.lookup.as_ref().is_some_and(|other| other.key() == lookup.key());
     match is_damage(&error) {

@@ -1,6 +1,5 @@
-//! Checks that each replica holds exactly the rows of its source runs inside its cube (I4).
-//!
-//! The check compares the number of rows and the sum of their hashes.
+//! Checks that each replica holds exactly the rows of its source runs inside its cube (I4), by the number of rows and
+//! the sum of their hashes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,10 +22,8 @@ struct Sum {
     hashes: u64,
 }
 
-/// The expected and the actual rows of each replica.
 pub struct Ledger {
     replicas: Vec<Arc<Run<Location>>>,
-    /// The replicas that copy each run.
     named_by: HashMap<RunId, Vec<Arc<Run<Location>>>>,
     expected: HashMap<RunId, Sum>,
     found: HashMap<RunId, Sum>,
@@ -34,8 +31,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes all replicas and the cubes of their source runs. Reports invalid sources: a run that is missing
-    /// or not in a cube above, or a run that two replicas of a cube copy.
+    /// Takes all replicas and the cubes of their sources. Reports invalid sources: missing, not in a cube above, or
+    /// copied by two replicas of a cube.
     pub fn new(
         snapshot: &Snapshot,
         replicas: Vec<Arc<Run<Location>>>,
@@ -62,7 +59,6 @@ impl Ledger {
         Ledger { replicas, named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
     }
 
-    /// Returns whether a run is a replica or a source of one.
     pub fn concerns(&self, run: &Run<Location>) -> bool {
         run.is_replica() || self.named_by.contains_key(&run.id)
     }
@@ -71,7 +67,6 @@ impl Ledger {
         self.lost.insert(run);
     }
 
-    /// Adds rows of a source or of a replica to the sums.
     pub fn count(&mut self, run: &Arc<Run<Location>>, frame: &Frame, batch: &RecordBatch) {
         let replicas = self.named_by.get(&run.id);
         if replicas.is_none() && !run.is_replica() {
@@ -96,7 +91,7 @@ impl Ledger {
         }
     }
 
-    /// Compares the sums of the replicas whose rows and sources were all readable.
+    /// Compares replicas whose rows and sources were all readable.
     pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
         for replica in &self.replicas {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {

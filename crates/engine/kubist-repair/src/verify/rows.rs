@@ -19,17 +19,15 @@ use crate::verify::lookups::{self, Postings, Sum};
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
-/// The result of checking the rows of one run alone.
 pub struct Judged {
-    /// `None` if the run's zone map is unreadable or its grid is missing.
+    /// `None` if the zone map is unreadable or the grid is missing.
     frame: Option<Arc<Frame>>,
-    /// The lowest and the highest priority per page, or a description of its damage.
+    /// The lowest and highest priority per page, or its damage.
     pages: Vec<std::result::Result<(u64, u64), String>>,
     held: Vec<(u32, Sum)>,
 }
 
-/// Checks the intact pages of a run. `highest_above` is the highest cutoff of the cubes above it; no row of
-/// the run may have a priority below it.
+/// Checks the intact pages of a run. No priority may be below `highest_above`, the highest cutoff of the cubes above.
 pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,
@@ -47,7 +45,6 @@ pub fn judge(
     Ok(Judged { frame: Some(frame), pages, held })
 }
 
-/// Adds the findings and the unread rows of a run to the report.
 pub fn note(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
@@ -103,7 +100,6 @@ pub fn note(
     Ok(())
 }
 
-/// Returns the lowest and the highest priority of a page; `Err` describes the damage.
 fn check_page(
     snapshot: &Snapshot,
     run: &Run<Location>,

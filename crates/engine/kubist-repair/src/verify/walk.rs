@@ -1,4 +1,4 @@
-//! Walks through the runs of a table in the order of their cubes, a batch at a time, to bound memory.
+//! Walks through the runs of a table in the order of their cubes, some at a time, to bound memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,12 +18,9 @@ use kubist_types::error::Result;
 
 use crate::verify::{VerifyOptions, VerifyReport};
 
-/// Zone maps to read in parallel.
 const MAPS_AT_ONCE: usize = 256;
-/// Rows to read in parallel.
 const ROWS_AT_ONCE: u64 = 1 << 18;
 
-/// Returns the number of bytes of a run that the check reads.
 pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }
@@ -63,7 +60,6 @@ impl Seen {
         Ok(seen)
     }
 
-    /// Returns the cubes of the source runs of all replicas.
     pub fn sources(&self, snapshot: &Snapshot, cancel: &Cancel) -> Result<HashMap<RunId, CubeId>> {
         let named: HashSet<RunId> = self.replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect();
         let mut cubes = HashMap::new();
@@ -81,8 +77,7 @@ impl Seen {
 /// A run with the highest cutoff of the cubes above it.
 pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
 
-/// Collects runs, in depth-first order of their cubes, until they fill a batch: a number of rows in a deep
-/// check, otherwise a number of zone maps.
+/// Collects runs, in depth-first order of cubes, up to a number of rows in a deep check, otherwise of zone maps.
 #[derive(Default)]
 pub struct Waiting {
     pub runs: Vec<Placed>,
@@ -92,7 +87,6 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Adds the next entry; returns a full batch, or an empty one.
     pub fn take(&mut self, forest: &Forest, entry: Entry, deep: bool) -> Vec<Placed> {
         let cube = entry.cube();
         let tree = forest.tree_of(cube);

@@ -1,6 +1,4 @@
-//! The rest of a store that wraps another one.
-
-/// Within `impl Store`: forwards the named methods to the store in a field.
+/// Forwards the named methods of `impl Store` to the store in a field.
 macro_rules! forward {
     ($field:tt: $($name:ident)*) => {
         $(forward!(@$name $field);)*

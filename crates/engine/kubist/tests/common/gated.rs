@@ -1,4 +1,4 @@
-//! A store whose log reads can be held, and then continued or failed by a test.
+//! A store in memory whose log reads a test can hold, and then continue or fail.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,8 @@ use super::forward::forward;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hold {
-    /// Before the list of rewrites is read.
     Looking,
-    /// After the logs were read, before the caller gets them.
+    /// The logs were read, but the caller does not have them.
     Read,
 }
 
@@ -32,7 +31,6 @@ struct Gate {
     then: Option<Then>,
 }
 
-/// A store in memory with a gate for one call at a time.
 #[derive(Debug)]
 pub struct Gated {
     pub store: MemoryStore,
@@ -77,7 +75,6 @@ impl Gated {
         if gate.closed != Some(here) {
             return Ok(());
         }
-        // The gate holds one call only.
         (gate.closed, gate.held) = (None, true);
         self.changed.notify_all();
         let mut gate =

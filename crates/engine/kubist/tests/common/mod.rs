@@ -1,5 +1,5 @@
-//! Commits with known rows, and checks of a snapshot: whole commits, a prefix of each writer's, each row once
-//! with its values.
+//! Commits with known rows, and checks of a snapshot: whole commits, a prefix of each writer's commits,
+//! each row once with its values.
 
 pub mod forward;
 pub mod gated;
@@ -62,7 +62,6 @@ fn position(id: i64) -> (f32, f32) {
     ((hash & 0xffff) as f32 / 65536.0, (hash >> 20 & 0xffff) as f32 / 65536.0)
 }
 
-/// Commits count from 0.
 pub fn rows(writer: i64, commit: i64) -> RecordBatch {
     let commit = writer * COMMITS + commit;
     let ids = commit * IDS..commit * IDS + size(commit);
@@ -74,7 +73,7 @@ pub fn rows(writer: i64, commit: i64) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// With a token, so that a retry counts once.
+/// Uses a token, so that a retry counts once.
 pub fn commit(to: &mut Writer, writer: i64, commit: i64) -> Result<Committed> {
     to.append(&rows(writer, commit))?;
     to.commit_as(&CommitOptions { token: Some(format!("commit {commit}")), step: None })

@@ -1,4 +1,5 @@
-//! A store with planted faults of rewrites, which tests must find, or without leases, which must not matter.
+//! A store with planted faults of rewrites, which tests must detect, or without leases, which must not
+//! matter.
 
 use std::sync::Arc;
 
@@ -12,9 +13,9 @@ const LEASES: &str = "leases/";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// A published rewrite is published again under the next number, as after a lost answer.
+    /// A published rewrite is published again under the next number, as after a lost response.
     PublishedTwice,
-    /// The loser of a race publishes under the next number, without checking its sources.
+    /// The loser of a race publishes under the next number without checking its sources.
     LoserGoesOn,
 }
 

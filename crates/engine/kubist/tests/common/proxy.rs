@@ -1,7 +1,5 @@
-//! A bad network: a proxy between clients and the nodes of a cluster delays, stalls and cuts connections.
-//!
-//! A client expects all nodes on the port of the first one. With one port in front of all nodes, it always
-//! comes through here.
+//! A proxy that delays, stalls and cuts connections between clients and a cluster. A client expects all
+//! nodes on the port of the first one, so all its connections use the proxy.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -21,7 +19,6 @@ enum Weather {
     Foul,
     /// Nothing passes, and no connection breaks.
     Still,
-    /// All connections are cut, and new ones are refused.
     Cut,
 }
 
@@ -75,7 +72,6 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.cut();
-        // Wakes the listeners.
         for host in &self.hosts {
             let _ = TcpStream::connect((host.as_str(), self.port));
         }
@@ -141,7 +137,6 @@ impl Network {
                         _ => rng.random_range(1_000..9_000),
                     }));
                     if dice < 3 {
-                        // Cuts within a request or an answer.
                         passes = rng.random_range(0..count);
                     }
                 }

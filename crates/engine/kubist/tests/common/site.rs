@@ -11,10 +11,8 @@ pub struct Served {
     pub bytes: Vec<u8>,
     pub tag: Option<&'static str>,
     pub ignores_ranges: bool,
-    /// Each response waits for this time.
     pub delay: Duration,
     pub requests: u64,
-    /// Bytes of all bodies.
     pub sent: u64,
 }
 

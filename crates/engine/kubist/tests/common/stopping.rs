@@ -1,4 +1,4 @@
-//! A disk whose process stops itself at a chosen system call, prints that, and waits for SIGCONT or SIGKILL.
+//! A disk whose process stops at a chosen system call, reports that, and waits for SIGCONT or SIGKILL.
 
 use std::io::Write;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open, OsDisk};
 use rustix::process::{Signal, kill_process};
 
-/// Remaining calls until the process stops itself; negative for never.
+/// Remaining calls before the stop; negative for never.
 static CALLS_LEFT: AtomicI64 = AtomicI64::new(NEVER);
 
 pub const NEVER: i64 = -1;
@@ -100,7 +100,7 @@ impl DiskFile for StoppingFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
         self.file.read_at(buffer, offset)
     }
-    /// Stops with half of the bytes written; after waking it was a short write.
+    /// Stops with half of the bytes written, and after waking reports a short write.
     fn write_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<usize> {
         if !is_last_call() {
             return self.file.write_at(bytes, offset);

@@ -1,7 +1,5 @@
-//! Concurrent writers, readers and optimizers under faults: no acknowledged commit is lost or doubled, and no
-//! answer is wrong.
-//!
-//! Transient errors are repeated and counted. All others panic.
+//! Concurrent writers, readers and optimizers under faults: no acknowledged commit is lost or doubled, and
+//! every result is right. Transient errors are repeated and counted; all others panic.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,9 +11,7 @@ use kubist::{Error, OptimizeOptions, Table, VerifyOptions, Writer, WriterOptions
 
 use super::{Wrong, commit, commits, name};
 
-/// Between two commits or reads: all processes share one machine.
 const PAUSE: Duration = Duration::from_millis(30);
-/// Between two optimizer runs.
 const REST: Duration = Duration::from_millis(200);
 const HANGS: Duration = Duration::from_secs(600);
 
@@ -26,7 +22,6 @@ pub struct Work {
     times: Mutex<Vec<(Instant, Duration)>>,
     pub reads: AtomicI64,
     pub rewrites: AtomicI64,
-    /// Failed calls that were repeated.
     pub failures: Mutex<Vec<String>>,
 }
 
@@ -67,7 +62,6 @@ impl Work {
                 let way = next();
                 scope.spawn(move || self.read(way));
             }
-            // Optimizers compete for the same rewrites.
             for _ in 0..optimizers {
                 let way = next();
                 scope.spawn(move || self.optimize(way));
@@ -86,7 +80,6 @@ impl Work {
         std::thread::sleep(PAUSE);
     }
 
-    /// Opens the table, with retries; `None` when the work has ended.
     fn open(&self, way: &str) -> Option<Table> {
         while self.goes_on() {
             match Table::open(way) {
@@ -102,7 +95,6 @@ impl Work {
         let _end = End(self);
         let mut log: Option<Writer> = None;
         let mut table: Option<Table> = None;
-        // After a failure the commit may exist; the work ends only when that is known.
         let mut is_known = true;
         let mut last = Instant::now();
         while self.goes_on() || !is_known {
@@ -136,7 +128,7 @@ impl Work {
         }
     }
 
-    /// Each snapshot has all commits acknowledged before it, and those of earlier ones.
+    /// Each snapshot has all commits that were acknowledged before it or seen in earlier ones.
     fn read(&self, way: &str) {
         let _end = End(self);
         let Some(table) = self.open(way) else { return };

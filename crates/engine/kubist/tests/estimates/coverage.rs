@@ -1,9 +1,9 @@
-//! Coverage: intervals contain the true value as often as they promise.
+//! Coverage: intervals contain the true value as often as they state.
 
 use super::*;
 
-/// Checks the number of 95 % intervals that contain the true value against binomial bounds with a probability
-/// of 1 in 100,000.
+/// Compares the number of 95 % intervals with the true value to binomial bounds, which fail with a
+/// probability of 1 in 100,000.
 fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, least: f64, most: f64, watched: bool) {
     let world = world(11, 20_000, steps);
     let mut truth = None;
@@ -59,7 +59,7 @@ fn intervals_hold_as_often_as_they_say() {
         ("weighted_mean(value, x)", 0.03, Some("kind < 4")),
         ("median(value)", 0.02, None),
     ] {
-        // Counts, shares and quantiles are discrete, so their coverage may be higher.
+        // Counts, proportions and quantiles are discrete, so their coverage may be higher.
         let most = if matches!(aggregate, "count()" | "mean(on)" | "median(value)") { 0.99 } else { 0.96 };
         holds(150, 10, &["row"], &sampled(aggregate, sample, filter), 0.94, most, false);
     }
@@ -72,7 +72,7 @@ fn whole_trajectories_are_one_draw_each() {
     }
 }
 
-/// Trajectories of 10 records; the values are quantiles of the normal distribution.
+/// Trajectories of 10 records, with quantiles of the normal distribution as values.
 fn trajectories(value: impl Fn(f64) -> f64) -> World {
     let count = 400;
     let mut world = world(12, 10 * count, 10);
@@ -134,8 +134,8 @@ fn intervals_of_parts_of_a_known_number_hold_as_often() {
     holds(150, 10, &["row"], &goal, 0.93, 0.98, false);
 }
 
-/// The rows inside a box of a large table are counted from runs at its edge. Coverage is that of a sample,
-/// with less than half of the rows read.
+/// Some boundary runs give the number of rows in a box. Intervals have the coverage of a sample and read
+/// less than half of its rows.
 #[test]
 fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     let world = world(21, 150_000, 10);
@@ -167,7 +167,6 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
                 assert!(!figure.exact && figure.high - figure.low <= 2.001 * error * truth * 1.1, "{figure:?} {truth}");
                 held[number] += (figure.low <= *truth && *truth <= figure.high) as u64;
             }
-            // A window of priorities excludes the manifest.
             let window = Some((0.0, 0.9999));
             let options = EstimateOptions { query: Query { window, ..options.query.clone() }, ..options };
             read[number] += found.stats.rows_read;
@@ -177,14 +176,14 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     for (number, (aggregate, .., truths, most)) in questions.iter().enumerate() {
         let (tries, part) = ((seeds * truths.len() as u64) as f64, read[number] as f64 / alone[number] as f64);
         let share = held[number] as f64 / tries;
-        // Binomial bound with a probability of 1 in 100,000; the second group is the complement of the first.
+        // Binomial bound with a probability of 1 in 100,000. The second group is the complement of the
+        // first.
         let slack = 4.4 * (0.95 * 0.05 / seeds as f64).sqrt();
         assert!(share >= 0.94 - slack, "{aggregate}: {share} of the intervals hold the truth");
         assert!(part < *most, "{aggregate}: {part} of what a sample alone reads");
     }
 }
 
-/// Counts equal those of all rows if the manifest decides only part of the condition.
 #[test]
 fn counts_under_conditions_are_those_of_all_records() {
     let mut world = world(22, 40_000, 10);

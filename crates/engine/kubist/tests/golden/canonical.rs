@@ -1,7 +1,5 @@
-//! The contents of a table without what differs in each run: its id, times, hash chains, and checksums over
-//! these.
-//!
-//! Two tables of the same recipe and version are then equal byte by byte.
+//! The contents of a table without its id, times, hash chains and their checksums, so that two tables of
+//! one recipe and version have equal bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,7 +33,6 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     for writer in store.logs().expect("logs") {
         for (number, entry) in store.read_log(&writer, 0).expect("a sound log").entries.iter().enumerate() {
             let mut bytes = entry.bytes.to_vec();
-            // The number of alterations stays.
             unlink(&mut bytes, 17, 24);
             found.insert(format!("logs/{writer}, entry {}", number + 1).into_bytes(), names.without(bytes));
         }
@@ -64,7 +61,7 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     found.into_iter().map(|(name, bytes)| (String::from_utf8(name).expect("a name"), bytes)).collect()
 }
 
-/// Clears the hash of the previous entry and the random number in the section at `begin`.
+/// The section starts at `begin`.
 fn unlink(bytes: &mut [u8], begin: usize, length: usize) {
     assert_eq!(bytes[begin..begin + 2], [28, 0], "the section that links an entry is the first");
     bytes[begin + 6..begin + 6 + length].fill(0);
@@ -78,7 +75,6 @@ impl Names {
         let header = store.get("table").expect("a sound header").expect("a header");
         let id = json(&header)["id"].as_str().expect("an id").to_string();
         let mut pairs = vec![(id.clone().into_bytes(), vec![b'#'; id.len()])];
-        // Old entries name cleaned segments too.
         let mut times: BTreeMap<(String, String), ()> = BTreeMap::new();
         let mut seek = |bytes: &[u8]| {
             for end in TIME_DIGITS + 1..=bytes.len() {

@@ -1,7 +1,6 @@
-//! Questions to golden tables and their answers in `answers.json`.
-//!
-//! An answer holds what every version must return: rows, counts, checksums, figures. It leaves out what may
-//! improve: bytes read, widths of intervals, words of findings.
+//! Queries of golden tables, with their results in `answers.json`. A result has what every version must
+//! return: rows, counts, checksums, figures. Bytes read, widths of intervals and words of findings may
+//! improve.
 #![allow(dead_code)] // each program takes what it needs
 
 use std::path::Path;
@@ -15,9 +14,8 @@ use serde_json::json;
 use super::tables::Golden;
 use super::values::rows;
 
-/// Answers with at most this many rows list them.
+/// Results with at most this many rows list them.
 const SHOWN_ROWS: usize = 8;
-/// Relative tolerance of floating-point sums.
 const TOLERANCE: f64 = 1e-9;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -205,7 +203,6 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
     })
 }
 
-/// Properties that follow from the files.
 const DESCRIBED: [&str; 13] = [
     "format_version",
     "rows",
@@ -247,7 +244,7 @@ pub struct Answered {
     pub answer: serde_json::Value,
 }
 
-/// `answers.json`: answers of the files, and after one more commit and an optimization.
+/// `answers.json`: results for the files, and after one more commit and an optimization.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answers {
     pub as_written: Vec<Answered>,
@@ -264,12 +261,11 @@ pub fn answers(at: &Path, golden: &Golden) -> Answers {
         return Answers { as_written, after_more: Vec::new() };
     }
     add_more(at, golden);
-    // These answers depend on the layout of the added rows.
+    // These results depend on the layout of the added rows.
     let of_rows = |question: &Ask| !matches!(question, Ask::Info | Ask::Verify { .. } | Ask::Salvage);
     Answers { as_written, after_more: ask(golden.questions().into_iter().filter(of_rows).collect()) }
 }
 
-/// Commits with a new writer, optimizes everything and verifies.
 pub fn add_more(at: &Path, golden: &Golden) {
     let Some(more) = golden.more else { return };
     let table = Table::open(at.to_str().expect("a path in UTF-8")).expect("a golden table opens");

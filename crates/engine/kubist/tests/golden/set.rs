@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The set of a version, from any crate.
 pub fn of_version(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../engine/kubist/tests/golden/v{version}"))
 }
@@ -34,7 +33,7 @@ pub fn listed(at: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A line of name, length and CRC-32C for each file of a set.
+/// Name, length and CRC-32C of each file of a set, one line each.
 pub fn files(set: &Path) -> String {
     let found = listed(set);
     let mut list = String::new();

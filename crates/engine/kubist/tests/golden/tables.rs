@@ -1,4 +1,4 @@
-//! Recipes of the golden tables: schemas, commits and questions. Together they cover all chapters of
+//! Recipes of the golden tables: schemas, commits and queries that together cover all chapters of
 //! FORMAT.md. Values follow from row numbers, so every machine writes the same rows.
 #![allow(dead_code)] // each program takes what it needs
 
@@ -214,7 +214,7 @@ fn ask_dimensions() -> Vec<Ask> {
     ]
 }
 
-// Droplets with few columns, for tables that are not about types.
+// Droplets with few columns, for tables that do not test types.
 
 const BOX: f64 = 1000.0;
 
@@ -325,7 +325,7 @@ fn outlook(at: &str) {
     commit(&table, "rank-1", &droplets(1200..1400), None);
 }
 
-/// Without an identity, the writer's name and a counter form it.
+/// Without an identity, the writer's name and a counter are the identity.
 fn full(at: &str) {
     let options = TableOptions {
         replication: Replication::Full { height: 3 },
@@ -339,7 +339,7 @@ fn full(at: &str) {
     optimize(&table);
 }
 
-// Columns that are no dimensions; each commit has one range of their values.
+// Columns that are not dimensions; each commit has one range of their values.
 
 fn stretch_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
@@ -458,8 +458,7 @@ fn ask_steps() -> Vec<Ask> {
     ]
 }
 
-/// Columns added later, of many types and with defaults; units and metadata that are set, changed and
-/// removed.
+/// Later columns of many types with defaults; units and metadata that are set, changed and removed.
 fn altered(at: &str) {
     let options = TableOptions {
         units: vec![("x".into(), "mm".into())],
@@ -495,7 +494,6 @@ fn altered(at: &str) {
     let values = Metadata::from([("solver".into(), serde_json::Value::Null), ("note".into(), "öl".into())]);
     table.set_metadata(None, &values).expect("metadata");
     table.set_metadata(Some("age"), &Metadata::from([("from".into(), 0.into())])).expect("metadata of a column");
-    // A writer with some of the new columns.
     let known = droplets(300..500);
     let heat_field = Arc::new(Field::new("heat", DataType::Float64, false));
     let fields: Vec<_> = droplet_schema().fields().iter().cloned().chain([heat_field]).collect();
@@ -519,7 +517,8 @@ fn ask_altered() -> Vec<Ask> {
     asked
 }
 
-/// Columns with absolute and relative error bounds, from the start and added later, with NaN and infinities.
+/// Columns with absolute and relative error bounds, from the start and added later, with NaN and
+/// infinities.
 fn bounds(at: &str) {
     let options = TableOptions {
         accuracy: vec![("x".into(), Value::Float(0.01)), ("age".into(), Value::Text("1e-3 rel".into()))],
@@ -555,7 +554,7 @@ fn ask_bounds() -> Vec<Ask> {
     asked
 }
 
-/// The smallest encodings, with cubes large enough for them: leaves and an inner cube with a few zones.
+/// The smallest encodings, with cubes large enough for them: leaves, and an inner cube with a few zones.
 fn small(at: &str) {
     let options = TableOptions {
         capacity: Some(512),
@@ -578,7 +577,6 @@ fn small(at: &str) {
     optimize(&table);
 }
 
-/// A paged checkpoint, and commits after it.
 fn pages(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -590,8 +588,8 @@ fn pages(at: &str) {
     commit(&table, "rank-0", &droplets(2600..2700), None);
 }
 
-/// Three grids with rows each: of writers that kept an older grid, and moved or written later. The second
-/// grid has an added column as dimension.
+/// Three grids with rows each, from writers that kept an older grid, and moved or written later. The second
+/// has an added column as dimension.
 fn grids(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -605,7 +603,7 @@ fn grids(at: &str) {
         accuracy: None,
     };
     table.add_column(&column).expect("an added column");
-    // Little memory, so rows are distributed by the current grid.
+    // With little memory, rows are distributed by the current grid.
     let late = |name: &str, rows: Range<u64>| {
         let options = WriterOptions { name: Some(name.into()), memory_bytes: Some(1), ..Default::default() };
         let mut writer = table.writer(&options).expect("a free name");
@@ -626,7 +624,6 @@ fn grids(at: &str) {
     by_second.commit().expect("a commit by the second grid");
     commit(&table, "rank-0", &droplets(450..900), None);
     assert_eq!(table.snapshot().expect("a snapshot").info().expect("figures").rows_to_move, 150);
-    // The newest checkpoint is paged, the older ones are not.
     table.limit_runs_in_memory(0);
     assert!(table.checkpoint().expect("a checkpoint"));
     commit(&table, "rank-0", &droplets(900..950), None);
@@ -659,7 +656,8 @@ fn commits(at: &str) {
     commit(&table, "a", &droplets(1000..1050), None);
 }
 
-/// A copy of `outlook` with changed bytes in its two largest segments. Replicas hold some of the lost pages.
+/// A copy of `outlook` with changed bytes in its two largest segments. Replicas hold some of the lost
+/// pages.
 fn damaged(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the sound table");
     let sound = folder.path().join("sound");

@@ -1,7 +1,5 @@
-//! Values of every type, equal on every machine, and their text.
-//!
-//! A value depends on its type, row and salt. Columns contain nulls, extremes, and for floats NaN, infinities
-//! and both zeros.
+//! Values of every type, equal on every machine, and their text. A value depends on type, row and salt.
+//! Columns contain nulls, extremes, NaN, infinities and both zeros.
 #![allow(dead_code)] // each program takes what it needs
 
 #[path = "../values/types.rs"]
@@ -35,7 +33,7 @@ pub fn fraction(row: u64, salt: u64) -> f64 {
     (mix(mix(salt) ^ row) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// About one in nine is null, if nullable.
+/// If nullable, about one value in nine is null.
 pub fn column(data_type: &DataType, rows: std::ops::Range<u64>, salt: u64, nullable: bool) -> ArrayRef {
     let dice: Vec<Option<u64>> = rows
         .map(|row| mix(mix(salt) ^ row))

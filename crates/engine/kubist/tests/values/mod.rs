@@ -23,7 +23,7 @@ pub fn other_types() -> Vec<DataType> {
     all_types().into_iter().filter(|data_type| !is_dimension_type(data_type)).collect()
 }
 
-/// A value for every type from a small integer; many rows share one.
+/// Values come from small integers, so many rows share a value.
 pub fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
     let spread = *[3i64, 50, 1000, 100_000].choose(rng).unwrap();
     let nulls = *[0.0, 0.0, 0.1, 0.9].choose(rng).unwrap();
@@ -114,7 +114,7 @@ pub fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef 
     }
 }
 
-/// A number that compares as the column does; `None` for NaN and null.
+/// Compares as the column does; `None` for NaN and null.
 pub enum Number {
     Int(i128),
     Float(f64),
@@ -190,7 +190,6 @@ pub fn literal(array: &ArrayRef, row: usize) -> Option<String> {
     })
 }
 
-/// SQL equality: null and NaN equal nothing.
 pub fn equal(array: &ArrayRef, a: usize, b: usize) -> bool {
     if array.is_null(a) || array.is_null(b) {
         return false;

@@ -20,7 +20,6 @@ use crate::shape::Rect;
 use crate::sidecar::Index;
 use crate::summary::Summary;
 
-/// Maximum number of damaged locations in the report.
 const MAX_REPORTED: usize = 100;
 
 impl Execution<'_> {
@@ -54,7 +53,6 @@ impl Execution<'_> {
         for (at, cell) in copies {
             found.extend(self.of_sorted(task.member, member, grid, cell)?.map(|found| (at, found)));
         }
-        // Cells that only need to be counted are not read.
         let counted = |cell: &Cell| cell.all && self.is_counted();
         let (whole, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|(_, cell)| counted(cell));
         let nothing = || RecordBatch::new_empty(self.schema.clone());
@@ -69,7 +67,6 @@ impl Execution<'_> {
         };
         let mut values = Values::new(self, member, grid, task.continues);
         if self.rows {
-            // One read if all of the cell is also part of the result.
             values.fetch(&both, &rects(true))?;
         }
         values.fetch(&grid.read, &rects(false))?;
@@ -111,7 +108,7 @@ impl Execution<'_> {
         Ok(selected.values().set_indices_u32().map(|at| places[at as usize]).collect())
     }
 
-    /// Counts a scanned block that an index would have excluded.
+    /// Counts a block that an index would have excluded.
     fn spare(&self, grid: &Grid, columns: &[ArrayRef]) {
         let zones: Vec<(usize, Zone)> = grid
             .read
@@ -220,7 +217,7 @@ impl Execution<'_> {
     }
 }
 
-/// Hashes positions to priorities, the same in every file and for every variable.
+/// Priorities are equal in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

@@ -10,7 +10,6 @@ use crate::grid::Question;
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hit {
-    /// Index of the file, from 0.
     pub file: usize,
     /// In the file, or in a sorted copy in its index.
     pub offset: u64,
@@ -19,7 +18,7 @@ pub struct Hit {
 }
 
 impl Files {
-    /// Lists the blocks that a query would read, without reading them.
+    /// Lists the blocks that a query would read, and reads none.
     ///
     /// # Errors
     ///

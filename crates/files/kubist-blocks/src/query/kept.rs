@@ -1,11 +1,11 @@
-//! Collects results: all as they come, or those of lowest priority at the end.
+//! Collects results: all, or those of lowest priority.
 
 use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use kubist_types::{Error, Result};
 
-/// Results that a query with a limit keeps beyond its limit.
+/// How many results beyond the limit are collected.
 const SURPLUS: usize = 1 << 16;
 
 pub(super) struct Found {
@@ -14,7 +14,6 @@ pub(super) struct Found {
     pub count: u64,
 }
 
-/// Collected results: all, or those of lowest priority.
 pub(super) struct Kept {
     limit: Option<u64>,
     held: Vec<(RecordBatch, Vec<u64>)>,
@@ -38,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// Keeps the `limit` results of lowest priority; of equal ones the first.
+    /// Of equal priorities, the first result stays.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

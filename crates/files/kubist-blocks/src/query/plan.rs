@@ -14,9 +14,9 @@ use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
 const TASK_BYTES: u64 = 4 << 20;
-/// Maximum range of bytes of a task: gaps are held in memory too.
+/// Largest byte range of a task; gaps are in memory too.
 const SPAN: u64 = 64 << 20;
-/// Maximum number of unwritten blocks that are examined one by one: a sparse array may have any size.
+/// Limit of blocks to examine one by one, because a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Execution<'_> {
@@ -24,7 +24,7 @@ impl Execution<'_> {
         self.tasks(self.cells(report)?, report)
     }
 
-    /// The cells of all files that can contain results, by the index alone.
+    /// The cells that can contain results, by the index alone.
     pub(super) fn cells(&self, report: &mut Report) -> Result<Vec<Placed>> {
         let mut cells = Vec::new();
         for (at, member) in self.files.members.iter().enumerate() {
@@ -44,7 +44,7 @@ impl Execution<'_> {
         Ok(cells)
     }
 
-    /// Restricts cells to those with positions of the sample, and groups them into tasks.
+    /// The tasks are restricted to positions of the sample.
     pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
         let cells = self.sampled(cells)?;
         let mut tasks = Vec::new();
@@ -65,7 +65,6 @@ impl Execution<'_> {
         let Some((at, ..)) = cells.first().cloned() else { return };
         let variable = &self.files.members[at].layout().variables[self.grids[at].driver];
         let width = variable.number.bytes();
-        // Encoded chunks are decoded once.
         let chunk = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => {
                 Some(shape.iter().product::<u64>() * width)
@@ -93,8 +92,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The keys of selected rows in the driver, if sorted copies suffice: no other variable must be read at
-    /// each position.
+    /// The keys of selected rows in the driver, if sorted copies suffice because no other variable must be
+    /// read at each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,
@@ -109,20 +108,19 @@ impl Execution<'_> {
     }
 }
 
-/// Examines the blocks of a file one by one, and unwritten blocks in large pieces.
+/// Unwritten blocks are examined in large pieces.
 struct BlockSelection<'a> {
     execution: &'a Execution<'a>,
     member: &'a Member,
     grid: &'a Grid,
     tiling: &'a Tiling,
-    /// Keys to read from sorted copies.
     keys: Option<(u64, u64)>,
 }
 
 impl BlockSelection<'_> {
     fn cells(&self) -> Result<Vec<(Extent, Cell)>> {
         let grid = self.grid;
-        // Variables with the same blocks are judged by their own summaries.
+        // Variables with the same blocks use their own summaries.
         let in_same_blocks = |column: &Column| match column {
             Column::Variable { variable, axes } if axes.len() == grid.dimensions.len() => {
                 self.member.known(*variable).filter(|indexed| indexed.tiling == *self.tiling)
@@ -167,7 +165,7 @@ impl BlockSelection<'_> {
         Ok((extent, Cell { rect, all, sorted, places: None }))
     }
 
-    /// The written chunks of a region. The rest goes to `unwritten`, in pieces as large as possible.
+    /// The unwritten part goes to `unwritten`, in pieces as large as possible.
     fn apart(&self, region: &Rect, written: Vec<u64>, unwritten: &mut Vec<Rect>) -> Vec<u64> {
         let chunks = |chunks: Vec<u64>| chunks.into_iter().map(|chunk| (chunk, self.tiling.chunk_rect(chunk)));
         let mut open: Vec<(Rect, Vec<(u64, Rect)>)> = vec![(region.clone(), chunks(written).collect())];
@@ -191,7 +189,7 @@ impl BlockSelection<'_> {
         found
     }
 
-    /// Cells of unwritten data. If they are only counted, each is as large as one verdict allows.
+    /// If cells are only counted, each is as large as one verdict allows.
     fn unwritten(&self, mut open: Vec<Rect>, fill: Option<&Summary>, cells: &mut Vec<(Extent, Cell)>) -> Result<()> {
         let (grid, execution) = (self.grid, self.execution);
         let mut made = 0;

@@ -1,8 +1,8 @@
 //! Files as a population for estimates.
 //!
-//! A sample of positions would read almost all blocks, so whole blocks are sampled: the positions of a block
-//! share one priority, and the estimate treats them as a cluster, which widens its intervals if neighbours
-//! are correlated. A chunk or page that must be decoded as one is sampled as one.
+//! A sample of positions would read almost all blocks, so whole units are sampled: a block, or a chunk or
+//! page that must be decoded. The positions of a unit share one priority, and the estimate treats them as a
+//! cluster, which widens its intervals if neighbours are correlated.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Creates the population of a query. The estimate sets columns, sample and limit.
+    /// The estimate sets columns, sample and limit.
     pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
         let question = Question { sample: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
         let (schema, options) = (files.names(), RunOptions::default());
@@ -56,7 +56,6 @@ impl Positions {
     }
 }
 
-/// The number of the unit that is read as one: the block, or the chunk or page that must be decoded.
 fn unit(tiling: &Tiling, storage: &Storage, rect: &Rect) -> u64 {
     let place = Rect { start: rect.start.clone(), count: vec![1; rect.start.len()] };
     let block = tiling.blocks_over(&place).first().copied().unwrap_or(0);
@@ -93,7 +92,6 @@ impl Population for Positions {
         Ok(kubist_expr::column_index(&self.schema, name)?)
     }
 
-    /// The grid depends on the columns.
     fn reading(&self, columns: &[usize]) -> Result<Positions> {
         let names = columns.iter().map(|column| self.schema.field(*column).name().clone()).collect();
         let asked = Positions { question: Question { columns: Some(names), ..self.question.clone() }, ..self.clone() };
@@ -204,7 +202,7 @@ impl Population for Positions {
                 }
             });
             outcome?;
-            // The cell before the first may be omitted.
+            // The cell before the first may be missing.
             task.continues = false;
         }
         tasks.retain(|task| !task.cells.is_empty());

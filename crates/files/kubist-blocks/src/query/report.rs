@@ -5,13 +5,13 @@ use serde::Serialize;
 use crate::model::Expected;
 use crate::schedule::{Balance, Policy};
 
-/// The cost of a query, next to the model's expectation for independent values.
+/// The measured cost, and the model's expectation for independent values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub rows: u64,
     pub files: usize,
     pub files_read: usize,
-    /// Files without an index.
+    /// Number of files without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,
@@ -21,14 +21,14 @@ pub struct Report {
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
-    /// Bytes read from sorted copies in indexes.
+    /// Bytes from sorted copies.
     pub sorted_bytes: u64,
     pub sorted_requests: u64,
     pub stored_bytes: u64,
     pub by_library: u64,
     pub selectivity: f64,
     pub expected: Option<Expected>,
-    /// Pieces up to this distance, in bytes, were read together.
+    /// Pieces up to this distance in bytes were read together.
     pub gap: u64,
     pub workers: usize,
     pub balance: Balance,
@@ -43,7 +43,7 @@ pub struct Report {
 pub struct RunOptions {
     pub workers: usize,
     pub policy: Policy,
-    /// Pieces up to this distance, in bytes, are one request; `None`: from the measured device.
+    /// Pieces up to this distance, in bytes, are one request; `None` uses the measured device.
     pub gap: Option<u64>,
     pub use_sorted: bool,
 }

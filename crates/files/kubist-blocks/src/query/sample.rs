@@ -1,10 +1,9 @@
-//! Selects the positions of a sample by their hash alone, before anything is read. In the code a `place` is
-//! the linear number of a position within its rectangle.
+//! Selects the positions of a sample by their hash alone, before anything is read. In the code, a `place`
+//! is the linear number of a position within its rectangle.
 //!
 //! A position is in a sample if its priority is below a threshold, so a sample contains every sample of a
-//! lower threshold. If a sample has enough results, the results of lowest priority among all are among them.
-//! Blocks without a position of the sample are not read; of the others only the rectangle around their
-//! positions.
+//! lower threshold, and with enough results those of lowest priority among all. Only the rectangle around
+//! the sampled positions of a block is read.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
@@ -14,17 +13,15 @@ use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
 
-/// If blocks have at least this many positions of the sample on average, they are read completely and the positions
-/// are chosen afterwards.
+/// Blocks with at least this many sampled positions on average are read completely.
 const MANY: f64 = 64.0;
 const TOGETHER: usize = 32;
-/// Minimum number of results for a usable estimate of the selectivity.
+/// Least number of results for an estimate of the selectivity.
 const TRUSTED: u64 = 16;
-/// Factor of the next sample if too few results were found for an estimate.
+/// Growth of the sample after fewer results.
 const WIDER: f64 = 64.0;
 
-/// The priority of an identity of integers, built up column by column like `priorities` (kubist-index), for
-/// loops over all positions of a row.
+/// The priority of an identity of integers, built column by column like `priorities` (kubist-index).
 #[derive(Clone, Copy)]
 struct Chain(u64);
 
@@ -33,12 +30,12 @@ impl Chain {
         Chain(priorities(&[], 1, 0)[0])
     }
 
-    /// XXH3-64 of the tag and the eight bytes of a part, computed in registers: storing bytes and loading
+    /// XXH3-64 of the tag and the eight bytes of a part. In registers, because storing bytes and loading
     /// them across word boundaries takes several times as long.
     #[inline(always)]
     fn with(self, part: u64) -> Chain {
         // The tag of integers. `LOW` and `HIGH` are words 24 and 32, and 40 and 48, of the specification's
-        // secret, xored.
+        // secret, combined by xor.
         const TAG: u64 = 2;
         const LOW: u64 = 0x6782_737b_ea42_39b9;
         const HIGH: u64 = 0xaf56_bc3b_0996_523a;
@@ -52,7 +49,7 @@ impl Chain {
     }
 }
 
-/// The positions of a rectangle below a threshold.
+/// The places in a rectangle with priorities below the threshold.
 ///
 /// # Errors
 ///
@@ -75,11 +72,9 @@ pub(super) fn chosen(rect: &Rect, below: Threshold) -> Result<Vec<u32>> {
     Ok(places)
 }
 
-/// The number of positions of a rectangle.
-///
 /// # Errors
 ///
-/// `Invalid` if there are more than 2^32.
+/// `Invalid` if there are more than 2^32 positions.
 pub(super) fn countable(rect: &Rect) -> Result<u32> {
     u32::try_from(rect.len()).map_err(|_| Error::invalid("a block has more than 2^32 positions"))
 }
@@ -102,7 +97,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Execution<'_> {
-    /// Restricts cells to positions of the sample. If all have many, they stay unchanged.
+    /// If all cells have many positions, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -132,13 +127,13 @@ impl Execution<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// The threshold of the first try for `limit` results, as if all positions matched.
+    /// The threshold for `limit` results if all positions matched.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
     }
 
-    /// The threshold of the next try, after too few results; `None`: the whole query.
+    /// The threshold after too few results; `None` for the whole query.
     pub(super) fn next_look(&self, limit: u64, found: u64, cells: &[Placed]) -> Option<Threshold> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {
@@ -157,7 +152,6 @@ impl Execution<'_> {
 
     fn no_more_than_asked(&self, share: f64) -> Option<Threshold> {
         let asked = self.asked();
-        // Nearly everything: then examine all at once.
         let look = (share < 0.5).then(|| Threshold::from_fraction(share));
         match (look, asked) {
             (Some(look), Some(asked)) => Some(look.min(asked)),
@@ -166,7 +160,7 @@ impl Execution<'_> {
     }
 }
 
-/// The expected number of results with which a random sample very rarely has fewer than `limit`.
+/// A random sample with this expected number very rarely has fewer than `limit` results.
 fn enough(limit: u64) -> f64 {
     let limit = limit as f64;
     limit + 4.0 * limit.sqrt() + 16.0
@@ -182,8 +176,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The chosen positions are those whose positions hash below the threshold, and narrowed rectangles keep
-        /// them.
         #[test]
         fn places_of_a_sample_are_those_of_low_priority(
             axes in proptest::collection::vec((0u64..1 << 40, 1u64..12), 1..4),

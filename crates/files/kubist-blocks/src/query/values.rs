@@ -1,4 +1,4 @@
-//! Values of columns in the blocks of a task, read once.
+//! Values of columns in the blocks of a task, each read once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,6 @@ impl<'a> Values<'a> {
         Values { execution, member, grid, continues, fetched: HashMap::new(), held: HashMap::new() }
     }
 
-    /// Reads these columns in rectangles, unless they are read already.
     pub fn fetch(&mut self, columns: &[usize], rects: &[Rect]) -> Result<()> {
         if rects.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A new store per test, on the service at the address `KUBIST_TEST_S3`. The bucket is `kubist-tests`, the
-//! credentials come from the usual places.
+//! A new store per test, on the service at the address `KUBIST_TEST_S3`. The bucket is `kubist-tests`, the credentials
+//! come from the usual places.
 
 pub mod service;
 
@@ -25,7 +25,7 @@ pub fn fresh_at(address: &str, settings: &str) -> Location {
     Location::parse(&format!("s3://kubist-tests/{name}?endpoint={address}{settings}")).unwrap()
 }
 
-/// An unused location on a service for tests. Its keys are the process's, so that threads agree on them.
+/// An unused location. Its keys are the process's, so that threads agree.
 pub fn fresh_on(address: &str, settings: &str) -> Location {
     static KEYS: std::sync::Once = std::sync::Once::new();
     // SAFETY: no other thread of these tests reads the environment before it returned.

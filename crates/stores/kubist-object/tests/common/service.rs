@@ -1,5 +1,4 @@
-//! A small service in this process with the part of S3's protocol that a store needs. It misbehaves on
-//! request.
+//! A small service in this process with the part of S3's protocol that a store needs. It misbehaves on request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,15 +11,15 @@ use std::thread;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
     Serve,
-    /// It is refused: a status and a code.
+    /// Refused with a status and a code.
     Refuse(u16, &'static str),
-    /// It is served, and the connection ends without a response.
+    /// Served, and the connection ends without a response.
     LoseAnswer,
-    /// It is served without its condition.
+    /// Served without its condition.
     IgnoreCondition,
-    /// It is never answered.
+    /// Never answered.
     Silence,
-    /// It is served only when this many requests of its kind have arrived.
+    /// Served only when this many requests of its kind have arrived.
     ServeTogether(usize),
 }
 
@@ -181,7 +180,6 @@ fn part(request: &Request, value: &[u8]) -> Answer {
     let end: usize = end.parse().unwrap();
     let (start, end) = match start.parse() {
         Ok(start) => (start, end),
-        // The last bytes.
         Err(_) => (value.len().saturating_sub(end), value.len().max(1) - 1),
     };
     if start >= value.len() {

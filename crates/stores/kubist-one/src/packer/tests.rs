@@ -1,5 +1,5 @@
-//! A sealed file gives back what was written, keeps the read part of the trait's guarantees, and is refused
-//! after any change.
+//! A sealed file returns the written content, keeps the read part of the trait's guarantees, and is refused after any
+//! change.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,7 @@ use crate::extents::checksum;
 use crate::format::{FOOTER_BYTES, HEADER_BYTES};
 use crate::{LocalFile, SealedFiles, SealedStore, Source};
 
-/// A store whose writes go to a packer, and whose reads are answered by a file that was sealed for each of
-/// them.
+/// A store whose writes go to a packer, and whose reads each use a newly sealed file.
 #[derive(Debug)]
 struct Resealed {
     packer: Packer,
@@ -119,7 +118,7 @@ fn a_sealed_file_keeps_the_read_part_of_the_promises() {
     conformance::run(&mut || Arc::new(Resealed::new()));
 }
 
-/// A file with two objects, a log and two segments, one of them in two extents.
+/// A file with two objects, a log and two segments, one in two extents.
 fn small(folder: &Path) -> PathBuf {
     let path = folder.join("small");
     let packer = Packer::create(&path).unwrap();
@@ -184,7 +183,7 @@ fn bytes_of_another_file_or_position_are_refused() {
     let (path, other) = (small(one.path()), small(two.path()));
     let (good, foreign) = (std::fs::read(&path).unwrap(), std::fs::read(other).unwrap());
     assert_eq!(good.len(), foreign.len());
-    // The two files have equal contents, but the halves of different files are no file.
+    // The contents are equal, but halves of different files are no file.
     for cut in [16, HEADER_BYTES as usize, 40, good.len() - FOOTER_BYTES as usize] {
         std::fs::write(&path, [&good[..cut], &foreign[cut..]].concat()).unwrap();
         let found = opened(&path).map(|store| contents(&store.unwrap()));
@@ -192,7 +191,7 @@ fn bytes_of_another_file_or_position_are_refused() {
         let is_whole = matches!(&found, Ok(Ok(all)) if *all == CONTENTS);
         assert!(is_whole == (cut == 16) && (is_whole || matches!(found, Err(Error::Damaged { .. }))), "{cut}");
     }
-    // The extents of the log are equally long: exchanged, each is at a wrong position.
+    // The extents are equally long, so each is at a wrong position.
     let mut exchanged = good.clone();
     let at = |word: &[u8]| good.windows(3).position(|found| found == word).unwrap();
     let (first, second) = (at(b"one"), at(b"two"));
@@ -313,7 +312,7 @@ fn one_read_of_the_end_opens_a_file() {
     assert_eq!(*source.1.lock().unwrap(), [HEADER_BYTES..HEADER_BYTES + (1 << 20)]);
 }
 
-/// A file with any bytes as its tree, all of its checksums right.
+/// A file with any bytes as its tree, and right checksums.
 fn of_tree(path: &Path, body: &[u8], tree: &[u8]) {
     let nonce = [9; 16];
     let position = HEADER_BYTES + body.len() as u64;
@@ -362,7 +361,6 @@ proptest! {
         }
     }
 
-    /// The contents come back, whatever was written in which order.
     #[test]
     fn contents_come_back(
         objects in prop::collection::btree_map("[a-z]{1,8}", prop::collection::vec(any::<u8>(), 0..300), 0..8),

@@ -1,7 +1,5 @@
-//! The operating system's disk, which follows no link below the store's directory.
-//!
-//! Each component of a path is opened relative to the folder before, so replacing a folder by a link during
-//! the walk has no effect.
+//! The operating system's disk. Each component of a path is opened relative to the folder above, so replacing a folder
+//! by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,7 +19,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::{Disk, DiskFile, Found, Listed, Open, Sort, irregular};
 
-/// Passing through a folder needs no permission to list it, on systems that distinguish the two.
+/// On some systems, passing through a folder needs no permission to list it.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
@@ -34,13 +32,12 @@ pub struct OsDisk {
 }
 
 impl OsDisk {
-    /// A disk for the directory `root`. That directory itself may be reached through links, because the user
-    /// names it.
+    /// `root` may be reached through links, because the user names it.
     pub fn beneath(root: &Path) -> OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
 
-    /// Creates a file that other users cannot open, for reading and writing; an error if the name is taken.
+    /// Other users cannot open the file; an error if the name is taken.
     pub(crate) fn create_private(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.at(path)?.open(flags, Mode::RUSR | Mode::WUSR, Sort::File)?;
@@ -66,7 +63,7 @@ impl OsDisk {
     }
 }
 
-/// A name in a folder, or a whole path if it is not below the store's directory.
+/// A path below the store's directory, or a whole path outside it.
 struct At<'a> {
     folder: Option<OwnedFd>,
     name: &'a OsStr,
@@ -101,7 +98,7 @@ impl At<'_> {
     }
 }
 
-/// Returns an [`Irregular`] error if the file has another type than `wanted`, otherwise `error`.
+/// An [`Irregular`] error if the file has another type than `wanted`, otherwise `error`.
 fn instead(found: rustix::io::Result<Stat>, path: &Path, error: Errno, wanted: Sort) -> io::Error {
     match found {
         Ok(stat) if sort(&stat) != wanted => irregular(path, sort(&stat), wanted),
@@ -221,7 +218,7 @@ impl Disk for OsDisk {
     }
 
     fn names_of(&self, path: &Path) -> io::Result<u64> {
-        // Opening asks the file server for current metadata, which a lookup of the name may not do.
+        // A lookup of the name may not request current metadata from the file server.
         let file = self.at(path)?.open(OFlags::RDONLY, Mode::empty(), Sort::File)?;
         Ok(fstat(&file)?.st_nlink as u64)
     }
@@ -232,9 +229,8 @@ pub(super) fn clock() -> Duration {
     BEGAN.get_or_init(Instant::now).elapsed()
 }
 
-/// File systems that only one machine mounts, by their numbers in statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs,
-/// ramfs, overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS, eCryptfs. Others, such as network file
-/// systems and FUSE, may have several users.
+/// File systems that only one machine mounts, by their numbers in statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, ramfs,
+/// overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS, eCryptfs.
 #[cfg(target_os = "linux")]
 const OF_ONE_MACHINE: [u64; 14] = [
     0xef53,
@@ -259,7 +255,7 @@ fn is_of_this_machine(path: &Path) -> io::Result<bool> {
     Ok(OF_ONE_MACHINE.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Other systems use other numbers: there the user decides.
+/// Other systems use other numbers, so the user decides.
 #[cfg(not(target_os = "linux"))]
 fn is_of_this_machine(_path: &Path) -> io::Result<bool> {
     Ok(true)
@@ -270,14 +266,14 @@ struct OsFile(File);
 
 #[cfg(target_os = "linux")]
 impl OsFile {
-    /// Reads without waiting for the device. Returns the number of bytes, or `None` if there are none.
+    /// Does not wait for the device; `None` if nothing can be read.
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
         let into = &mut [io::IoSliceMut::new(buffer)];
         rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()
     }
 }
 
-/// Gives the system a hint about a range; errors are ignored.
+/// Errors are ignored, because this is a hint.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
@@ -323,8 +319,7 @@ impl DiskFile for OsFile {
     }
 
     fn start_writeback(&self, range: Range<u64>) {
-        // On Linux this advice starts writing the range's dirty pages without waiting, and keeps them in the
-        // cache.
+        // On Linux this starts writing dirty pages without waiting, and keeps them in the cache.
         #[cfg(target_os = "linux")]
         advise(&self.0, range, rustix::fs::Advice::DontNeed);
         #[cfg(not(target_os = "linux"))]

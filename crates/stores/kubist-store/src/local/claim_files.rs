@@ -1,10 +1,8 @@
-//! The claim on a log of a shared store: numbered files, the last of which counts.
+//! The claim on a log of a shared store ([`claims`](crate::claims)): numbered files, where the highest number counts.
 //!
-//! A holder writes a file with its name, and renews the claim by a file with the next number. A process that
-//! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the
-//! next number itself. One of the two finds the number taken, even if listings and names are stale.
-//!
-//! A claim is advisory (see [`claims`](crate::claims)); the fence in the log decides.
+//! A holder writes a file with its name, and renews the claim by a file with the next number. A process that wants the
+//! log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the next number itself.
+//! One of the two finds the number taken, even if listings and names are stale.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -35,7 +33,7 @@ struct State {
     lost: bool,
 }
 
-/// When another holder's number was first seen and last checked, and whether the holder renewed it since.
+/// When another holder's number was first seen and last checked, and whether it was renewed.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -53,8 +51,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims a writer's log. `waits` allows waiting to see whether a holder on another machine renews its
-    /// claim.
+    /// `waits` allows waiting to see whether a holder on another machine renews its claim.
     pub fn hold(&self, directory: &Arc<StoreDirectory>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&directory.disk.holder());
         let number = self.next(directory, writer, &me, waits).inspect_err(|_| me.end())?;
@@ -62,7 +59,7 @@ impl Claims {
         Ok(Claim { directory: directory.clone(), writer: writer.to_owned(), me, state })
     }
 
-    /// Renews a claim from now on, in a background thread if the disk allows threads.
+    /// Renews a claim in a background thread, if the disk allows threads.
     pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
         if !claim.directory.disk.has_threads() {
             return None;
@@ -71,7 +68,7 @@ impl Claims {
         let renewal = kept.upgrade().unwrap_or_else(|| {
             let renewal = Arc::new(Renewal::default());
             let shared = renewal.shared.clone();
-            // Without the thread, each append renews a due claim.
+            // Without a thread, each append renews a due claim.
             let thread = std::thread::Builder::new().name("kubist-claims".into());
             let _ = thread.spawn(move || renew_all(&shared));
             *kept = Arc::downgrade(&renewal);
@@ -105,12 +102,12 @@ impl Claims {
         }
     }
 
-    /// Returns whether a claim of another machine has lapsed, or `Busy` if its holder is alive.
+    /// Returns `Busy` if the holder on another machine is alive.
     fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let before = others.remove(writer);
-        // An old observation does not prove that the holder is alive now.
+        // An old observation does not prove that the holder is alive.
         let before = before.filter(|seen| seen.holder == holder && now.saturating_sub(seen.looked) < LAPSE);
         let seen = match before {
             Some(seen) if seen.number == number => Seen { looked: now, ..seen },
@@ -125,8 +122,8 @@ impl Claims {
     }
 }
 
-/// Returns the newest number and its holder, searched from the listing. If the last listed number is gone,
-/// the listing is too old, and the result is `Busy` unless `waits`.
+/// The newest number and its holder. If the listing is too old, because its last number is gone, the result is `Busy`
+/// unless `waits`.
 fn newest(
     directory: &StoreDirectory,
     writer: &str,
@@ -160,9 +157,9 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Renews the claim if that is due, and returns an error if it was lost.
+    /// Renews a due claim; an error if the claim was lost.
     pub fn check(&self) -> Result<()> {
-        // The fence decides, so a failure is no error, and the next call tries again.
+        // The fence decides, and the next call tries again.
         let _ = self.renew();
         match self.state().lost {
             false => Ok(()),
@@ -182,7 +179,7 @@ impl Claim {
         let folder = numbered::folder(&self.writer, CLAIMS);
         let won = numbered::put(&self.directory, &folder, number + 1, RecordType::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
-        // Another thread of this process may have won.
+        // Another thread may have written the number.
         let own = won || holds(&self.directory, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
@@ -196,13 +193,12 @@ impl Claim {
         Ok(())
     }
 
-    /// The error for an owner that has lost the log.
     pub fn refused(&self) -> Error {
         let file = format!("{}/{}", self.directory.location, numbered::folder(&self.writer, ""));
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Releases the claim, unless it was lost. If that fails, it lapses.
+    /// If the release fails, the claim lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -226,7 +222,7 @@ fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) ->
     Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
-/// The thread that renews the claims of a handle. It ends with the last claim.
+/// Renews the claims of a handle, and ends with the last.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,
@@ -261,7 +257,7 @@ fn renew_all(kept: &Kept) {
     loop {
         let claims: Vec<Arc<Claim>> = {
             let state = kept.lock();
-            // More often than renewals, because each claim has its own due time.
+            // Each claim has its own due time.
             let (mut state, _) = kept.ended.wait_timeout(state, RENEWAL / 4).unwrap_or_else(PoisonError::into_inner);
             if state.over {
                 return;
@@ -270,7 +266,6 @@ fn renew_all(kept: &Kept) {
             state.claims.iter().filter_map(Weak::upgrade).collect()
         };
         for claim in claims {
-            // Tried again the next time.
             let _ = claim.renew();
         }
     }

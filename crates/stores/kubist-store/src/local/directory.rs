@@ -1,13 +1,13 @@
 //! The directory of a store, and how old this machine's view of it may be.
 //!
-//! On a file system of several machines, each machine caches names, lengths and listings, which may be older
-//! than another machine's changes. A shared store follows two rules:
+//! On a file system of several machines, each machine caches names, lengths and listings, which may be older than
+//! another machine's changes. A shared store follows two rules:
 //!
-//! - A complete file that is visible is trusted at once, because named files never change.
-//! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the
-//!   handle's knowledge. Names that the handle read refer only to files that existed then. So the store looks
-//!   again until enough time has passed since the handle last [learned](StoreDirectory::learn) of anything.
-//!   After that it does not retry, so a handle waits once for any amount of damage.
+//! - A complete file that is visible is trusted immediately, because named files never change.
+//! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the handle's
+//!   knowledge. So the store checks again until enough time has passed since the handle last
+//!   [learned](StoreDirectory::learn) of anything. After that it does not retry, so a handle waits once for any amount
+//!   of damage.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
@@ -25,14 +25,14 @@ use super::folders::Folders;
 
 /// How long a machine may cache names by default, as in NFS.
 const STALENESS: Duration = Duration::from_secs(60);
-/// The environment variable that overrides it, in seconds.
+/// Overrides [`STALENESS`], in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
-/// The first pause between retries is 1 / 256 of the total time, and pauses double.
+/// The first pause is 1 / 256 of the total time, and pauses double.
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 const GUESS_BYTES: usize = 64 << 10;
-/// Largest first read, whatever length the system reports.
+/// Limits the first read, whatever length the system reports.
 const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -44,10 +44,9 @@ pub struct StoreDirectory {
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
-    /// When the handle last learned of something, in milliseconds of the disk's clock.
+    /// The time when the handle last learned of something, in milliseconds of the disk's clock.
     learned: AtomicU64,
     read: Mutex<HashSet<String>>,
-    /// Whether only this machine uses the file system.
     is_ours: OnceLock<bool>,
 }
 
@@ -69,7 +68,6 @@ impl StoreDirectory {
         }
     }
 
-    /// Returns whether only this machine uses the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);
@@ -91,15 +89,14 @@ impl StoreDirectory {
         if self.is_shared() { self.staleness } else { Duration::ZERO }
     }
 
-    /// Records that the handle learned of a change by others, which may not be visible here completely.
+    /// Changes by others may not be completely visible here.
     pub fn learn(&self) {
         if self.is_shared() {
             self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
         }
     }
 
-    /// Records that the handle read an object. Everything that it names existed before, so only the first
-    /// read counts.
+    /// Only the first read counts, because everything that the object names existed before.
     pub fn learn_of(&self, object: &str) {
         if self.is_shared() {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,13 +108,12 @@ impl StoreDirectory {
         }
     }
 
-    /// A little more than the maximum age of this machine's view.
+    /// Slightly more than the maximum age of this machine's view.
     fn patience(&self) -> Duration {
         self.staleness + self.staleness / 4
     }
 
-    /// Waits, longer with each attempt. Returns `false` once this machine's view is newer than everything
-    /// that the handle has learned.
+    /// Waits, longer with each attempt. Returns `false` once this machine's view is newer than the handle's knowledge.
     pub fn look_again(&self, attempt: u32) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
@@ -126,7 +122,7 @@ impl StoreDirectory {
         let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
-        // Bounded, because others may make the handle learn again and again.
+        // Others may make the handle learn repeatedly.
         let most = FIRST_PAUSE.ilog2() as u64 + self.patience().as_secs();
         if left.is_zero() || u64::from(attempt) > most + 1 {
             return Ok(false);
@@ -135,8 +131,7 @@ impl StoreDirectory {
         Ok(true)
     }
 
-    /// Calls `look` until it sees something that existed at the time of this call, or returns `false` once it
-    /// would be visible.
+    /// Calls `look` until it sees something that existed at the time of this call; `false` once it would be visible.
     pub fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
         let until = self.disk.clock() + self.patience();
         for pauses in 0.. {
@@ -162,7 +157,6 @@ impl StoreDirectory {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }
 
-    /// Waits, unless the call is cancelled.
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
             check_stopped(&self.location)?;
@@ -198,19 +192,17 @@ impl StoreDirectory {
         }
     }
 
-    /// Returns the version mark of a file: its inode and the time of its last change.
+    /// Returns the inode and the time of the last change.
     pub fn stamp_of(&self, path: &Path) -> Result<Stamp> {
         match self.disk.find(path) {
             Ok(Some(Found { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
             Ok(None) => Ok(Stamp::Absent),
-            // A parent is a file or a link.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(Stamp::Absent),
             Err(error) => Err(Error::io("examine", path, error)),
         }
     }
 
-    /// Reads a small file completely, if it exists. It reads until the bytes end, because the reported length
-    /// may be old.
+    /// Reads a small file to its end, because the reported length may be old.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,
@@ -241,7 +233,7 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// Returns whether another machine deleted the file while this one had it open or cached its name.
+/// True if another machine deleted the file while this one had it open or cached its name.
 pub(super) fn is_stale(error: &io::Error) -> bool {
     error.kind() == ErrorKind::StaleNetworkFileHandle
 }

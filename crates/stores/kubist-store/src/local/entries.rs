@@ -1,19 +1,18 @@
 //! Logs of a shared store: each entry is a file whose name is its number.
 //!
-//! An entry begins where the one before ends, and ends at the position after its number. Fences between two
-//! entries belong to the second one, so the first entry's end is the same for every reader at any time. A log
-//! that was on one machine before continues after its last byte; a seal decides that position once. A new
-//! owner puts a fence at the first free number. An earlier owner then finds its next number taken and is
-//! refused for ever. If its entry came first, the fence follows it and the entry is in the log.
+//! An entry begins where the one before ends, and ends at the position after its number. Fences between two entries
+//! belong to the second one, so every reader sees the same end of the first at any time. A log that was on one machine
+//! before continues after its last byte; a seal decides that position once. A new owner puts a fence at the first free
+//! number ([`Store::own_log`](crate::Store::own_log)).
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
-//! - *Acknowledged entries stay*: a named file never changes while the table exists. It was durable, with its
-//!   name, when `append` returned.
+//! - *Acknowledged entries stay*: a named file never changes while the table exists. It was durable, with its name,
+//!   when `append` returned.
 //! - *Unacknowledged entries are settled*: the entry or a fence takes the number.
 //! - *Seen entries stay*: a reader makes an entry's name durable before it reports the entry as durable.
-//! - *The next owner misses no entry*: a number is free only if a put succeeds, and the file server decides
-//!   that, not a machine's cache of names.
+//! - *The next owner misses no entry*: a number is free only if a put succeeds, and the file server decides that, not a
+//!   machine's cache of names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,17 +29,17 @@ use super::{LocalStore, logs};
 
 const MOST_MISSING: usize = 1 << 16;
 
-/// A handle's knowledge of logs, which this machine may not see yet.
+/// Knowledge of logs, which this machine may not see yet.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
-    /// Files of all numbers before this one exist.
+    /// The files of all lower numbers exist.
     there: u64,
-    /// The names before this one are durable.
+    /// The names of all lower numbers are durable.
     durable: u64,
-    /// The first number that is a file of its own, once that is decided.
+    /// The first number with its own file.
     start: Option<u64>,
 }
 
@@ -66,8 +65,8 @@ impl Known {
     }
 }
 
-/// Returns the first number that is a file of its own: after the last byte of a log of one machine, or 0. It
-/// is decided once, before the first such file is written.
+/// The first number with its own file: after the last byte of a log of one machine, or 0. Decided once, before such a
+/// file is written.
 fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     let name = format!("{writer}{SEAL}");
     if let Some(end) = numbered::get_alone(store, &name, RecordType::Sealed)? {
@@ -108,7 +107,7 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     }
 }
 
-/// Puts a fence at the first free number. Returns the next number and the end of the last entry.
+/// Returns the next number and the end of the last entry.
 fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
@@ -121,7 +120,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         }
         next += 1;
     }
-    // These exist, even if this machine does not see them yet.
+    // This machine may not see these files yet.
     store.learn();
     let record_type = |number| {
         let mut attempt = 0;
@@ -142,7 +141,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     Ok((next, end))
 }
 
-/// Returns the number after the last one of a listing, which must have no gap.
+/// The number after the last one of a listing, which must have no gap.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.learn();
@@ -159,7 +158,6 @@ fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     })
 }
 
-/// Reads entries from a position on, until they have `most` bytes.
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     if start_of(store, writer)?.is_none() && logs::is_there(store, writer)? {
@@ -170,7 +168,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
         return Err(damage);
     }
     let folder = numbered::folder(writer, ENTRIES);
-    // Reports a log that has lost its end.
+    // The log may have lost its end.
     if tail.entries.is_empty() && number == from && from > 0 && !ends_at(store, writer, &folder, from)? {
         let end = numbered::listed(store, &folder)?.pop().map_or(0, |last| last + 1);
         tail.next = end.min(from - 1);
@@ -180,7 +178,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     if number > store.known.of(writer).there {
         store.learn();
     }
-    // The writer of an entry makes it durable; until then this reader can sync its name.
+    // Until the writer has made an entry durable, this reader can.
     if number > store.known.of(writer).durable && store.disk.sync_directory(&store.root.join(&folder)).is_ok() {
         store.known.raise(writer, |ends| ends.durable = ends.durable.max(number));
     }
@@ -197,7 +195,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp>
     }
 }
 
-/// Returns whether the log extends to a position, because its entry before that exists or it begins there.
+/// Whether the entry before a position exists, or the log begins there.
 fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Result<bool> {
     match numbered::get(store, folder, position - 1) {
         Ok(Some(_)) | Err(Error::Damaged { .. }) => Ok(true),
@@ -206,7 +204,7 @@ fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Res
     }
 }
 
-/// Returns the first number that is a file of its own, or `None` if that seems undecided.
+/// The first number with its own file; `None` if that seems undecided.
 fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     if let Some(start) = store.known.of(writer).start {
         return Ok(Some(start));
@@ -224,7 +222,6 @@ struct Followed {
     damage: Option<Error>,
 }
 
-/// Follows a log from a position on, until the entries have `most` bytes.
 fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Followed> {
     let folder = numbered::folder(writer, ENTRIES);
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
@@ -260,7 +257,7 @@ fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Foll
                     tail.next = number;
                 }
             }
-            // It exists, but is not visible here yet.
+            // The entry exists, but is not visible yet.
             Ok(None) if number < there && store.look_again(attempt)? => attempt += 1,
             Ok(None) if number < there => break Some(hole(store, &folder, number)),
             Ok(None) => break None,
@@ -298,8 +295,8 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let folder = numbered::folder(writer, ENTRIES);
     let mut numbers = numbered::listed(store, &folder)?;
     numbers.retain(|found| *found >= number);
-    // The number after the last file of the log, and the start of the next entry. Unreadable numbers count
-    // only once an intact file follows, because a foreign file may have any number as its name.
+    // The number after the last file of the log, and the start of the next entry. Unreadable numbers count only once an
+    // intact file follows, because a file of another program may have a number as its name.
     let (mut known, mut begin) = (number, sound.next);
     let broken = |position| BrokenEntry { position, bytes: Default::default() };
     for number in numbers {
@@ -331,7 +328,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
 #[derive(Debug)]
 struct SharedLog {
     directory: Arc<StoreDirectory>,
-    /// Shared with the handle, whose readers then need not sync durable entries.
+    /// Shared with the handle, so that its readers need not sync durable entries.
     known: Arc<Known>,
     writer: String,
     claim: Arc<Claim>,

@@ -1,9 +1,7 @@
 //! Directories whose names survive a crash.
 //!
-//! A file is only durable if every directory above it is. So a handle syncs the path to a folder once before
-//! it writes there.
-//!
-//! A failed sync of a directory is remembered, because a second sync could succeed although the names of the
+//! A file is durable only if every directory above it is, so a handle syncs the path to a folder once before it writes
+//! there. A failed sync of a directory is remembered, because a second sync could succeed although the names of the
 //! first are not on disk.
 
 use std::collections::{HashMap, HashSet};
@@ -32,7 +30,7 @@ impl Folders {
         Folders { disk, root: root.to_path_buf(), known: Mutex::default() }
     }
 
-    /// Returns the path of a folder ("rewrites", "a/b", or "" for the root), which now exists and is durable.
+    /// Creates a folder ("rewrites", "a/b", or "" for the root) durably.
     pub fn ensure(&self, folder: &str) -> Result<PathBuf> {
         let mut path = self.root.clone();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
@@ -58,7 +56,7 @@ impl Folders {
         })
     }
 
-    /// Lists a folder; empty if there is no such folder.
+    /// Returns nothing if there is no such folder.
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),
@@ -67,8 +65,8 @@ impl Folders {
         }
     }
 
-    /// Returns the sorted names in a folder that end in `suffix`, without it. The kind of file does not
-    /// matter, because a log that is a link must not look like an absent log.
+    /// Sorted names that end in `suffix`, without it. The kind of file does not matter, because a link must not make a
+    /// log look absent.
     pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
@@ -106,9 +104,8 @@ pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
     for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         match disk.find(above) {
             Ok(Some(_)) => {
-                // Its creator may have died before it was durable. Only the lowest directory can be in this
-                // state, because each is synced before the next is created. A directory that we may not read
-                // is older.
+                // Its creator may have died before it was durable. Only the lowest directory can be in this state,
+                // because each is synced before the next is created. A directory that we may not read is older.
                 match sync(disk, parent(above)) {
                     Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {}
                     outcome => outcome?,

@@ -1,8 +1,7 @@
 //! Whether a writing handle may continue.
 //!
-//! After a failed write or sync the state on disk is unknown: the system may have dropped the bytes and
-//! marked them clean. A handle in a forked process refuses too, because two processes would write at one
-//! position.
+//! After a failed write or sync the state on disk is unknown: the system may have dropped the bytes and marked them
+//! clean. A handle in a forked process refuses too, because two processes would write at one position.
 
 use crate::disk::Disk;
 use crate::{Error, Result};
@@ -19,7 +18,6 @@ impl HandleHealth {
         HandleHealth { file, process: disk.process(), first_failure: None }
     }
 
-    /// Returns an error if an earlier operation failed.
     pub fn check(&self, disk: &dyn Disk) -> Result<()> {
         let refused = |cause: &str| Err(Error::Refused { file: self.file.clone(), cause: cause.to_owned() });
         if let Some(cause) = &self.first_failure {
@@ -31,7 +29,6 @@ impl HandleHealth {
         Ok(())
     }
 
-    /// Returns whether this is the process that created the handle.
     pub fn is_own(&self, disk: &dyn Disk) -> bool {
         self.process == disk.process()
     }

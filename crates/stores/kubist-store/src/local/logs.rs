@@ -1,16 +1,14 @@
 //! Logs of one machine: one file per writer, appended by the handle that holds its lock.
 //!
-//! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This
-//! small write is not synced: it must be correct, but need not survive. It distinguishes damage from a torn
-//! tail. A broken entry before the acknowledged length is damage. Bytes after it may be an append that is in
-//! progress or never finished.
+//! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This write is
+//! not synced: it must be correct, but need not survive. A broken entry before the acknowledged length is damage, while
+//! bytes after it may be an append that is in progress or never finished.
 //!
-//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one
-//! disk sector, so no crash makes it unreadable. So if it is missing, a log whose end is broken is damaged,
-//! not torn.
+//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one disk
+//! sector, so no crash makes it unreadable. If it is missing, a log whose end is broken is therefore damaged, not torn.
 //!
-//! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared
-//! after an append, or another file at the log's path, is refused, because readers may not see the entry.
+//! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared after an
+//! append, or another file at the log's path, is refused, because readers may not see the entry.
 
 use std::io;
 use std::ops::Range;
@@ -32,7 +30,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// The part of a log in memory when entries are not kept, unless an entry is longer.
+/// Bytes of a log in memory when entries are not kept, unless an entry is longer.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -74,7 +72,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
-    // The process that created the two files may have died before they, or their names, were durable.
+    // Their creator may have died before the two files or names were durable.
     acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
@@ -91,15 +89,14 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     }))
 }
 
-/// Cuts off a torn tail and makes everything before it durable, from `durable` on.
+/// Cuts off a torn tail and makes everything from `durable` on durable.
 fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntry>, durable: u64) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, path, error);
     if let Some(Rest::Torn { .. }) = found.rest {
         file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
-    // The last entry may be readable but not on disk, even if it was synced: after a failed sync the system
-    // may have marked its pages clean. So it is written again. Earlier entries were durable before it was
-    // started.
+    // After a failed sync the last entry may be readable but not on disk, because the system may have marked its pages
+    // clean. So it is written again. Earlier entries were durable before it was started.
     if let Some(last) = last.filter(|_| durable < found.end) {
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(file, &frame, last.position).map_err(at("write"))?;
@@ -107,7 +104,7 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
     file.sync_data().map_err(at("sync"))
 }
 
-/// A log gets its name together with its header, so there is never half a log.
+/// A log gets its name together with its header.
 fn open_or_create(store: &LocalStore, path: &Path) -> Result<Box<dyn DiskFile>> {
     loop {
         match store.disk.open(path, Open::ReadWrite) {
@@ -133,8 +130,7 @@ impl LogOwner for LocalLog {
             .and_then(|()| self.check_name(self.position + frame.len() as u64));
         self.health.note(result)?;
         self.position += frame.len() as u64;
-        // The entry is durable with or without its acknowledgement, so the next append reports a failure
-        // here.
+        // The entry is durable, so the next append reports this failure.
         let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
         let _ = self.health.note(acknowledged);
         Ok(self.position)
@@ -150,8 +146,8 @@ impl LogOwner for LocalLog {
 }
 
 impl LocalLog {
-    /// Returns an error unless the log's path still leads to the written file, which now ends at `end`, and
-    /// the store is not shared.
+    /// An error unless the log's path still leads to the written file, which ends at `end`, and the store is not
+    /// shared.
     fn check_name(&self, end: u64) -> Result<()> {
         let mark = self.disk.find(&self.mark).map_err(|error| Error::io("examine", &self.mark, error))?;
         if mark.is_some() {
@@ -187,8 +183,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
     store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
-/// Reads a log that is sealed at `end` from a position on, until the entries have `most` bytes. Also returns
-/// the position after them.
+/// Reads a log that is sealed at `end`, up to `most` bytes. Returns the position after these entries.
 pub(super) fn read_sealed(
     store: &LocalStore,
     writer: &str,
@@ -225,14 +220,14 @@ pub(super) fn read_sealed(
     })
 }
 
-/// Reads all entries of a log that is about to be sealed, and makes them durable, because the owner may have
-/// died before it synced the last one.
+/// Reads a log that is about to be sealed, and makes its entries durable, because the owner may have died before it
+/// synced the last one.
 pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
     let tail = read(store, writer, 0, u64::MAX)?;
     let path = path_of(store, writer, SUFFIX);
     let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
     if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
-        // Written again, as its next owner would do.
+        // The entry is written again, as its next owner would do.
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(&*file, &frame, last.position).map_err(|error| Error::io("write", &path, error))?;
     }
@@ -255,7 +250,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     };
     let mut looked_twice = false;
     loop {
-        // In this order, because everything that is acknowledged now must be in the log later.
+        // Everything acknowledged now must be in the log later.
         let durable = read_acknowledgement(store, writer)?;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let found = walk(&*file, &path, from.max(HEADER_BYTES), most.max(BUFFER_BYTES), &mut |entry| {
@@ -265,11 +260,11 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
         })?;
         match damage(&found, durable, &path) {
             None => {
-                // Reports a log that ends before `from`.
+                // The log may end before `from`.
                 let next = found.end.min(found.length);
                 return Ok(LogTail { entries, next, durable: durable.length() });
             }
-            // Some file systems show a live owner's append in the wrong order.
+            // Some file systems show an append in the wrong order.
             Some(_) if !looked_twice => looked_twice = true,
             Some(damage) => return Err(damage),
         }
@@ -352,8 +347,7 @@ struct Walked {
     rest: Option<Rest>,
 }
 
-/// Checks a log's header and parses the log from `from` on, about `buffer` bytes at a time. It ends at the
-/// log's end, at damage, or when `each` returns `false`.
+/// Parses a log from `from` on, about `buffer` bytes at a time, until its end, damage, or `each` returns `false`.
 fn walk(
     file: &dyn DiskFile,
     path: &Path,
@@ -373,7 +367,7 @@ fn walk(
         let reached = next + bytes.len() as u64;
         let is_last = reached >= length || reached < wanted.end;
         let Frames { entries, end, rest } = frames(&bytes, next);
-        // The entry is longer than the buffer, or incomplete; the following bytes decide.
+        // The following bytes decide whether the entry is incomplete.
         most = if entries.is_empty() { most.saturating_mul(2) } else { buffer };
         for entry in entries {
             let behind = behind(&entry);
@@ -392,8 +386,7 @@ fn behind(entry: &LogEntry) -> u64 {
     entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
 }
 
-/// Returns the current length of a log. A live owner may append during a read, and an incomplete frame must
-/// be the last one, so bytes after this length are not read.
+/// Bytes that a live owner appends during a read are ignored, because an incomplete frame must be the last one.
 fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
     file.bytes().map_err(|error| Error::io("measure", path, error))
 }
@@ -404,7 +397,7 @@ fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes
     Ok(bytes.into())
 }
 
-/// Returns the damage of a log, given that all acknowledged bytes were durable once.
+/// All acknowledged bytes were durable once.
 fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
     let Walked { length, end, rest: Some(rest) } = found else { return None };
     let durable = acknowledged.length();
@@ -432,7 +425,7 @@ enum Acknowledged {
 }
 
 impl Acknowledged {
-    /// Returns the length that is certain. A log gets its name only after its header is durable.
+    /// A log gets its name only after its header is durable.
     fn length(self) -> u64 {
         match self {
             Acknowledged::Up(length) => length,
@@ -455,15 +448,14 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", path, error)),
     };
-    // One byte more than expected, to detect a longer file.
+    // One byte more, to detect a longer file.
     let mut bytes = vec![0; format::ACKNOWLEDGEMENT_BYTES + 1];
     let got = read_up_to(&*file, &mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
     bytes.truncate(got);
     Ok(Some(bytes))
 }
 
-/// Replaces a file that is not a valid acknowledgement instead of overwriting it, because it may be a second
-/// name of a foreign file.
+/// Replaces an invalid acknowledgement. Overwriting could change another file with a second name here.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

@@ -7,9 +7,8 @@
 //! logs/<writer>.seal              the end of the log of one machine, if there was one
 //! ```
 //!
-//! Each file gets its name once, complete and durable, and one of several files with the same number wins. So
-//! nothing depends on a lock, a length, a listing or a clock. Listings only shorten the search for the newest
-//! number.
+//! Each file gets its name once, complete and durable, and one of several files with the same number wins. So nothing
+//! depends on a lock, a length, a listing or a clock; listings only shorten the search for the newest number.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +25,7 @@ pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
 pub(super) const CLAIMS: &str = ".claims";
 pub(super) const SEAL: &str = ".seal";
-/// The name of the mark in the folder of the logs, and the writer's name that is reserved for it.
+/// Used in the folder of the logs, and as a writer's name.
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
@@ -38,7 +37,7 @@ fn path(directory: &StoreDirectory, folder: &str, number: u64) -> PathBuf {
     directory.root.join(folder).join(format!("{number:020}"))
 }
 
-/// Writes a file under its number, durably. Returns `false` if the number is taken.
+/// Returns `false` if the number is taken.
 pub(super) fn put(
     directory: &StoreDirectory,
     folder: &str,
@@ -67,7 +66,6 @@ pub(super) fn put_after(
     Ok(won)
 }
 
-/// Returns the record type and payload of a numbered file, if it exists.
 pub(super) fn get(directory: &StoreDirectory, folder: &str, number: u64) -> Result<Option<(RecordType, Bytes)>> {
     let path = path(directory, folder, number);
     directory.retry_while_stale(|| {
@@ -99,7 +97,7 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
-/// Writes a file that has a fixed name; `false` if it exists.
+/// Returns `false` if a file with the fixed name exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -110,7 +108,7 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
-/// Returns the number in a file that has a fixed name; `None` if there is no such file.
+/// Reads a file with a fixed name, if it exists.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {
@@ -127,7 +125,7 @@ fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// Returns the numbers in a listing of a folder, in order. The listing may be old.
+/// Returns sorted numbers. The listing may be old.
 pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
     let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);

@@ -1,7 +1,7 @@
 //! Objects: small files that appear under their name completely and never change.
 //!
-//! An object's bytes are synced before link(2) gives them their name, and of several links to one name
-//! exactly one succeeds. Each caller that learns that the name exists has synced the directory.
+//! An object's bytes are synced before link(2) gives them their name, and exactly one of several links to a name
+//! succeeds. Each caller that learns that the name exists has synced the directory.
 
 use std::io;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(super) fn stamp(store: &LocalStore, name: &str) -> Result<Stamp> {
     store.stamp_of(&store.root.join(name))
 }
 
-/// Returns whether the error means that there is a folder of objects, or an object at the path of a folder.
+/// There is a folder of objects, or an object at the path of a folder.
 fn is_no_object(error: &Error) -> bool {
     match error {
         Error::Irregular { found, .. } => matches!(found, Sort::Directory | Sort::File),
@@ -105,8 +105,7 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     }
 }
 
-/// Returns whether there is no object of the name: nothing, a folder of objects, or an object at the path of
-/// a folder.
+/// There is nothing, a folder of objects, or an object at the path of a folder.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory)
 }

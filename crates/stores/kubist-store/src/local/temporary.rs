@@ -1,13 +1,12 @@
-//! Temporary files are written and synced in `tmp/` and then linked to their name, so that a name never leads
-//! to half a file.
+//! Temporary files: they are written and synced in `tmp/` and then linked to their name, so that a name never leads to
+//! an incomplete file.
 //!
-//! The next handle that creates a temporary file removes those of dead processes. On one machine a file's
-//! creator holds its lock. A file can be removed between its creation and its locking; its link then fails
-//! with `NotFound`, and it is created again. In a shared store, the file's name contains its creator, and
-//! each machine removes the files of its own dead processes.
+//! The next handle that creates a temporary file removes those of dead processes. On one machine a file's creator holds
+//! its lock. A file can be removed between its creation and its locking; its link then fails with `NotFound`, and it is
+//! created again. In a shared store, the file's name contains its creator, and each machine removes only its own files.
 //!
-//! In a shared store a file is closed before it gets its name, because errors may appear only then. A lost
-//! response may make a repeated link find the name taken; a file with two names is therefore linked.
+//! In a shared store a file is closed before it gets its name, because errors may appear only then. If a response is
+//! lost, a repeated link may find the name taken, so a file with two names counts as linked.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -23,11 +22,11 @@ use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// How often a file is created again, each time because another handle starts its clean-up at the same time.
+/// Each attempt fails only because another handle starts its clean-up.
 const ATTEMPTS: usize = 16;
 
-/// Gives a durable file with these bytes the name `path` in one step. Returns `false` if the name is taken.
-/// The caller creates and syncs the folder.
+/// Gives these bytes the name `path` atomically and durably. Returns `false` if the name is taken. The caller creates
+/// and syncs the folder.
 pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_as(directory, directory.is_shared(), bytes, path)
 }
@@ -36,10 +35,10 @@ pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8],
     publish_after(directory, shared, bytes, path, None)
 }
 
-/// Makes something durable before a file gets its name. Repeating it has no effect.
+/// Made durable before a file gets its name; can be repeated.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
-/// [`publish_as`] after `first` is durable. Both are synced in parallel, so a disk needs one write for both.
+/// Both are synced in parallel, so a disk needs one write for both.
 pub(super) fn publish_after(
     directory: &StoreDirectory,
     shared: bool,
@@ -71,7 +70,7 @@ fn fill_and_link(
     path: &Path,
     first: First<'_>,
 ) -> Result<bool> {
-    // Another handle with the lock is removing the file, and linking will fail.
+    // Another handle is removing the file, so linking will fail.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
     fill(directory, file, temporary, bytes, first)?;
     match directory.disk.link(temporary, path) {
@@ -123,7 +122,7 @@ fn fill(
     synced.map_err(at("sync"))
 }
 
-/// Returns an unlinked empty file, which disappears when it is closed, and its path for messages.
+/// The file disappears when it is closed; its path is for messages.
 pub(super) fn nameless(directory: &StoreDirectory) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     let (file, path) = create(directory, directory.is_shared())?;
     match directory.disk.unlink(&path) {
@@ -148,7 +147,7 @@ fn create(directory: &StoreDirectory, shared: bool) -> Result<(Box<dyn DiskFile>
     }
 }
 
-/// Removes files of dead processes. Failures are ignored, because the files do no harm.
+/// Failures are ignored, because files of dead processes do no harm.
 fn clean(directory: &StoreDirectory, folder: &Path) {
     let mut listed = directory.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
@@ -172,7 +171,7 @@ fn maker(name: &str) -> Option<String> {
     name.contains('-').then(|| name.replace('-', " "))
 }
 
-/// Returns the same holder if it is this process, whose other handles may still use it.
+/// This process counts as one holder, whose other handles may use the file.
 fn own(directory: &StoreDirectory, name: &str) -> String {
     let number = name.rsplit('-').next().unwrap_or_default();
     format!("{} {number}", directory.disk.holder())
@@ -182,7 +181,6 @@ fn name(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// Returns whether it is the name of a temporary file. Other files in the folder are foreign.
 pub(super) fn is_name(name: &str) -> bool {
     let (maker, number) = name.rsplit_once('-').map_or((None, name), |(maker, number)| (Some(maker), number));
     let is_number = u64::from_str_radix(number, 16).is_ok_and(|found| self::name(found) == number);

@@ -1,7 +1,7 @@
 //! Sizes and deletion of a whole store.
 //!
-//! Only files that the engine named are counted and removed, and links are never followed, so nothing outside
-//! the directory is touched. Other machines that have a file open find it gone.
+//! Only files that the engine named are counted and removed, so nothing outside the directory is touched. Other
+//! machines that have a file open find it gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -13,8 +13,7 @@ use crate::{Error, Kept, Result, Size, names};
 use super::numbered::{CLAIMS, ENTRIES, LOGS, MARK, SEAL};
 use super::{LocalStore, temporary};
 
-/// Folder, suffix of its files, and their kind. Logs come last: once a log is gone, no segment that it names
-/// exists.
+/// Folder, suffix and kind. Logs come last: once a log is gone, no segment that it names exists.
 const FOLDERS: [(&str, &str, Kept); 5] = [
     ("segments", ".seg", Kept::Segment),
     (temporary::FOLDER, "", Kept::Temporary),
@@ -105,7 +104,7 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
         }
         remove_or_sync(store, &store.root.join(folder))?;
     }
-    // From listings, which do not follow links to folders.
+    // Listings do not follow links to folders.
     let here: BTreeSet<String> = super::objects::list(store, "")?.into_iter().collect();
     let emptied: Vec<&str> = objects.iter().filter_map(|name| name.strip_suffix('/')).collect();
     let objects: Vec<&String> = objects.iter().filter(|name| here.contains(*name)).collect();
@@ -128,7 +127,7 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     remove_or_sync(store, &store.root)
 }
 
-/// The mark comes last: a repeated erase must still know that the store is shared.
+/// The mark comes last, so that a repeated erase knows that the store is shared.
 fn erase_numbered(store: &LocalStore) -> Result<()> {
     let logs = store.root.join(LOGS);
     for (_, folder) in folders_of_writers(store)? {
@@ -142,7 +141,7 @@ fn erase_numbered(store: &LocalStore) -> Result<()> {
     unlink(store, &logs.join(MARK))
 }
 
-/// Real folders of the store, not links to folders.
+/// Folders of the store that are not links.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())
@@ -167,12 +166,12 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     }
 }
 
-/// A folder with foreign files stays, without the deleted ones.
+/// Removes a folder, unless files of other programs are in it.
 fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // The current directory or a mount point: empty, but not removable.
+        // An empty current directory or mount point is not removable.
         Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::InvalidInput) => Ok(()),
         Err(error) => Err(Error::io("remove the directory", path, error)),
         Ok(()) => Ok(()),

@@ -1,8 +1,8 @@
 //! Optional operations of stores.
 //!
-//! Each ability is a trait, and [`Store::abilities`] lists those of a store. [`StoreExt`], which every store
-//! has, uses an ability if it exists and otherwise the required calls. So callers never ask for an ability,
-//! and a new store needs none.
+//! Each ability is a trait, and [`Store::abilities`] lists those of a store. [`StoreExt`], which every store has, uses
+//! an ability if it exists and otherwise the required calls. So callers never check for an ability, and a new store
+//! needs none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::{
     Watch, local_scratch,
 };
 
-/// The abilities of a store. A wrapper passes on those of the inner store, except those that it changes.
+/// The abilities of a store. A wrapper passes on those that it does not change.
 #[derive(Clone, Copy, Default)]
 pub struct Abilities<'a> {
-    /// Reads of several things in one call.
+    /// See [`Reads`].
     pub reads: Option<&'a dyn Reads>,
-    /// More operations on logs.
+    /// See [`Logs`].
     pub logs: Option<&'a dyn Logs>,
-    /// Access from several machines, which may see each other's writes late.
+    /// See [`Sharing`].
     pub sharing: Option<&'a dyn Sharing>,
-    /// Freeing the space of ranges of segments.
+    /// See [`Space`].
     pub space: Option<&'a dyn Space>,
-    /// A network service that counts its requests.
+    /// See [`Service`].
     pub service: Option<&'a dyn Service>,
-    /// Copies of bytes that were read.
+    /// See [`Copies`].
     pub copies: Option<&'a dyn Copies>,
-    /// The hosts that store the bytes.
+    /// See [`Replicas`].
     pub replicas: Option<&'a dyn Replicas>,
-    /// Version marks of stored bytes, without a read.
+    /// See [`Stamps`].
     pub stamps: Option<&'a dyn Stamps>,
-    /// Spill space of its own.
+    /// See [`Spill`].
     pub spill: Option<&'a dyn Spill>,
 }
 
@@ -92,17 +92,17 @@ pub trait Logs {
     ///
     /// # Errors
     ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is part of the result.
+    /// `Newer`; `Io` or `Unreachable`. Damage is part of the result.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog>;
 }
 
-/// Access from several machines, which may see each other's writes late.
+/// Several machines, which may see each other's writes late.
 pub trait Sharing {
     /// See [`StoreExt::share`].
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is; `NoSpace`; `Io` if the engine fails.
+    /// `Damaged` if a log is; `NoSpace`; `Io`.
     fn share(&self) -> Result<()>;
 
     /// See [`StoreExt::learn`].
@@ -143,8 +143,7 @@ pub trait Space {
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then
-    /// be freed already.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io`, after which some ranges may be free.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()>;
 }
 
@@ -196,7 +195,7 @@ pub trait Stamps {
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>>;
 }
 
@@ -212,24 +211,23 @@ pub trait Spill {
 
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
-    /// A number that is unique to this store, if the engine has one. A store that is created again at the
-    /// same location gets another number. Bytes of a segment of this identity stay valid for ever.
+    /// A number that is unique to this store, if the engine has one. A store created again at the same location gets
+    /// another number. Bytes of its segments stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
 
-    /// Requests to the service since this handle was opened, if the store uses one.
+    /// Requests to the service since this handle was opened.
     fn traffic(&self) -> Option<Traffic> {
         self.abilities().service?.traffic()
     }
 
-    /// The underlying store, if this handle keeps copies, to see the store's true content.
+    /// The underlying store of a handle that keeps copies.
     fn uncached(&self) -> Option<Arc<dyn Store>> {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that never changes. It may return a copy of an object that was deleted
-    /// since.
+    /// [`Store::get`] of an object that never changes, perhaps from a copy after it was deleted.
     ///
     /// # Errors
     ///
@@ -250,12 +248,12 @@ pub trait StoreExt: Store {
         self.abilities().stamps.map_or(Ok(Stamp::Unknown), |stamps| stamps.stamp(name))
     }
 
-    /// Returns the version marks of log entries, given by writer and the position after the entry. The mark
-    /// may cover the whole log up to there. Network engines send all requests at once.
+    /// Version marks of log entries, given by writer and the position after the entry. A mark may cover the whole log
+    /// up to there. Network engines send all requests together.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `InvalidName`; `Io` or `Unreachable`.
     fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>> {
         match self.abilities().stamps {
             Some(stamps) => stamps.log_stamps(entries),
@@ -263,27 +261,25 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Turns a store on one machine into a shared store, for good. Current owners of logs are refused at
-    /// their next entry and can take their logs again.
+    /// Makes a store permanently shared. Current owners of logs are refused at their next entry and can take their logs
+    /// again.
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is damaged; `NoSpace`; `Io` if the engine fails.
+    /// `Damaged` if a log is damaged; `NoSpace`; `Io`.
     fn share(&self) -> Result<()> {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
 
-    /// Records that another process reported something in the store that may not be visible here yet, such as
-    /// a snapshot's token.
+    /// Records that another process reported something, such as a snapshot's token, that may not be visible yet.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
         }
     }
 
-    /// Decides whether a missing thing may only be invisible so far, because this machine's view is late. If
-    /// so, it waits, longer with each attempt, and returns `true`. `attempt` counts the failures in a row,
-    /// from 0.
+    /// Decides whether something is missing only because this machine's view is late. If so, it waits, longer with each
+    /// attempt (from 0), and returns `true`.
     ///
     /// # Errors
     ///
@@ -292,8 +288,8 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(false), |sharing| sharing.look_again(attempt))
     }
 
-    /// Calls `look` until it sees something that others reported. Returns `false` once it would be visible if
-    /// it had existed at the time of this call. Other calls do not wait, unlike after [`StoreExt::learn`].
+    /// Calls `look` until it sees something that others reported; `false` once it would be visible if it had existed.
+    /// Unlike after [`StoreExt::learn`], other calls do not wait.
     ///
     /// # Errors
     ///
@@ -314,8 +310,7 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of the names that sort after `after`. An engine with sorted names skips the others
-    /// without reading them.
+    /// [`Store::list`] of the names after `after`. An engine with sorted names does not read the others.
     ///
     /// # Errors
     ///
@@ -346,8 +341,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_watched`] of several segments, one result each. Network engines send all requests at
-    /// once.
+    /// [`StoreExt::read_watched`] of several segments, one result each. Network engines send all requests together.
     ///
     /// # Errors
     ///
@@ -359,9 +353,9 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_segments`] for callers that cache whole blocks. A range may extend past the bytes of
-    /// a sync. An engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can
-    /// follow them; others may return an error.
+    /// [`StoreExt::read_segments`] for callers that cache whole blocks: a range may extend past the bytes of a sync. An
+    /// engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can follow them; others
+    /// may return an error.
     ///
     /// # Errors
     ///
@@ -373,13 +367,13 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns whether the last read waited for a device, because its bytes were not in memory.
+    /// Returns whether the last read waited for a device.
     fn waited(&self) -> bool {
         self.abilities().reads.is_some_and(Reads::waited)
     }
 
-    /// Returns the bytes that a segment occupies, if it exists. They are fewer than [`Store::segment_len`] if
-    /// offsets were skipped or ranges were freed.
+    /// The bytes that a segment occupies; fewer than [`Store::segment_len`] if offsets were skipped or ranges were
+    /// freed.
     ///
     /// # Errors
     ///
@@ -391,24 +385,20 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Frees ranges of a segment that are no longer needed, in whole blocks of
-    /// [`BLOCK_BYTES`](crate::BLOCK_BYTES), if [`Capabilities::punches`](crate::Capabilities::punches) is
-    /// set.
+    /// Frees ranges of a segment, in whole blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES), if
+    /// [`Capabilities::punches`](crate::Capabilities::punches) is set.
     ///
-    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash.
-    /// All other bytes, the offsets and the length do not change. The segment may be appended to during the
-    /// call.
+    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash. All other
+    /// bytes, the offsets and the length do not change. The segment may be appended to during the call.
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then
-    /// be freed already.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io`, after which some ranges may be free.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
         self.abilities().space.map_or(Ok(()), |space| space.punch(segment, ranges))
     }
 
-    /// [`Store::own_log`] that never waits to see whether the holder of a claim is alive. It returns `Busy`
-    /// unless the holder is certainly dead.
+    /// [`Store::own_log`] that never waits: `Busy` unless the holder of a claim is certainly dead.
     ///
     /// # Errors
     ///
@@ -420,8 +410,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`Store::read_log`] of several logs, given by writer and start. Network engines send all requests at
-    /// once.
+    /// [`Store::read_log`] of several logs, given by writer and start. Network engines send all requests together.
     ///
     /// # Errors
     ///
@@ -433,8 +422,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one if there is
-    /// any. Continue at [`LogTail::next`] to read a long log in parts. An engine may return more.
+    /// The first entries of [`Store::read_log`], about `bytes` of them and at least one. Continue at [`LogTail::next`].
+    /// An engine may return more.
     ///
     /// # Errors
     ///
@@ -446,12 +435,11 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Returns the intact entries of a damaged log from `from` on, also those after the damage if the engine
-    /// can find them.
+    /// The intact entries of a damaged log, also after the damage if the engine can find them.
     ///
     /// # Errors
     ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is part of the result.
+    /// `Newer`; `Io` or `Unreachable`. Damage is part of the result.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         match self.abilities().logs {
             Some(logs) => logs.read_sound_log(writer, from),
@@ -459,13 +447,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The hosts of the bytes; empty unless the store is on [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts of the bytes; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
     fn hosts(&self) -> Vec<String> {
         self.abilities().replicas.map(Replicas::hosts).unwrap_or_default()
     }
 
-    /// The hosts of bytes of segments, given by segment and offset; empty unless the store is on
-    /// [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts of bytes, given by segment and offset; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
     ///
     /// # Errors
     ///
@@ -474,7 +461,7 @@ pub trait StoreExt: Store {
         self.abilities().replicas.map_or(Ok(Vec::new()), |replicas| replicas.replica_locations(offsets))
     }
 
-    /// Returns private spill space, which disappears when it is dropped or the process dies.
+    /// Private spill space, which disappears when it is dropped or the process dies.
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! Spill space: an unlinked file in `tmp/`, which the system frees when the handle is dropped or the process
-//! dies.
+//! Spill space: an unlinked file in `tmp/`, which the system frees when the handle is dropped or the process dies.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -24,8 +23,7 @@ impl LocalScratch {
     }
 }
 
-/// Returns spill space in the system's temporary folder (`TMPDIR`), for engines that store their bytes
-/// elsewhere.
+/// Spill space in the system's temporary folder (`TMPDIR`), for engines that store their bytes elsewhere.
 ///
 /// # Errors
 ///
@@ -41,8 +39,7 @@ pub fn local_scratch() -> Result<Box<dyn Scratch>> {
 
 impl Scratch for LocalScratch {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
-        // The offset is reserved first, so that threads write in parallel. A failed write leaves a hole that
-        // no caller uses.
+        // The offset is reserved first, so that threads write in parallel. A failed write leaves an unused hole.
         let offset = {
             let mut length = self.length.lock().unwrap_or_else(PoisonError::into_inner);
             let offset = *length;

@@ -1,15 +1,14 @@
-//! Compares tables of 10 million, 100 million and a billion rows: which costs grow with the result, and which
-//! with the table.
+//! Compares tables of 10 million, 100 million and a billion rows: which costs grow with the result, and
+//! which with the table.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_billion
 //!         [-- --rows 10000000,100000000,1000000000 --rewritten 100000000 --keep --at DIR]
 //!
-//! The rows are those of `bench`: 36 bytes, half in clusters, with a secondary index on the id. They
-//! arrive in commits of 4 million rows while the optimizer runs and old files are cleaned. Each step runs in
-//! its own process, so that its peak memory is its own. Each table gets the same queries with equal result
-//! sizes. Medians over many locations include the first query, when the process has nothing of the table in
-//! memory. Tables of more than `--rewritten` rows are not rewritten completely, which would need their space
-//! again. Prints a table for each size, then all sizes; asserts nothing.
+//! The rows of `bench`, with a secondary index on the id, arrive in commits of 4 million rows while the
+//! optimizer runs and old files are cleaned. Each step runs in its own process, so that its peak memory is
+//! its own. Each table gets queries with equal result sizes. Medians over many locations include the first
+//! query of a process. Tables of more than `--rewritten` rows are not rewritten completely, which would
+//! need their space again.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,10 +25,9 @@ use rand::{Rng, SeedableRng};
 const COMMIT_ROWS: usize = 4_000_000;
 const PLACES: usize = 21;
 const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", "commit", "rewrite"];
-/// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 
-/// One line of a report; the parent process compares it with those of other tables.
+/// The parent process compares it with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");
@@ -67,7 +65,6 @@ fn settle(at: &str, _: usize) {
     line("peak memory of it", memory(), "MB");
 }
 
-/// Seconds spent on generating the rows.
 fn commits(table: &Table, rows: usize) -> f64 {
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (mut making, mut since) = (0.0, 0);
@@ -201,7 +198,6 @@ fn commit(at: &str, rows: usize) {
     line("a commit of 1,000 rows", median(times), "ms");
 }
 
-/// Runs one step in its own process and returns its lines.
 fn apart(step: &str, at: &str, rows: usize, rewritten: usize) -> Vec<(String, String)> {
     let program = std::env::current_exe().expect("this program");
     let arguments = ["--step", step, "--at", at, "--rows", &rows.to_string(), "--rewritten", &rewritten.to_string()];

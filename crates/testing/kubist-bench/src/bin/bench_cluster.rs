@@ -4,8 +4,8 @@
 //!     cargo run --release -p kubist-bench --bin bench_cluster -- --at cassandra://127.0.0.1/bench
 //!         [--rows 10000000] [--single-rows 500000] [--repeats 5]
 //!
-//! `--at` names a keyspace, which is created with the location's replication. Drops the tables of an earlier
-//! run and keeps its own. Prints tables; asserts nothing.
+//! `--at` names a keyspace, which is created with the location's replication. Drops the tables of an
+//! earlier run and keeps its own.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -21,9 +21,8 @@ use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
 const COMMIT_ROWS: usize = 500_000;
-/// Concurrent statements for single rows.
 const AT_ONCE: usize = 256;
-/// Ranges of the ring in which all CQL rows are read in parallel.
+/// Ranges of the ring, for parallel reads of all CQL rows.
 const RANGES: i128 = 64;
 
 type Failure = Box<dyn std::error::Error>;
@@ -36,7 +35,7 @@ fn number(name: &str, usual: usize) -> usize {
     argument(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// Writes the same rows to a CQL table with a primary key. Returns rows per second.
+/// Returns rows per second.
 async fn write_one_by_one(session: &Session, keyspace: &str, rows: usize) -> Result<f64, Failure> {
     session.query_unpaged(format!("DROP TABLE IF EXISTS {keyspace}.rows"), ()).await?;
     let columns = "x float, y float, z float, a float, b float, c float, d float";
@@ -63,7 +62,7 @@ async fn write_one_by_one(session: &Session, keyspace: &str, rows: usize) -> Res
     Ok(rows as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Reads all CQL rows and keeps 1 %. Returns seconds and the number kept.
+/// Keeps 1 % of the rows. Returns seconds and the number of kept rows.
 async fn read_and_filter(session: &Session, keyspace: &str) -> Result<(f64, u64), Failure> {
     let select = format!("SELECT id, x, y, z, a, b, c, d FROM {keyspace}.rows WHERE token(id) >= ? AND token(id) < ?");
     let select = session.prepare(select).await?;

@@ -3,9 +3,8 @@
 //!
 //!     cargo run --release -p kubist-bench --bin bench_directory [-- --runs 10000000 --at LOCATION --settle]
 //!
-//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few rows, so that there
-//! are many runs. Readers run in their own processes, and so do `info` and the optimizer if requested. Prints
-//! tables; asserts nothing.
+//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few rows. Readers run
+//! in their own processes, and so do `info` and the optimizer if requested.
 
 use std::process::Command;
 use std::time::Instant;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 
 const CAPACITY: u32 = 16;
 const COMMIT_ROWS: usize = 400_000;
-/// Rows of a rewrite, few enough that their memory does not hide that of the runs.
+/// Rows of a rewrite, so few that the memory of runs dominates.
 const ROWS_AT_ONCE: u64 = 100_000;
 
 fn argument(name: &str) -> Option<String> {
@@ -94,7 +93,6 @@ fn main() {
         Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty folder");
     let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
     let (begin, mut made, mut commits) = (Instant::now(), 0, 0);
-    // The first commit shows how many runs a commit creates.
     let mut slabs = 64;
     while made < runs {
         writer.append(&slab(commits, slabs)).expect("rows of the schema");

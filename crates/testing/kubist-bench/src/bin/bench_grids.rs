@@ -1,11 +1,11 @@
-//! Tables whose data leave the domain of the first step: rows examined by boxes compared with a table that
-//! had the right grid, the cost of following, and commits and queries during a move.
+//! Tables whose data leave the domain of the first step: rows examined by boxes, compared with a table with
+//! the right grid, the cost of following, and commits and queries during a move.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_grids [-- --steps 27 --rows 40000 --at DIR --airway
 //!     DIR]
 //!
-//! `--airway` is a folder of Parquet files, one per step, with columns x, y, z; by default that of the demo.
-//! Prints tables; asserts nothing.
+//! `--airway` is a folder of Parquet files, one per step, with columns x, y, z; by default that of the
+//! demo.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,11 +26,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
-/// Fractions of all rows that boxes return.
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
 const COMMIT: usize = 2_000;
-/// Fraction of a core for maintenance next to commits and queries.
+/// Fraction of a core for maintenance.
 const CORE_SHARE: f64 = 0.5;
 
 fn schema() -> SchemaRef {
@@ -77,7 +76,6 @@ fn drifting(drift: Drift, steps: usize, size: usize) -> Vec<Vec<[f64; 3]>> {
     (0..steps).map(step).collect()
 }
 
-/// The steps in a folder of files, in name order.
 fn from_files(folder: &Path) -> Option<Vec<Vec<[f64; 3]>>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.filter_map(|file| Some(file.ok()?.path())).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "parquet"));
@@ -114,7 +112,7 @@ fn commit_all(at: &str, domain: impl Fn(usize) -> Domain, steps: &[Vec<[f64; 3]>
     (table, bytes)
 }
 
-/// Boxes around random records that return about a fraction `share` of all.
+/// Each returns about a fraction `share` of all records.
 fn boxes(table: &Table, all: &[[f64; 3]], share: f64) -> Vec<Vec<Bound>> {
     let (snapshot, mut rng) = (table.snapshot().expect("readable"), SmallRng::seed_from_u64(3));
     let wanted = (all.len() as f64 * share) as u64;
@@ -141,7 +139,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
 }
 
-/// Rows examined per row returned, the median over boxes.
+/// The median over boxes of examined rows per returned row.
 fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     let ratio = |bounds: &Vec<Bound>| {
         let (stats, _) = kubist_bench::run(table, &Query { bounds: bounds.clone(), ..Query::default() });
@@ -205,7 +203,6 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         let of_dimension = || all.iter().map(|point| point[d]);
         (of_dimension().fold(f64::INFINITY, f64::min), of_dimension().fold(f64::NEG_INFINITY, f64::max))
     };
-    // Values whose density varies a thousandfold have no good even division.
     let is_even = |d: usize| {
         let (low, high) = ends(d);
         let mut of_dimension: Vec<f64> = all.iter().map(|point| point[d]).collect();
@@ -217,7 +214,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         true => Domain::Linear(Value::Float(ends(d).0), Value::Float(ends(d).1)),
         false => Domain::Quantile,
     };
-    // The first commit determines the quantiles, so the reference table gets all rows at once.
+    // The first commit determines the quantiles, so the reference table gets all rows in one commit.
     let whole = [all.clone()];
     let (right, _) = match (0..3).all(is_even) {
         true => commit_all(&format!("{at}/right"), known, steps),
@@ -242,7 +239,6 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         kubist_bench::run(&table, &Query { bounds: all_boxes[0][number % BOXES].clone(), ..Query::default() });
     };
     let asked_alone = 200.0 / timed(200, &mut ask).as_secs_f64();
-    // As a writer's own thread: a fraction of a core.
     let optimize = OptimizeOptions { core_share: CORE_SHARE, ..OptimizeOptions::default() };
     let (asked, time) = beside(|| assert!(table.optimize(&optimize, &mut |_, _| {}).is_ok()), &mut ask);
     let asked_beside = asked as f64 / time.as_secs_f64();
@@ -258,8 +254,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         written as f64 / ingested,
         committed as f64 / ingested
     );
-    // Commits during a complete move to another grid. Then the same number to an idle copy, because a commit
-    // takes longer after many small ones.
+    // Also commits the same number to an idle copy, because a commit takes longer after many small ones.
     let (alone, last) = (copied(&table), steps.last().expect("a step"));
     let by_quantiles = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile });
     let grid = GridOptions { dimensions: Some(by_quantiles.into()), core_share: CORE_SHARE, ..GridOptions::default() };

@@ -2,8 +2,6 @@
 //! writes, time to open, and latency of a watcher.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_live [-- --commits 2000 --rows 10000 --at DIR]
-//!
-//! Prints tables; asserts nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +19,7 @@ fn make(at: &str, name: &str, replication: Replication) -> (String, Table) {
     (path, table)
 }
 
-/// Records read per record returned, for samples of the whole table and for boxes.
+/// Rows examined per returned row, for samples of the table and for boxes.
 fn ratios(table: &Table, bulk: &Table, boxes: usize) -> Vec<f64> {
     let ratio = |query: &Query| {
         let (stats, _) = run(table, query);
@@ -51,7 +49,7 @@ fn show(label: &str, ratios: &[f64], bulk: &[f64]) {
     println!();
 }
 
-/// Commits at up to this rate, in rows per second. Returns the actual rate, without the time of `after`.
+/// `rate` is in rows per second. Returns the actual rate, without the time of `after`.
 fn commit_all(
     table: &Table,
     options: &WriterOptions,
@@ -96,8 +94,8 @@ impl Size {
     }
 }
 
-/// Compares small commits with a bulk build, before and after the optimizer. Returns the rate of commits
-/// alone, in rows per second.
+/// Compares small commits with a bulk build, before and after the optimizer. Returns the commit rate in
+/// rows per second.
 fn layout(at: &str, size: &Size) -> f64 {
     let (_, bulk) = make(at, "bulk", Replication::None);
     let mut writer = bulk.writer(&WriterOptions::default()).expect("a free name");
@@ -135,7 +133,7 @@ fn layout(at: &str, size: &Size) -> f64 {
     alone
 }
 
-/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs on the same table.
+/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs.
 fn reading_beside(path: &str) {
     let table = Table::open(path).expect("a table");
     let snapshot = table.snapshot().expect("readable");
@@ -166,7 +164,7 @@ fn reading_beside(path: &str) {
     println!("boxes beside it          {beside:8.1} a second, {:.2} of those alone", beside / alone);
 }
 
-/// Commits at full rate while an optimizer runs in the background, by policy.
+/// Commits at full rate during a background optimizer, by policy.
 fn writing_beside(at: &str, size: &Size, alone: f64) {
     println!("\ncommits beside the background optimizer, by replication policy");
     for policy in ["none", "outlook(-1)", "outlook(0)", "full"] {
@@ -185,7 +183,6 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
             cancel.set();
             beside
         });
-        // Nothing was cleaned, so all written bytes are there.
         let segments = std::fs::read_dir(format!("{path}/segments")).expect("a table");
         let written: u64 =
             segments.map(|file| file.and_then(|file| file.metadata()).map_or(0, |data| data.len())).sum();
@@ -198,7 +195,7 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// Whether a writer's own optimizer keeps up with a fraction of the full rate.
+/// Whether the writer's optimizer keeps up at a fraction of the full rate.
 fn keeping_up(at: &str, size: &Size, alone: f64) {
     println!("\na writer with optimize=True: debt as a share of the rows, sampled twenty times");
     for share in [0.5, 1.0] {
@@ -222,7 +219,7 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// How soon a handle with many runs in memory responds after others changed the table.
+/// How soon a handle with many runs in memory sees changes of others.
 fn following(at: &str) {
     let path = format!("{at}/long");
     let few = TableOptions { capacity: Some(16), replication: Replication::None, ..options() };

@@ -4,9 +4,9 @@
 //!         [-- --particles 100000 --steps 200 --commits 1 --at DIR --compare]
 //!
 //! Particles move on smooth paths through a box. Rows of 36 bytes (an int64 id, the time, a position, a
-//! velocity) are ingested step by step in bounded memory, in one or several commits. Prints storage and time
-//! with the index, and with `--compare` also of a table without it. Pages hold about 3,000 rows; a page
-//! counts once, however many of its rows are requested.
+//! velocity) are ingested step by step in bounded memory, in one or several commits. Prints storage and
+//! time with the index, and with `--compare` also without it. Pages hold about 3,000 rows; a page counts
+//! once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(NAMES.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Start and velocity of each particle, in boxes per run.
+/// Start and velocity, in boxes per run.
 struct Particles {
     positions: Vec<[f32; 3]>,
     velocities: Vec<[f32; 3]>,
@@ -42,7 +42,7 @@ impl Particles {
         Particles { positions, velocities }
     }
 
-    /// All particles at one time in `[0, 1]`; walls reflect, and the stream meanders.
+    /// `time` is in `[0, 1]`; walls reflect.
     fn at(&self, time: f32) -> RecordBatch {
         let mut columns: [Vec<f32>; 6] = Default::default();
         for (position, velocity) in self.positions.iter().zip(&self.velocities) {
@@ -121,7 +121,7 @@ fn ask(table: &Table, pid: usize) -> (Stats, f64) {
     run(table, &Query { filter: Some(format!("pid = {pid}")), ..Query::default() })
 }
 
-/// Drops a table's files from the page cache.
+/// Drops the files from the page cache.
 fn forget(at: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(at)? {
         let path = entry?.path();

@@ -1,9 +1,7 @@
-//! Costs and savings per replication policy: one table per policy with the same rows, its storage, and
-//! the reads of boxes and samples.
+//! Costs and savings per replication policy: one table per policy with the same rows, its storage, and the
+//! reads of boxes and samples.
 //!
 //!     cargo run --release -p kubist-bench --bin bench_replication [-- --rows 20000000 --at DIR]
-//!
-//! Prints a table; asserts nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +12,7 @@ use rand::{Rng, SeedableRng};
 
 const POLICIES: [&str; 5] = ["none", "outlook(-1)", "outlook(0)", "outlook(1)", "full"];
 
-/// Medians over `boxes` boxes of about `wanted` rows: pages, bytes and rows examined per row returned, and
+/// Medians over `boxes` boxes of about `wanted` rows: pages, bytes and rows examined per returned row, and
 /// milliseconds.
 fn boxes(table: &Table, bulk: &Table, wanted: u64, sample: Option<f64>, boxes: usize) -> [f64; 4] {
     let mut rng = SmallRng::seed_from_u64(wanted);

@@ -1,8 +1,8 @@
-//! Coverage of intervals and bias of estimates: `make coverage`.
+//! Coverage of intervals and bias of estimates: `make coverage` prints docs/coverage.md.
 //!
 //! A population of clustered points has values of named distributions that correlate with the density of
-//! points (a normal copula). It is stored many times under different seeds, so that each time other records
-//! are in the samples. Every estimate is compared with the exact value. Prints docs/coverage.md.
+//! points (a normal copula). It is stored many times under different seeds, which give different samples.
+//! Every estimate is compared with the exact value.
 //!
 //! Environment variables: `SEEDS` (2000), `ROWS` of a table (100,000), `FROM` (0), the first seed, and
 //! `ONLY`, the name of one table of kinds.
@@ -25,13 +25,13 @@ use statrs::distribution::{ContinuousCDF, Normal};
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
-/// Correlation of a value with the density around it.
+/// The correlation of a value with the density around it.
 const CORRELATION: f64 = 0.7;
 const CLUSTERS: usize = 200;
-/// Records that share an identity in the table of trajectories.
+/// Records per identity in the table of trajectories.
 const STEPS: i64 = 50;
 
-/// Records of a run in tables with small runs.
+/// Records per run in tables with small runs.
 const FINE: u32 = 64;
 
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
@@ -46,7 +46,7 @@ fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Half of the points in clusters, values by rank of density.
+/// Half of the points in clusters, with values by rank of density.
 fn population(rows: usize) -> RecordBatch {
     let mut random = StdRng::seed_from_u64(1);
     let normal = |random: &mut StdRng| Normal::standard().inverse_cdf(random.random_range(1e-12..1.0));
@@ -63,7 +63,6 @@ fn population(rows: usize) -> RecordBatch {
             }
         });
     }
-    // The value's rank depends on the density's rank and on chance.
     let mut order: Vec<usize> = (0..rows).collect();
     let jitter: Vec<f64> = (0..rows).map(|_| random.random::<f64>() * 1e-3).collect();
     order.sort_by(|a, b| (points[*a].1 + jitter[*a]).total_cmp(&(points[*b].1 + jitter[*b])));
@@ -87,7 +86,6 @@ fn population(rows: usize) -> RecordBatch {
         let along = (0..rows).map(|row| value(of_trajectories[row / STEPS as usize]));
         columns.push((format!("path_{name}"), Arc::new(along.collect::<Float64Array>())));
     }
-    // A part that depends on the position, and noise.
     let wave =
         points.iter().map(|(at, _)| 10.0 + 3.0 * (6.0 * at[0]).sin() * (5.0 * at[1]).cos() + normal(&mut random));
     columns.push(("wave".into(), Arc::new(wave.collect::<Float64Array>())));
@@ -98,7 +96,7 @@ fn population(rows: usize) -> RecordBatch {
 enum Stored {
     Records,
     Trajectories,
-    /// Small runs, so that a box's boundary crosses as many of them as in a table of millions of rows.
+    /// Small runs, so that a box's boundary crosses as many runs as in a table of millions of rows.
     Fine,
 }
 
@@ -146,7 +144,7 @@ impl Cell {
         self.errors.push(value - truth);
     }
 
-    /// The mean error, in its own standard errors.
+    /// The mean error, in standard errors of the mean.
     fn lean(&self) -> f64 {
         let n = self.errors.len() as f64;
         let mean = self.errors.iter().sum::<f64>() / n;
@@ -255,7 +253,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             );
         }
     }
-    // For a whole table or a box the number of records is known, and a sum is a mean.
+    // For a whole table or a box the number of records is known, so a sum is a mean.
     add(
         "others",
         "sum(normal), everything, number known".into(),
@@ -380,7 +378,6 @@ fn kinds(rows: usize) -> Vec<Kind> {
 fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
     let mut options = kind.options.clone();
     if kind.boxed {
-        // A quarter of the records, with a few clusters; or two thirds.
         let bound = |column: &str, low: f64, high: f64| Bound {
             column: column.into(),
             low: Some(Value::Float(low)),
@@ -393,7 +390,7 @@ fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
     }
     match kind.watched {
         false => cell.add(&snapshot.estimate(&options, &mut |_| {}).expect("an estimate"), truth),
-        // Counts as covered only if every intermediate interval covers.
+        // Covered only if every intermediate interval covers.
         true => {
             let all: Vec<Estimate> =
                 snapshot.estimates(&options).expect("a question").map(|each| each.expect("an estimate")).collect();

@@ -16,10 +16,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 
-/// Like the page's requests: cells of a view, each of about this many points.
+/// Cells and points per cell are as in the page's requests.
 const CELLS: usize = 12;
 const CELL_ROWS: f64 = 8192.0;
-/// Fraction of each axis that a cell covers.
 const CELL: f64 = 1.0 / 16.0;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -68,7 +67,6 @@ struct Ground {
     axes: Vec<String>,
     low: Vec<f64>,
     span: Vec<f64>,
-    /// The column that colours the points.
     color: String,
 }
 
@@ -173,13 +171,12 @@ fn pan(address: SocketAddr, client: u64, ground: &Ground, over: &AtomicBool) -> 
             }
             None => done.failures += 1,
         }
-        // The next frame of a moving camera.
         std::thread::sleep(Duration::from_millis(200));
     }
     done
 }
 
-/// The time to the first points, and all bytes; `None` if the request was refused or cut off.
+/// Time to the first points, and all bytes; `None` if the request was refused or cut off.
 fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Duration, u64)> {
     let begin = Instant::now();
     let mut socket = TcpStream::connect(address).ok()?;

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p kubist-bench --bin micro -- WORK TIMES
 //!
-//! Runs one of `commit`, `scan`, `box`, `sample`, `where` a number of times, on a table of 200,000 clustered
-//! rows that it creates first.
+//! Runs `commit`, `scan`, `box`, `sample` or `where` a number of times on a new table of 200,000 clustered
+//! rows.
 
 use kubist::{Query, Table, WriterOptions};
 use kubist_bench::*;

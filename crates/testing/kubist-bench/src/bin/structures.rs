@@ -1,11 +1,11 @@
-//! Compares the papers' structures: their numbers of nodes and stored rows on the same points, and the cost
-//! of replicas on uniform data.
+//! Compares the papers' structures: numbers of nodes and stored rows on the same points, and the cost of
+//! replicas on uniform data.
 //!
 //!     cargo run --release -p kubist-bench --bin structures
 //!
-//! Points are two-dimensional, half uniform and half Zipf-distributed, as in figure 4.6 of the
-//! thesis. Its printed counts cannot be right (10,000 points at capacity 100 need at least 100 leaves), so
-//! these are our own.
+//! Points are two-dimensional, half uniform and half Zipf-distributed, as in figure 4.6 of the thesis. Its
+//! printed counts cannot be right (10,000 points at capacity 100 need at least 100 leaves), so these are
+//! our own.
 
 use std::sync::Arc;
 
@@ -48,8 +48,7 @@ fn table(points: &[Vec<f64>], capacity: u32, replication: Replication) -> Table 
     table
 }
 
-/// The number of nodes of a tree that keeps points only in its leaves and divides nodes with more than
-/// `capacity` points into four.
+/// The tree keeps points only in its leaves and divides nodes with more than `capacity` points into four.
 fn quadtree(points: Vec<[f64; 2]>, capacity: usize, low: [f64; 2], side: f64) -> u64 {
     if points.len() <= capacity || side < 1e-9 {
         return 1;

@@ -1,7 +1,7 @@
 //! The digests of a base (`kubist_format::digest`), read level by level when first needed.
 //!
-//! Digests only save reads. A level without a digest, or with a damaged one, is read page by page. `verify`
-//! reports the damage, and `optimize` rewrites the level.
+//! Digests only save reads. A level with a missing or damaged digest is read page by page; `verify` reports the damage,
+//! and `optimize` rewrites the level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,13 +36,13 @@ pub struct Digests {
 struct Level {
     pages: Range<usize>,
     segment: Arc<str>,
-    /// The offsets of the start of the digest and of the end of the segment.
+    /// The offset of the digest, which extends to `end`, the end of the segment.
     begin: u64,
     end: u64,
     head: Option<Head>,
 }
 
-/// Returns `None` for damage: damaged digests cost time, never correctness.
+/// Damaged digests cost time, never correctness.
 fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if is_damage(&error) => Ok(None),
@@ -125,14 +125,12 @@ impl Level {
         Ok(unless_damaged(read())?.unwrap_or(false))
     }
 
-    /// Compares the digest with `expected`, which was built from the pages.
     fn check(&self, files: &TableFiles, mut expected: Digest) -> Result<()> {
         let stats = &mut Stats::default();
         let head = self.read_head(files, stats)?;
         let wrong = |what: &str| {
             self.bad(files, 0, EntryError::Bad(format!("a digest says other things of {what} than they are")))
         };
-        // Encoded and decoded once, as the stored one was.
         let made = expected.encode_abstracts(&files.forest());
         let made = files.decoded(|forest| decode_abstracts(&made, self.pages.len(), forest));
         if self.abstracts(files, stats)? != Some(made.map_err(|error| self.bad(files, 0, error))?) {
@@ -164,8 +162,7 @@ impl Digests {
 }
 
 impl Base {
-    /// Returns the stand-in run of every page, which covers removed runs too; `None` if a level has no intact
-    /// digest.
+    /// A stand-in run of every page, which also covers removed runs. `None` if a level has no intact digest.
     ///
     /// # Errors
     ///
@@ -188,7 +185,7 @@ impl Base {
         Ok(known.get().and_then(Option::as_ref))
     }
 
-    /// Returns how many of the first levels have intact digests; examines at most `most` levels.
+    /// The number of the first `most` levels with intact digests, up to the first without.
     ///
     /// # Errors
     ///
@@ -204,15 +201,13 @@ impl Base {
         Ok(sound)
     }
 
-    /// True if the digests of all levels locate the runs that secondary indexes cover.
+    /// True if all levels locate the runs that secondary indexes cover.
     pub(in crate::directory) fn has_places(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |level: &Level| level.head.as_ref().is_some_and(|head| !head.places().is_empty());
         let levels = self.digests.levels(files, self, &mut Stats::default(), cancel);
         levels.is_ok_and(|levels| levels.iter().all(has_places))
     }
 
-    /// Returns the secondary indexes of its primary runs.
-    ///
     /// # Errors
     ///
     /// The errors of [`Base::each`].
@@ -251,9 +246,9 @@ impl Base {
         Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
     }
 
-    /// Drops indexes whose runs were all removed, because cleaning may free their bytes.
+    /// Drops indexes without live runs, because cleaning may free their bytes.
     fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
-        // For the first run that an index covers: the end of its runs, and the number of live ones.
+        // By the first run of an index: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
         for covered in &*lookups {
             let (_, runs) = left.entry(covered.run(0)).or_insert((covered.run(covered.lookup.runs), 0));
@@ -267,8 +262,7 @@ impl Base {
         lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
-    /// Returns the locations of runs that secondary indexes cover: all, or those at ascending
-    /// indices.
+    /// Locations of runs that secondary indexes cover: all, or those at ascending indices.
     ///
     /// # Errors
     ///
@@ -305,7 +299,7 @@ impl Base {
         Ok(found)
     }
 
-    /// Searches pages for the runs of indexes whose locations are damaged, and stores the result.
+    /// Searches the pages for runs with damaged locations.
     fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
         tables.sort_unstable_by_key(|table| (table.pages.start, table.run(0)));
         for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
@@ -329,7 +323,7 @@ impl Base {
         Ok(())
     }
 
-    /// Compares the digest of a level with `made`, which was built from its pages.
+    /// Compares a digest with `made`, which was built from the pages.
     ///
     /// # Errors
     ///
