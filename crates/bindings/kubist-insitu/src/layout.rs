@@ -46,7 +46,6 @@ impl Layout {
         &self.schema
     }
 
-    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.schema.fields().len()
     }

@@ -8,7 +8,6 @@ use kubist::Cancel;
 
 use crate::budget::BudgetOptions;
 
-/// The options of a step writer.
 #[derive(Clone, Debug)]
 pub struct StepOptions {
     /// The name of the writer. `None`: the first free name of `writer-1`, `writer-2`, …
@@ -70,7 +69,6 @@ pub enum WhenFull {
     Fail,
 }
 
-/// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     pub step: i64,
@@ -98,7 +96,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Info,

@@ -89,7 +89,6 @@ impl Typeface {
         (self.font.ascent_unscaled() / em, self.font.descent_unscaled() / em)
     }
 
-    /// Draws a text.
     pub(crate) fn write(&self, canvas: &mut Canvas, text: &Text) {
         let (glyphs, width) = self.line(&text.text, text.size);
         let ((x, y), color) = (text.at, text.color);

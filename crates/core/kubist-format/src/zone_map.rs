@@ -68,7 +68,6 @@ pub struct LazyZones {
 }
 
 impl LazyZones {
-    /// Takes the exact statistics of a new run.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
@@ -114,7 +113,6 @@ pub struct ZoneMap {
     pub rows: Vec<u8>,
     /// The lowest and highest priority of each zone, rounded outwards.
     pub priorities: LazyPriorities,
-    /// One entry per stored column.
     pub columns: Vec<LazyZones>,
     /// All columns of the first page, then all columns of the next page.
     pub chunks: Vec<Chunk>,
@@ -123,13 +121,11 @@ pub struct ZoneMap {
 }
 
 impl ZoneMap {
-    /// The number of zones.
     #[inline]
     pub fn zones(&self) -> usize {
         self.rows.len()
     }
 
-    /// The number of pages.
     #[inline]
     pub fn pages(&self) -> usize {
         self.zones().div_ceil(ZONES_PER_PAGE)
@@ -152,7 +148,6 @@ impl ZoneMap {
         PageColumn { rows: self.page_rows(page), bytes }
     }
 
-    /// The zones of a page.
     #[inline]
     pub fn page_zones(&self, page: usize) -> std::ops::Range<usize> {
         page * ZONES_PER_PAGE..((page + 1) * ZONES_PER_PAGE).min(self.zones())
@@ -168,7 +163,6 @@ impl ZoneMap {
         self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }
 
-    /// The statistics of a column over the whole run.
     pub fn whole(&self, column: usize) -> Zone {
         *self.columns[column].whole.get_or_init(|| {
             let zones: &ColumnZones = &self.columns[column];
@@ -262,7 +256,6 @@ impl ZoneMap {
         memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
     }
 
-    /// Returns the stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
         let version = match self.strata {
@@ -359,7 +352,6 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression, strata })
 }
 
-/// Reads the number of nulls of each zone; empty if the column has none.
 fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
     match reader.u8()? {
         0 => Ok(&[]),
@@ -383,7 +375,6 @@ impl Unpack for ColumnZones {
     }
 }
 
-/// The memory in bytes of a map with `packed` bytes of statistics.
 fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usize {
     let looked_at = columns.min(4);
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
@@ -412,7 +403,6 @@ fn put_varying(mut number: u32, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Reads a number of [`put_varying`].
 fn varying(reader: &mut Reader<'_>) -> Result<u32, Short> {
     let mut number = 0u64;
     for shift in (0..35).step_by(7) {
