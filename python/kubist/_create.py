@@ -98,8 +98,8 @@ def create(
         For rows that are objects with a bounding box (docs/extents.md). ``{"x": ("x_min",
         "x_max")}`` names the columns of the box's lower and upper bound in ``x``. The ``box`` and
         ``region`` of a query then select the objects that they touch; ``relation`` of `Table.query`
-        selects only those inside, or by their position. A row whose position is not between its
-        bounds is refused. The names are stored in the metadata.
+        selects only objects that are inside, or whose position is inside. A row whose position is
+        not between its bounds is refused. The names are stored in the metadata.
     storage
         Options of the storage, such as ``{"compression": "small", "shared": True}``:
 

@@ -107,7 +107,7 @@ fn options(
     })
 }
 
-/// Shows each estimate of `--watch`: as JSON, one document per estimate; otherwise on the progress line, and the
+/// Shows each estimate of `--watch`: as JSON, one line per estimate; otherwise on the progress line, and the
 /// last one as a table, also after an interrupt.
 fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Result<Estimate>>) -> Result<()> {
     let mut progress = Progress::new();

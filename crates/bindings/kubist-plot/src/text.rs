@@ -1,5 +1,5 @@
-//! Lays out and draws the labels of plots, one line each, in a font that is part of the program. Labels therefore
-//! look the same on every machine. Characters that are not in the font appear as a box.
+//! Lays out and draws the labels of plots, one line each, in a font that is part of the program. Labels in images and
+//! PDF files therefore look the same on every machine. Characters that are not in the font appear as a box.
 
 use ab_glyph::{Font, FontRef, Glyph, GlyphId, PxScale, ScaleFont, point};
 
@@ -10,7 +10,7 @@ use crate::colormap::Color;
 /// the command that makes it.
 pub(crate) const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
-/// The point of a text that is at its position, in the direction of reading.
+/// The point of a text that is at [`Text::at`]: its first, middle or last point in the direction of reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Anchor {
     Start,

@@ -178,7 +178,7 @@ impl Expression {
     }
 
     /// Evaluates to one number per row: NaN if it is null, unknown or NaN. The batch must have the columns that the
-    /// expression reads, in any order. Calls `stopped` before each step and cancels if it returns true.
+    /// expression reads, under their names. Calls `stopped` before each step and cancels if it returns true.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The zone map of a run: the statistics of its zones, and the location of each chunk of data.
 //!
-//! A zone is a group of 8 to 48 successive rows, for which the map stores the number of rows, the range of
+//! A zone is a group of successive rows, usually 8 to 48 of them. The map stores its number of rows, its range of
 //! priorities, and the minimum, maximum and nulls of each column. A query skips a zone if no row in it can match.
 //! Bounds are rounded outwards to take few bits ([`bounds`]): a zone may seem larger than it is, never smaller.
 //! A page is [`ZONES_PER_PAGE`] zones, and a chunk is one column of a page. FORMAT.md, Zone map, defines the bytes.

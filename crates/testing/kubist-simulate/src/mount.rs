@@ -2,7 +2,7 @@
 //!
 //! The machine caches names, lengths and listings, so its processes may see an old state of files that other
 //! machines changed. The [`Rule`]s of the network say which weaknesses of real file systems are simulated. Tests
-//! use them to prove that a table in a shared directory stays valid.
+//! use them to check that a table in a shared directory stays valid.
 //!
 //! As on real machines, a machine sees its own changes at once: creating, linking or deleting a name removes the
 //! name and the listing of its directory from the cache.
