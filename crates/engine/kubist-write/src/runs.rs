@@ -1,7 +1,7 @@
 //! Converts the rows of a commit to runs, and appends the runs to a segment.
 //!
-//! A run is the rows of one cube of the index tree. The cutoff of a cube decides which rows it keeps: those with a
-//! lower priority. The other rows move down to its children.
+//! A run is the rows that a commit adds to one cube of the index tree. The cutoff of a cube decides which rows it
+//! keeps: rows with a priority below the cutoff. The other rows move down to its children.
 //!
 //! The rows come in parts ([`crate::spill`]): the rows of a part are inside one cube, and few enough to sort in memory.
 //! Only the cubes above the parts get rows from several parts. Their cutoffs are calculated first, from the numbers of

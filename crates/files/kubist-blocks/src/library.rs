@@ -80,7 +80,7 @@ impl Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
 
-    /// Returns the layout of a file. The caller must check it.
+    /// Returns the layout of a file, which is not checked yet (`Layout::check`).
     ///
     /// # Errors
     ///

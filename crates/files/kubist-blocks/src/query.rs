@@ -46,7 +46,7 @@ const WAVE: usize = 256;
 /// extent is `u64::MAX`, so it is sorted to the end.
 type Extent = (u64, u64);
 
-/// The index of a file, and a cell in it.
+/// The number of a file among the queried files, and a cell of it with its extent.
 type Placed = (usize, Extent, Cell);
 
 /// The part of a block that is in the region of the query.
@@ -239,7 +239,7 @@ struct Execution<'a> {
     spared: AtomicU64,
     /// Errors of damaged blocks that the query skips.
     damaged: Mutex<Vec<String>>,
-    /// Open index files, by the index of their file.
+    /// Open index files, by the number of the array file.
     sidecars: Mutex<HashMap<usize, Arc<File>>>,
 }
 

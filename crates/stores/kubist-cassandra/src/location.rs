@@ -2,8 +2,8 @@
 //! `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
 //! docs/cassandra.md lists the settings.
 //!
-//! A location is never shown or sent with its password: messages, debug output and the text for other processes
-//! leave it out. If a location has a user but no password, the password comes from `KUBIST_CASSANDRA_PASSWORD`.
+//! The text of a location has no password, so messages, debug output and other processes do not get it. If a location
+//! has a user but no password, `parse` takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;
