@@ -51,7 +51,7 @@ pub struct PlanOutline {
     pub runs: u64,
     /// The number of these runs that are copies of rows of other runs (docs/replication.md).
     pub replicas: u64,
-    /// The number of these runs of which only some zones are read, because a secondary index names them.
+    /// The number of these runs that a secondary index narrows to some zones.
     pub looked_up: u64,
     /// The number of rows in these runs.
     pub rows_there: u64,
