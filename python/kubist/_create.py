@@ -1,4 +1,4 @@
-"""`kubist.create` and `kubist.open`."""
+"""`kubist.create` makes a new table; `kubist.open` opens an existing one."""
 
 from __future__ import annotations
 
@@ -45,84 +45,93 @@ def create(
         The location: a directory, ``s3://bucket/prefix`` (docs/where.md) or
         ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may exist there.
     data_or_schema
-        A `pyarrow.Schema` for an empty table, or data that `Table.append` accepts, whose rows
-        become the first commit.
+        A `pyarrow.Schema` creates an empty table. Data, in any form that `Table.append` accepts,
+        becomes the first commit.
     dimensions
-        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives their
-        domains, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
-        it from the first commit, ``{"z": "quantile"}`` learns a skewed distribution. A list of
-        names learns all. A domain affects the speed of queries, never a result: values outside are
-        stored and found too. The optimizer replaces a grid that the data has outgrown, like
-        `Table.regrid`.
+        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
+        domain of each column, which is the interval that the index divides: ``{"time": (0, 1)}`` in
+        the column's unit, ``{"x": None}`` to learn it from the first commit, or
+        ``{"z": "quantile"}`` to divide skewed values at their quantiles. A list of names is the
+        same as None for each. A domain affects only the speed of queries: rows with values outside
+        of it are stored and found too. If the data outgrows the domains, the optimizer replaces
+        them (docs/grids.md).
     identity
-        The columns that define the sampling unit, whose rows are in a sample together:
-        ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row on its own.
-        It is not a key: rows may have equal identities.
+        The columns that define the sampling unit. A sample contains all rows with equal values in
+        these columns, or none of them: ``["pid", "time"]`` samples rows, ``["pid"]`` whole
+        trajectories. None samples each row by itself. Several rows may have the same identity.
     capacity
-        About how many rows a cube of the index keeps. None: the default.
+        The approximate number of rows in a cube, a node of the index (docs/scalability.md): 16 to
+        1,048,576. The default is 2,048, or 65,536 with strata of windows.
     seed
-        Two tables with equal identities and seed have the same samples.
+        The seed of the random choice of samples. Tables with the same identities and the same seed
+        have the same samples.
     exist_ok
-        If a table exists whose columns, dimensions, identity, lookup and seed agree, open it
-        instead of raising, and append the data. It keeps its metadata, and may have more columns.
+        If True and a table exists at ``path`` with the same columns and the same options, opens it
+        and appends the data. Units, metadata and compression may differ, and the table may have
+        more columns. Its metadata does not change.
     units
-        Units of columns, ``{"x": "m"}``, stored as ``unit`` in the columns' Arrow metadata; units
-        of the schema are used too. Data in another unit is converted, as by `Table.append`. A
-        `UserWarning` reports an unknown unit, which is stored as text.
+        Units of columns, ``{"x": "m"}``, in addition to the units in the schema. The table stores
+        them as ``unit`` in the Arrow metadata of the columns. Data in another unit is converted, as
+        by `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
     metadata
         Other metadata of the table, such as the code and its parameters; any JSON values.
     lookup
-        Columns with a secondary index. With ``["pid"]``, a query ``where="pid = 17"`` or ``"pid in
-        (17, 18)"``, also joined by AND with other conditions, reads only the zones of these
-        particles. It adds a few percent of storage, allows the types of an identity, and is fixed
-        at creation.
+        Columns with a secondary index (docs/lookup.md). With ``["pid"]``, the conditions ``pid =
+        17`` and ``pid in (17, 18)``, alone or joined by AND with others, read only the blocks of 8
+        to 48 rows that contain these particles. The index adds a few percent of storage. It is
+        fixed at creation.
     accuracy
         The error bound of stored values, by column: a number in the column's unit, text with a
-        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Stored values, which all
-        queries use, differ from the given ones by at most the bound and take fewer bytes
-        (docs/storage.md). For integers and floats outside of ``identity`` and ``lookup``; fixed at
-        creation.
+        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Kubist may change a value by
+        at most this bound, to store fewer bytes; all queries use the stored values
+        (docs/storage.md). For columns of integers and floats that are not in ``identity`` or
+        ``lookup``. Fixed at creation.
     period
-        Columns that repeat, with the length in the column's unit or as text with one:
-        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances wrap there (docs/regions.md). The
-        values are from 0 to the length, or in the interval of ``{"x": (-12.5, 12.5)}``; others
-        are refused.
+        The periods of columns, as numbers in the column's unit or text with a unit:
+        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances continue at the other side
+        (docs/regions.md). Values must be between 0 and the period. ``{"x": (-12.5, 12.5)}`` gives
+        another interval, and its length is the period. Other values are refused.
     sphere
         The columns of longitude and latitude on a sphere: ``("ra", "dec")``, in degrees or with a
-        unit. Regions of the sky use them by default, and the longitude has a period of 360
-        degrees.
+        unit. Regions of the sky use them by default. The longitude gets a period of 360 degrees.
     extent
-        For objects with a bounding box: ``{"x": ("x_min", "x_max")}`` names the columns of its
-        ends, by the column of the position. ``box`` and ``region`` of queries then select the
-        objects that they touch, or others (``relation`` of `Table.query`). Rows whose position is
-        not between the ends are refused. It is stored in the metadata.
+        For rows that are objects with a bounding box (docs/extents.md). ``{"x": ("x_min",
+        "x_max")}`` names the columns of the box's lower and upper bound in ``x``. The ``box`` and
+        ``region`` of a query then select the objects that they touch; ``relation`` of `Table.query`
+        selects only objects that are inside, or whose position is inside. A row whose position is
+        not between its bounds is refused. The names are stored in the metadata.
     storage
-        Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
-        ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
-        changes it (docs/storage.md). ``replication`` is the set of rows that `Table.optimize`
-        copies into deeper cubes, which makes small boxes cheaper and the table larger: ``"none"``,
-        ``"outlook(B)"`` or ``"full"``; the default is ``"outlook(-1)"`` (docs/replication.md).
-        ``strata`` is ``"halvings"``, the default, or ``"windows"``, an order of rows for `Loader`
-        with a default capacity of 65,536 rows (docs/training.md). As a list of columns,
-        ``["ptype"]``, samples prefer rare values of these columns. ``weight`` is an expression,
-        ``"diameter"``, and samples prefer rows in proportion to it (docs/samples.md). Both are
-        fixed at creation, and `Table.query` then needs the column ``inclusion``.
-        ``shared`` means that several machines write to the directory, on NFS, Lustre, GPFS or a
-        similar file system, so Kubist does not rely on file locks (docs/where.md). The table
-        stores it, and it is the default on a file system that reports to be a network file system.
+        Options of the storage, such as ``{"compression": "small", "shared": True}``:
+
+        - ``compression``: ``"fast"`` to write, ``"small"`` on disk, or ``"balanced"``, the default.
+          `Table.alter` changes it (docs/storage.md).
+        - ``replication``: the rows that `Table.optimize` also copies into deeper cubes: ``"none"``,
+          ``"outlook(B)"`` (up to a level that the number B sets) or ``"full"``. More copies make
+          queries of small boxes faster and the table larger. The default is ``"outlook(-1)"``
+          (docs/replication.md).
+        - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
+          with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
+          rows with rare values in these columns.
+        - ``weight``: an expression, such as ``"diameter"``. Samples prefer rows in proportion to
+          it. With a weight or a list of strata, samples are not uniform: the column ``inclusion``
+          of a query is each row's probability of being in the sample. Both are fixed at creation
+          (docs/samples.md).
+        - ``shared``: True if several machines write to the directory, on NFS, Lustre, GPFS or a
+          similar file system. Kubist then does not use file locks (docs/where.md). True by default
+          on a file system that may belong to several machines.
 
     Returns
     -------
     Table
-        The table, open.
+        The open table.
 
     Raises
     ------
     InvalidInput
-        A column is missing, has a type that cannot be stored or indexed, or a domain with low >=
-        high; the message names it.
+        A column is missing or has a type that cannot be stored or indexed, or a domain has
+        low >= high. The message names the column.
     TableExists
-        Something exists at ``path``.
+        Something exists at ``path``; with ``exist_ok``, a table whose columns or options differ.
 
     Examples
     --------
@@ -184,18 +193,18 @@ def create(
 def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     """Opens the table at ``path``.
 
-    Each call on the handle reads the newest commits, also of other processes. `Table.snapshot`
-    pins a snapshot.
+    Each query on the table includes the newest commits of all processes. Use `Table.snapshot` to
+    run several queries on the same rows.
 
     Parameters
     ----------
     path
         The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
-        Or a sealed file of `Table.pack`: its path, ``s3://bucket/key``, or ``https://host/name`` on
-        a web server with range requests.
+        Or a file that `Table.pack` wrote: its path, ``s3://bucket/key``, or ``https://host/name``
+        on a web server that supports range requests.
     optimize
-        Whether a thread restores the layout where queries of this handle read many more rows than
-        they return. It needs write access to the table.
+        If True, a thread rewrites the regions where queries of this process read many more rows
+        than they return. It needs write access to the table.
 
     Raises
     ------

@@ -1,7 +1,12 @@
-"""Writes a LAS, LAZ or COPC file, with the header of the table's source file.
+"""Writes the rows of a table as points of a LAS, LAZ or COPC file.
 
-Columns without a LAS field are extra bytes. Their nulls are the source's no-data value, or a number
-that no row has. The fields of every point cannot be null.
+A table that was read from LAS files keeps their header in its metadata under ``las``: scales and
+offsets, coordinate system, and records. The new file gets the same header, so positions are exact.
+
+LAS defines fields such as ``intensity``, which must not be null. Every other column becomes extra
+bytes, LAS's name for additional fields. Their nulls are stored as a no-data value: the one of the
+source, or a number that no row has. A value that a field cannot store is refused. Positions of a
+table without a source are rounded to a power of ten, at most 1e-8 of their extent (`scaling`).
 """
 
 from __future__ import annotations
@@ -25,8 +30,8 @@ if TYPE_CHECKING:
 
 AXES = ("x", "y", "z")
 LONGEST_NAME = 32
-"""Bytes of a name in extra bytes."""
-# Fields of point formats, with the type of their columns.
+"""The maximum length of the name of extra bytes, in bytes."""
+# The fields that LAS defines, with the types of their columns in a table.
 OF_LAS = {
     "intensity": "u2", "return_number": "u1", "number_of_returns": "u1", "classification": "u1",
     "scan_direction_flag": "u1", "edge_of_flight_line": "u1", "synthetic": "u1", "key_point": "u1",
@@ -35,24 +40,28 @@ OF_LAS = {
     "red": "u2", "green": "u2", "blue": "u2", "nir": "u2",
 }  # fmt: skip
 WKT = (2111, 2112)
-"""Numbers of the WKT records of the coordinate system."""
+"""The ids of records that describe the coordinate system as WKT (well-known text)."""
 FINE, COARSE = 0.006, 1.0
-"""Degrees per unit of a stored angle, in point formats from 6 on and before."""
+"""The unit of a stored scan angle in degrees: in point format 6 and later, and in formats 0-5."""
 FEW = {"return_number": 7, "number_of_returns": 7, "classification": 31}
-"""The largest numbers of point formats before 6."""
+"""The largest values that point formats 0-5 can store. Later formats store up to 15 and 255."""
 FORMATS = (1, 3, 6, 7, 8)
 """Point formats to choose from if the source's format lacks a column."""
 WAVES = frozenset(
     "wavepacket_index wavepacket_offset wavepacket_size return_point_wave_location "
     "x_t y_t z_t".split()
 )
+"""The fields of a waveform, which only the formats 4, 5, 9 and 10 have."""
 
 
 def write(
     table: pa.Table, path: Path, metadata: Mapping[str, Any], *, is_copc: bool = False
 ) -> None:
-    """Writes all rows. A table from a LAS file keeps its scale, offset, coordinate system, source
-    id, type of GPS times and records, so positions are exact.
+    """Writes all rows of ``table`` to a new file.
+
+    Args:
+        metadata: The metadata of the table; its entry ``las`` is the header of the source.
+        is_copc: Write COPC. Otherwise LAS, or LAZ if the path ends in ``.laz``.
 
     Raises:
         InvalidInput: LAS cannot store a column or a value.
@@ -112,7 +121,11 @@ def _without_nulls(name: str, column: pa.ChunkedArray) -> None:
 def _point_format(
     columns: Mapping[str, pa.ChunkedArray], about: Mapping[str, Any], least: int
 ) -> int:
-    """The source's format if it has all columns, else the first that does, from ``least`` on."""
+    """Returns the number of the point format, which is at least ``least``.
+
+    It is the source's format if that can store all columns and values, otherwise the first of
+    `FORMATS` that can.
+    """
     import numpy as np
     import pyarrow.compute as pc
     from laspy.point.format import PointFormat
@@ -135,15 +148,17 @@ def _point_format(
 
 
 def _version(kind: int, about: Mapping[str, Any]) -> str:
+    """Returns the version of LAS: the source's for formats 0-5, otherwise 1.4."""
     said = str(about.get("version", "1.4"))
     return said if kind < 6 and int(about.get("point_format", kind)) < 6 else "1.4"
 
 
 def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool) -> None:
-    """Copies the source's properties into the header.
+    """Copies the source's identifiers, coordinate system and other records into the header.
 
     Args:
-        only_wkt: Write the coordinate system as WKT; otherwise as in the source.
+        only_wkt: Write the coordinate system only as WKT, as COPC requires. Otherwise it is written
+            in the form of the source.
     """
     header.file_source_id = about.get("file_source_id", 0)
     if "system_identifier" in about:
@@ -177,6 +192,7 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool)
 
 
 def _field(name: str, values: Array, kind: int) -> Array:
+    """Returns the values in the type of a field; refuses values that would change."""
     import numpy as np
 
     wanted = OF_LAS.get(name)
@@ -189,11 +205,12 @@ def _field(name: str, values: Array, kind: int) -> Array:
 
 
 def _angles(degrees: Array, step: float) -> Array:
+    """Returns angles as multiples of ``step``; refuses other angles and too large ones."""
     import numpy as np
 
     counts = np.rint(degrees.astype(np.float64) / step)
     off = np.abs(counts * step - degrees) > step * 1e-2
-    # Up to 180 degrees on both sides in format 6 and later, before that 90.
+    # Angles are from -180 to 180 degrees in format 6 and later, and from -90 to 90 in formats 0-5.
     off |= np.abs(counts) > (30_000 if step == FINE else 90)
     if off.any():
         row = int(np.argmax(off))
@@ -208,7 +225,11 @@ def _angles(degrees: Array, step: float) -> Array:
 def _extra(
     laspy: Any, name: str, column: pa.ChunkedArray, said: Mapping[str, Any] | None
 ) -> tuple[Array, Any]:
-    """Returns a column as extra bytes, in the source's type or its own."""
+    """Returns the stored values of a column, and the description of its extra bytes.
+
+    ``said`` is the storage of these extra bytes in the source: type, scale, offset, no-data value.
+    It is used if it can store all values exactly; otherwise the column's own type is.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -228,7 +249,7 @@ def _extra(
         stored = np.rint((values - offset) / scale)
         back = stored * scale + offset
         if not np.allclose(back[~mask], values[~mask], rtol=1e-12, atol=abs(scale) * 1e-6):
-            # Write changed values directly.
+            # The values were changed and are no multiples of the scale: write them as they are.
             said, scale, stored = {}, None, values
     wanted = np.dtype(said.get("type", values.dtype.str[1:]))
     narrow = stored.astype(wanted)
@@ -251,7 +272,11 @@ def _extra(
 
 
 def _mark(name: str, values: Array) -> Any:
-    """Returns a no-data number that no row has."""
+    """Returns a number that is not among the values, to stand for null.
+
+    Raises:
+        InvalidInput: All numbers of the type are in use.
+    """
     import numpy as np
 
     if values.dtype.kind == "f":
@@ -272,10 +297,14 @@ def _mark(name: str, values: Array) -> Any:
 
 
 def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float], list[float]]:
-    """Returns the source's scales and offsets, with larger offsets where 32 bits do not suffice.
+    """Returns the source's scales and offsets.
+
+    LAS stores a coordinate as a 32-bit number of steps of ``scale`` from ``offset``. If that number
+    would be too large, the offset is moved by a multiple of the scale, so positions stay exact.
 
     Raises:
-        InvalidInput: A position is not a multiple of the scale.
+        InvalidInput: A position is no multiple of the scale from the offset, or the positions span
+            more than 32 bits.
     """
     import numpy as np
 
@@ -293,7 +322,7 @@ def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float]
                     "source has them, do not fit into 32 bits: metadata={} takes other steps"
                 )
             offset, steps = float(offset + middle * scale), steps - middle
-        # The last digits of such large numbers are rounding errors.
+        # Allows for the rounding of doubles, whose last digit is coarser for large coordinates.
         slack = 1e-6 * scale + 4 * np.spacing(np.abs(values) + abs(offset))
         off = np.abs(steps * scale + offset - values) > slack
         if off.any():
@@ -307,7 +336,11 @@ def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float]
 
 
 def scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
-    """Powers of ten whose range fits into 32 bits, and round offsets."""
+    """Returns scales and offsets for positions without a source.
+
+    Each scale is the smallest power of ten with which all positions fit into 30 bits. Each offset
+    is a round number below the smallest position.
+    """
     import numpy as np
 
     scales, offsets = [], []

@@ -1,4 +1,7 @@
 //! `kubist estimate`: estimates aggregates from a sample, with confidence intervals.
+//!
+//! The input is a table, or files of arrays with their index files. The result goes to standard output, as a table
+//! or as JSON. Progress, notes and the cost go to standard error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use crate::progress::Progress;
 use crate::table::aligned;
 use crate::{args, human, outside};
 
+/// Runs the command. If no row was found, explains which range of the query is empty.
 pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
         return of_files(command, cancel);
@@ -38,9 +42,10 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Includes the files listed before the aggregates.
+/// Estimates from files of arrays. The command line has one file, then possibly more files, then the aggregates:
+/// arguments are files up to the first one that is not a file name.
 fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
-    // A shell pattern may also match index files.
+    // A shell pattern such as `run*` may also match the index files (.kubix), which are not aggregates either.
     let is_file = |text: &&String| text.ends_with(".kubix") || kubist_blocks::is_array_file(Path::new(text));
     let more = command.aggregates.iter().take_while(is_file).count();
     let (more, aggregates) = command.aggregates.split_at(more);
@@ -63,6 +68,8 @@ fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     }
 }
 
+/// Shows the estimate on the progress line while it improves, and prints the last one. `ask` runs the estimate and
+/// calls its argument after each improvement.
 fn once(
     command: &args::Estimate,
     ask: impl FnOnce(&mut dyn FnMut(&Estimate)) -> kubist::Result<Estimate>,
@@ -100,7 +107,8 @@ fn options(
     })
 }
 
-/// Prints each estimate as it improves, and after an interrupt the last one.
+/// Shows each estimate of `--watch`: as JSON, one line per estimate; otherwise on the progress line, and the
+/// last one as a table, also after an interrupt.
 fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Result<Estimate>>) -> Result<()> {
     let mut progress = Progress::new();
     let mut last = None;
@@ -129,6 +137,7 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
     }
 }
 
+/// The progress line: the first two figures, and the fraction of the rows that the sample has.
 fn line(estimate: &Estimate) -> String {
     let figures =
         estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));
@@ -173,6 +182,7 @@ fn print_estimate(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
     Ok(())
 }
 
+/// Describes the rows read, the bytes read, the time, and why the estimate stopped.
 fn cost(estimate: &Estimate) -> String {
     let why = match estimate.stopped {
         Stop::Exact => "everything needed was read",
@@ -199,6 +209,7 @@ fn percent(share: f64) -> String {
     format!("{} %", human::number(share * 100.0))
 }
 
+/// The values of a group as text; `None` for null.
 fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     let text = |column: &arrow_array::ArrayRef| {
         column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default())
@@ -206,7 +217,8 @@ fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     if row >= groups.num_rows() { vec![] } else { groups.columns().iter().map(text).collect() }
 }
 
-/// The estimate for scripts. JSON has no infinity, so an open bound is null.
+/// The estimate as JSON. JSON has no infinity, so an interval without a bound has null there. Integers, decimals,
+/// dates and times keep all digits if their exact value is known.
 fn as_json(estimate: &Estimate) -> Result<Value> {
     let end = |end: f64| if end.is_finite() { json!(end) } else { Value::Null };
     let names = estimate.groups.schema();

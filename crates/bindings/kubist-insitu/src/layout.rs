@@ -1,4 +1,5 @@
-//! The columns of a table, to check those of a step.
+//! Checks the columns of a step against the columns of the table, before the step is committed. So the solver gets
+//! the error at the call that passed a wrong column.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -7,26 +8,31 @@ use kubist::Table;
 use crate::failure::{Failure, Result};
 use crate::values::Kind;
 
+/// The columns of a table when they were last read. Other processes may add columns.
 pub struct Layout {
     table: Table,
     schema: SchemaRef,
-    /// Later columns, which a step may omit.
+    /// Whether a column was added after the table's creation. A step may omit it, and its rows get the default.
     added: Vec<bool>,
 }
 
 impl Layout {
+    /// Reads the columns of a table.
+    ///
     /// # Errors
     ///
-    /// As `Table::snapshot`.
+    /// The errors of `Table::snapshot`.
     pub fn of(table: &Table) -> Result<Layout> {
         let snapshot = table.snapshot()?;
         let added = snapshot.columns().iter().map(|column| column.added).collect();
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
+    /// Reads the columns again.
+    ///
     /// # Errors
     ///
-    /// As [`Layout::of`].
+    /// The errors of [`Layout::of`].
     pub fn refresh(&mut self) -> Result<()> {
         *self = Layout::of(&self.table)?;
         Ok(())
@@ -52,11 +58,11 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// The index of a column, after a refresh if the name is unknown.
+    /// The index of a column. If the name is unknown, reads the columns again first.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the table's columns.
+    /// `Invalid` if there is no such column, with the table's columns; the errors of [`Layout::of`].
     pub fn column(&mut self, name: &str) -> Result<usize> {
         if self.schema.index_of(name).is_err() {
             self.refresh()?;
@@ -68,6 +74,8 @@ impl Layout {
         })
     }
 
+    /// Checks that values of this kind have the type of a column.
+    ///
     /// # Errors
     ///
     /// `Invalid` names both types.
@@ -85,9 +93,12 @@ impl Layout {
         }
     }
 
+    /// Checks that a batch has every required column once, with the table's type, and without nulls where the table
+    /// allows none.
+    ///
     /// # Errors
     ///
-    /// `Invalid` names the column.
+    /// `Invalid` names the column; the errors of [`Layout::of`].
     pub fn check_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut given = vec![false; self.columns()];
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
@@ -115,6 +126,9 @@ impl Layout {
         self.check_complete(&given, "the batch")
     }
 
+    /// Checks that no required column is missing: `given` is true at the index of each column that is there. `what`
+    /// is the subject of the error message.
+    ///
     /// # Errors
     ///
     /// `Invalid` names the missing columns.

@@ -1,4 +1,5 @@
-//! Options and reports of steps.
+//! The options of a step writer, and the report of each step. A step is the output of a simulation at one time, and
+//! becomes one commit of its writer.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,22 +10,30 @@ use crate::budget::BudgetOptions;
 
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// Default: the first free name.
+    /// The name of the writer. `None`: the first free name of `writer-1`, `writer-2`, …
     pub name: Option<String>,
-    /// Longest wait for the writer's name, or for space in a full queue.
+    /// The longest wait for a name that another writer still uses, or for space in a full queue.
     pub timeout: Duration,
-    /// As in `kubist::WriterOptions`.
+    /// The approximate memory for the rows of a commit, in bytes, before they go to scratch files. `None`: 1 GiB.
     pub memory_bytes: Option<usize>,
+    /// Whether a thread optimizes the layout after commits.
     pub optimize: bool,
-    /// With `None` a step is durable when it ends.
+    /// The number of steps that may wait while a thread commits earlier ones. `None`: no queue, so `end` commits the
+    /// step and returns when it is durable.
     pub queue: Option<usize>,
+    /// The behaviour if the queue or the ring has no space for a step.
     pub when_full: WhenFull,
+    /// The number of threads that sort and encode the rows of a queued step.
     pub threads: usize,
-    /// The process only commits, so its threads keep their priority.
+    /// Whether this process does nothing but commit. Otherwise its threads run at low priority, to leave the core to
+    /// the solver.
     pub dedicated: bool,
-    /// The step number is the token, so a repeated step is not written again.
+    /// Whether each commit has the step number as its token. A step that is written again, such as after a restart,
+    /// then changes nothing.
     pub tokens: bool,
+    /// Limits on the rows and bytes to store; a larger step is sampled.
     pub budget: BudgetOptions,
+    /// Cancels waits and commits.
     pub cancel: Cancel,
 }
 
@@ -46,15 +55,17 @@ impl Default for StepOptions {
     }
 }
 
+/// The behaviour if the queue or the ring has no space for a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
-    /// The call waits, up to the timeout.
+    /// Waits for space, at most until the timeout.
     #[default]
     Block,
-    /// Keeps the records of lowest priority and reports an event, but waits if not even an eighth fits.
+    /// Stores only the rows of lowest priority that fit, which are a random sample, and reports a warning. Waits until
+    /// at least an eighth of the rows fits.
     Thin,
-    /// Fails with `Busy`; the step stays open.
+    /// Fails with `Busy`. The step stays open, so the call can be repeated.
     Fail,
 }
 
@@ -62,12 +73,15 @@ pub enum WhenFull {
 pub struct Report {
     pub step: i64,
     pub rows: u64,
+    /// Bytes written to the table; 0 while the step is queued.
     pub bytes: u64,
+    /// Duration of the commit; 0 while the step is queued.
     pub seconds: f64,
-    /// Otherwise it is queued.
+    /// True if the step is committed, false if it waits in a queue.
     pub durable: bool,
-    /// Its token was already committed, so nothing was written.
+    /// True if a commit with the same token exists, so nothing was written.
     pub repeated: bool,
+    /// True if the step was given up and has no rows.
     pub abandoned: bool,
 }
 

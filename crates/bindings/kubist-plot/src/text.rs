@@ -1,13 +1,16 @@
-//! Text in an embedded font.
+//! Lays out and draws the labels of plots, one line each, in a font that is part of the program. Labels in images and
+//! PDF files therefore look the same on every machine. Characters that are not in the font appear as a box.
 
 use ab_glyph::{Font, FontRef, Glyph, GlyphId, PxScale, ScaleFont, point};
 
 use crate::canvas::Canvas;
 use crate::colormap::Color;
 
-/// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, signs.
+/// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, some mathematical symbols. `assets/README.md` has
+/// the command that makes it.
 pub(crate) const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
+/// The point of a text that is at [`Text::at`]: its first, middle or last point in the direction of reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Anchor {
     Start,
@@ -17,8 +20,9 @@ pub(crate) enum Anchor {
 
 pub(crate) struct Text {
     pub text: String,
-    /// Pixels of the em square.
+    /// The font size in pixels, which is the side of the em square.
     pub size: f32,
+    /// The position of the anchor on the baseline, in pixels from the left and from the top.
     pub at: (f32, f32),
     pub anchor: Anchor,
     /// True if the text runs from bottom to top.
@@ -35,9 +39,9 @@ impl Typeface {
         Typeface { font: FontRef::try_from_slice(FONT).expect("the font that the program carries is sound") }
     }
 
-    /// The glyphs of a line from x = 0, and the x of its end.
+    /// Returns the glyphs of a line that starts at x = 0, and the width of the line, both in pixels.
     pub(crate) fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
-        // ab_glyph scales by the line height, but font sizes mean the em square.
+        // A font size is the side of the em square, but ab_glyph expects the line height.
         let em = self.font.units_per_em().unwrap_or(1.0);
         let scale = PxScale::from(pixels * self.font.height_unscaled() / em);
         let font = self.font.as_scaled(scale);
@@ -58,7 +62,8 @@ impl Typeface {
         self.line(text, pixels).1
     }
 
-    /// The text, with an ellipsis if it must be shortened to `width`.
+    /// Shortens a text to `width` pixels, with an ellipsis at the end if it was cut. Returns an empty text if not even
+    /// one character and the ellipsis fit.
     pub(crate) fn shortened(&self, text: &str, pixels: f32, width: f32) -> String {
         if self.width(text, pixels) <= width {
             return text.to_string();
@@ -73,12 +78,12 @@ impl Typeface {
         String::new()
     }
 
-    /// In ems.
+    /// Returns the distance from the start of this glyph to the start of the next, in ems and without kerning.
     pub(crate) fn advance(&self, glyph: GlyphId) -> f32 {
         self.font.h_advance_unscaled(glyph) / self.font.units_per_em().unwrap_or(1.0)
     }
 
-    /// Ascent and descent (negative) of the font in ems.
+    /// Returns how far the font extends above the baseline (positive) and below it (negative), in ems.
     pub(crate) fn reach(&self) -> (f32, f32) {
         let em = self.font.units_per_em().unwrap_or(1.0);
         (self.font.ascent_unscaled() / em, self.font.descent_unscaled() / em)
@@ -100,6 +105,8 @@ impl Typeface {
         }
     }
 
+    /// Calls `dot(x, y, coverage)` for each pixel of the glyphs, where coverage is the fraction of the pixel inside
+    /// the glyph.
     fn draw(&self, glyphs: Vec<Glyph>, mut dot: impl FnMut(i64, i64, f32)) {
         for outline in glyphs.into_iter().filter_map(|glyph| self.font.outline_glyph(glyph)) {
             let corner = outline.px_bounds().min;
@@ -110,6 +117,7 @@ impl Typeface {
     }
 }
 
+/// The distance in pixels from the start of a text to its anchor.
 pub(crate) fn shift(anchor: Anchor, width: f32) -> f32 {
     match anchor {
         Anchor::Start => 0.0,

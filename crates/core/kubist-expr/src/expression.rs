@@ -1,4 +1,5 @@
-//! Numbers for each row, for aggregates: a column, arithmetic over columns, or a condition as 1 and 0.
+//! The argument of an aggregate: an SQL text that gives one number per row. It is a column, arithmetic over columns,
+//! or a condition, which counts as 1 or 0.
 
 use crate::arithmetic;
 use crate::bind;
@@ -22,6 +23,7 @@ use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
 
+/// A parsed expression, bound to the columns of a schema.
 #[derive(Clone, Debug)]
 pub struct Expression {
     of: Of,
@@ -30,17 +32,17 @@ pub struct Expression {
 #[derive(Clone, Debug)]
 enum Of {
     Number(Compute),
-    /// 1 if the test is true, 0 if it is false, missing if it is unknown.
+    /// 1 if the condition is true, 0 if it is false, missing if it is unknown (SQL's comparison with null).
     Truth(Test),
 }
 
 impl Expression {
     /// Parses a column, arithmetic or a condition, and binds it to `schema`. Dates, times and durations are
-    /// numbers in their column's unit. Text and bytes are refused.
+    /// numbers in their column's unit.
     ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake, or the column that does not fit.
+    /// [`ExprError`] names the mistake, or the column that does not fit. Text, bytes and constants are refused.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
@@ -65,6 +67,7 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
+    /// The computation; `None` for a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -72,11 +75,13 @@ impl Expression {
         }
     }
 
-    /// `None` if it is uncertain, as for `x * 1e6`: the factor may change the unit or the quantity.
+    /// The unit of the values. `None` if there is none or it is uncertain: the factor in `x * 1e6` may convert metres
+    /// to micrometres, or multiply the length.
     pub fn unit(&self) -> Option<&str> {
         self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
     }
 
+    /// The unit that follows from the columns, also if a factor makes it uncertain.
     fn known_unit(&self) -> Option<&Unit> {
         match &self.of {
             Of::Number(compute) => compute.unit.as_deref(),
@@ -84,15 +89,16 @@ impl Expression {
         }
     }
 
+    /// The Arrow metadata of a column with these values: its unit.
     pub fn metadata(&self) -> HashMap<String, String> {
         self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
 
-    /// Converts a text with a unit, such as `20um`, to the unit of its values; `None` if the text has no unit.
+    /// Converts a text with a unit, such as `20um`, to the unit of this expression; `None` if the text has no unit.
     ///
     /// # Errors
     ///
-    /// [`ExprError::Type`] if the values have no unit, or a unit of another kind.
+    /// [`ExprError::Type`] if the expression has no unit, or a unit of another quantity.
     pub fn in_its_unit(&self, text: &str, meant: Meant) -> Result<Option<f64>, ExprError> {
         let operand = match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Operand::Column(column.clone()),
@@ -102,7 +108,7 @@ impl Expression {
         measured::of_text(text, &operand, meant)
     }
 
-    /// Ascending schema indices of the columns that it reads.
+    /// Indices in the schema of the columns that the expression reads, in ascending order.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         let mut visit = |column: &Column| columns.push(column.index);
@@ -115,6 +121,7 @@ impl Expression {
         columns
     }
 
+    /// The index in the schema, if the expression is a column without arithmetic.
     pub fn column(&self) -> Option<usize> {
         match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Some(column.index),
@@ -122,13 +129,13 @@ impl Expression {
         }
     }
 
-    /// A condition's mean is a proportion.
+    /// Whether this is a condition. Its mean is a proportion, which has its own confidence interval.
     pub fn is_condition(&self) -> bool {
         matches!(self.of, Of::Truth(_))
     }
 
-    /// The type if values are integers or count integer units: integers, decimals, dates, times, conditions.
-    /// Computed integers have 128 bits (decimals of scale 0).
+    /// The type of the values if integers represent them exactly, as for integers, decimals, dates, times and
+    /// conditions; `None` for floating point. Computed integers have 128 bits (decimals of scale 0).
     pub fn whole_type(&self) -> Option<DataType> {
         match &self.of {
             Of::Truth(_) => Some(DataType::Int64),
@@ -141,7 +148,8 @@ impl Expression {
         }
     }
 
-    /// One integer per row, if it has a [`Expression::whole_type`]: decimals unscaled, times in their unit.
+    /// Evaluates to one exact integer per row, if [`Expression::whole_type`] is a type. A decimal is the integer that
+    /// it is stored as, without its scale; a time is a number of its unit.
     ///
     /// # Errors
     ///
@@ -169,8 +177,8 @@ impl Expression {
         Ok(all)
     }
 
-    /// One number per row; NaN if it is null, unknown or NaN. The batch needs only the columns that the
-    /// expression reads, found by name. `stopped` is called before each step, and true cancels the evaluation.
+    /// Evaluates to one number per row: NaN if it is null, unknown or NaN. The batch must have the columns that the
+    /// expression reads, under their names. Calls `stopped` before each step and cancels if it returns true.
     ///
     /// # Errors
     ///
@@ -213,10 +221,11 @@ impl Expression {
     }
 }
 
+/// One integer per row, or no value.
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// Rows past the end of the vector are present.
+    /// True for each row without a value. Rows after the end of this vector have values.
     missing: Vec<bool>,
 }
 
@@ -227,6 +236,7 @@ impl Wholes {
     }
 }
 
+/// The integers of a stored column.
 fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     let Some(wide) = array.as_primitive_opt::<Decimal256Type>() else {
         return Ok(Vector { values: Values::of(array, Kind::Int)?, nulls: array.nulls().cloned() });
@@ -241,7 +251,8 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// Reads a column directly as doubles, while arithmetic keeps its kind until the result.
+/// Reads a lone column as doubles. Arithmetic keeps the type of its operands, such as integers, and only its result
+/// becomes doubles.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },

@@ -1,4 +1,11 @@
-//! The zone map of a run: the statistics of its zones, rounded outwards ([`bounds`]; FORMAT.md, Zone map).
+//! The zone map of a run: the statistics of its zones, and the location of each chunk of data.
+//!
+//! A zone is a group of successive rows, usually 8 to 48 of them. The map stores its number of rows, its range of
+//! priorities, and the minimum, maximum and nulls of each column. A query skips a zone if no row in it can match.
+//! Bounds are rounded outwards to take few bits ([`bounds`]): a zone may seem larger than it is, never smaller.
+//! A page is [`ZONES_PER_PAGE`] zones, and a chunk is one column of a page. FORMAT.md, Zone map, defines the bytes.
+//!
+//! Minimum and maximum are order keys: integers that sort like the values.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -16,27 +23,29 @@ use crate::lazy::{Lazy, Unpack};
 use crate::page::PageColumn;
 use crate::wire::{Reader, Short};
 
-/// Zones of a page, the unit of I/O, which usually has about 1,200 rows.
+/// Zones of a page. A page, the unit of reading, usually has about 1,200 rows.
 pub const ZONES_PER_PAGE: usize = 32;
 const MOST_ZONE_ROWS: usize = 128;
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
 const USUAL_ZONE_ROWS: usize = 32;
-/// Low bits of priorities that zone maps omit: they store the top 32 bits.
+/// A priority has 64 bits, of which zone maps omit this number of low bits.
 const PRIORITY_SHIFT: u32 = 32;
 
 const VERSION: u8 = 1;
-/// The version of runs with strata of windows, which are read in the same way.
+/// The version of runs with strata of windows. The layout of the bytes is the same.
 const OF_WINDOWS: u8 = 2;
-/// Bits to which bounds of columns and of priorities are rounded.
+/// The bounds of a column, and those of the priorities, are rounded to at most 2 to the power of this many steps.
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
 
+/// The statistics of one column, zone by zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnZones {
-    /// Minimum order keys of the values that are not null; `min` and `max` are 0 if all are null.
+    /// The smallest order key of the values that are not null. Meaningless if all are null.
     pub min: Vec<u64>,
+    /// The largest order key of the values that are not null. Meaningless if all are null.
     pub max: Vec<u64>,
-    /// Number of nulls per zone; empty if the run has none.
+    /// Number of nulls in each zone; empty if the column of the run has none.
     pub nulls: Vec<u8>,
 }
 
@@ -47,11 +56,14 @@ impl ColumnZones {
     }
 }
 
+/// The statistics of one column, which are unpacked at the first use, because a query uses few columns.
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: Lazy<ColumnZones>,
-    /// The meaning of the keys while their bounds are not rounded yet.
+    /// The type of values behind the order keys, which chooses the steps of rounding. Used only for a new run; a
+    /// map that was read has its steps.
     values: Values,
+    /// The statistics of the whole run, calculated at the first use.
     whole: OnceLock<Zone>,
 }
 
@@ -75,6 +87,7 @@ impl PartialEq for LazyZones {
     }
 }
 
+/// The range of priorities of each zone, unpacked at the first use.
 pub type LazyPriorities = Lazy<Vec<PriorityRange>>;
 
 impl From<Vec<PriorityRange>> for LazyPriorities {
@@ -83,21 +96,25 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
     }
 }
 
-/// The location of one column of one page, from the start of the run's data.
+/// The location of one column of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
+    /// In bytes from the start of the run's data.
     pub offset: u64,
+    /// In bytes.
     pub length: u32,
+    /// CRC-32C of the bytes.
     pub checksum: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneMap {
+    /// Number of rows in each zone.
     pub rows: Vec<u8>,
-    /// Rounded outwards to 32 bits.
+    /// The lowest and highest priority of each zone, rounded outwards.
     pub priorities: LazyPriorities,
     pub columns: Vec<LazyZones>,
-    /// Page by page, and column by column in each page.
+    /// All columns of the first page, then all columns of the next page.
     pub chunks: Vec<Chunk>,
     pub compression: Compression,
     pub strata: Strata,
@@ -114,6 +131,7 @@ impl ZoneMap {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
+    /// The index in [`ZoneMap::chunks`] of a column of a page.
     #[inline]
     pub fn place(&self, page: usize, column: usize) -> usize {
         page * self.columns.len() + column
@@ -124,6 +142,7 @@ impl ZoneMap {
         self.chunks[self.place(page, column)]
     }
 
+    /// Combines the bytes of a chunk with its number of rows, to decode it.
     #[inline]
     pub fn page_column<'a>(&self, page: usize, bytes: &'a [u8]) -> PageColumn<'a> {
         PageColumn { rows: self.page_rows(page), bytes }
@@ -166,6 +185,7 @@ impl ZoneMap {
         })
     }
 
+    /// The statistics of one zone, from the unpacked statistics of its column.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -176,13 +196,15 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Whether the map stores these bounds of a zone's column, which exclude nulls.
+    /// Whether the stored bounds of a zone are exactly these bounds of its values, rounded. The check of a table
+    /// recalculates `min` and `max` from the values that are not null.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
         let is_null = zones.nulls_of(zone) == self.rows[zone];
         is_null || (zones.min[zone], zones.max[zone]) == self.steps(column).rounded(min, max)
     }
 
+    /// The steps to which the bounds of a column are rounded.
     pub fn steps(&self, column: usize) -> Steps {
         match self.columns[column].zones.stored() {
             Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),
@@ -190,11 +212,14 @@ impl ZoneMap {
         }
     }
 
+    /// Chooses the steps for a column of a new run.
     fn fitted(&self, column: usize, bounds: &[u64]) -> Steps {
         let Zone { min, max, .. } = self.whole(column);
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
+    /// The minimum and maximum of each zone in turn. A zone of nulls only has none, so it gets the minimum of the run,
+    /// which does not extend the range of the steps.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -211,21 +236,21 @@ impl ZoneMap {
         bounds
     }
 
-    /// The stored range for a zone's lowest and highest priority.
+    /// Returns a function that rounds the lowest and highest priority of a zone to the range that the map stores.
     pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
         let (base, top) = priority_ends(&self.priorities, self.strata);
         let steps = Steps::between(base, top, PRIORITY_BITS);
         move |first, last| range_of(steps.rounded(first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT))
     }
 
-    /// Approximate bytes of memory after some of its columns were used.
+    /// The approximate memory of this map in bytes, once queries have unpacked four of its columns.
     pub fn memory(&self) -> usize {
         let of_columns: usize = self.columns.iter().map(|column| column.zones.packed_bytes()).sum();
         let packed = of_columns + self.priorities.packed_bytes();
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
-    /// The same for a map that was not read yet.
+    /// Estimates [`ZoneMap::memory`] before the map is read. `bytes` is its stored size.
     pub fn about(bytes: usize, rows: u64, columns: usize) -> usize {
         let zones = rows as usize / USUAL_ZONE_ROWS + 1;
         memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
@@ -264,6 +289,8 @@ impl ZoneMap {
         out
     }
 
+    /// Reads the stored form and checks it. The statistics stay packed until they are used.
+    ///
     /// # Errors
     ///
     /// [`EntryError`] if the bytes are not a zone map or are from a newer version.
@@ -353,12 +380,13 @@ fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usiz
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
+/// The range of priorities whose first and last have these top 32 bits.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }
 
-/// The top 32 bits of the lowest and highest priority of all zones. The steps of windows begin at an edge, so
-/// that no bound is rounded beyond its window.
+/// The top 32 bits of the lowest and highest priority of all zones. With strata of windows, the steps of rounding
+/// start at the beginning of a window. So the rounded bounds of a zone stay in the window of its rows.
 fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let first = if strata == Strata::Windows { window_start(first) } else { first };
@@ -387,6 +415,7 @@ fn varying(reader: &mut Reader<'_>) -> Result<u32, Short> {
     Err(Short)
 }
 
+/// Reads the steps from the packed statistics of a column.
 fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, Short> {
     let mut reader = Reader::new(bytes);
     nulls_of_zones(&mut reader, zones)?;

@@ -1,23 +1,29 @@
-//! The side of a line that a point is on, without rounding (Shewchuk, "Adaptive Precision Floating-Point
-//! Arithmetic and Fast Robust Geometric Predicates", 1997).
+//! Exact tests in the plane: on which side of a line a point is, and whether two segments meet.
+//!
+//! Rounding errors never change a result, so all tests of a polygon agree with each other. The method is from
+//! Shewchuk, "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates", 1997.
 
 use crate::Point;
 use std::cmp::Ordering;
 
-/// Bound of the quick determinant's rounding error, relative to its two products: (3 + 16ε)ε.
+/// Bound of the rounding error of the determinant in [`turn`], relative to the sum of its two products:
+/// (3 + 16ε)ε with ε = 2^-53.
 const QUICK: f64 = 3.330_669_073_875_471_6e-16;
 
-/// `Greater` if `c` is left of the line from `a` to `b`, `Equal` if it is on it. Products of coordinates must
-/// be finite.
+/// Returns the side of the line from `a` to `b` that `c` is on: `Greater` for left, `Less` for right, `Equal` for on
+/// the line. The product of any two coordinates must be finite. Calculates exactly only if rounding could change
+/// the sign.
 pub(crate) fn turn(a: Point, b: Point, c: Point) -> Ordering {
     let (left, right) = ((a[0] - c[0]) * (b[1] - c[1]), (a[1] - c[1]) * (b[0] - c[0]));
     let found = left - right;
     if found.abs() > QUICK * (left.abs() + right.abs()) { found.total_cmp(&0.0) } else { exactly(a, b, c) }
 }
 
+/// The exact result of [`turn`]: multiplies the determinant out into six products, and adds them without rounding.
 fn exactly(a: Point, b: Point, c: Point) -> Ordering {
     let products = [(a[0], b[1]), (-a[0], c[1]), (-c[0], b[1]), (-a[1], b[0]), (a[1], c[0]), (c[1], b[0])];
-    // The components of the sum do not overlap, and rise.
+    // The sum is stored as numbers of increasing size whose bits do not overlap. So the largest nonzero one has the
+    // sign of the sum.
     let (mut sum, mut count) = ([0.0; 12], 0);
     for (one, other) in products {
         let product = one * other;
@@ -47,12 +53,13 @@ pub(crate) fn meet(a: Point, b: Point, c: Point, d: Point) -> bool {
         || (of_b.is_eq() && is_between(c, d, b))
 }
 
-/// Whether the segments cross at a point that is an end of neither.
+/// Whether the segments cross at one point that is an end of neither. Segments on the same line do not cross.
 pub(crate) fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
     let is_across = |one: Ordering, other: Ordering| one != other && one.is_ne() && other.is_ne();
     is_across(turn(a, b, c), turn(a, b, d)) && is_across(turn(c, d, a), turn(c, d, b))
 }
 
+/// Whether a point is in the smallest box around `a` and `b`. For a point on their line: whether it is between them.
 pub(crate) fn is_between(a: Point, b: Point, point: Point) -> bool {
     (0..2).all(|d| a[d].min(b[d]) <= point[d] && point[d] <= a[d].max(b[d]))
 }

@@ -1,10 +1,11 @@
-//! Sets of points that a formula cannot express: polygons of a plane, and polygons and cells of the sky.
+//! Regions that a formula cannot describe: polygons in a plane, polygons on the sky, and sets of HEALPix cells.
 //!
-//! Each set decides single points, and boxes of points as inside, outside or open. A decision holds for every
-//! point in the box. All boundaries belong to their set.
+//! A region tests single points, and whole boxes. A box is inside or outside if all its points are; otherwise it is
+//! undecided, and its points must be tested one by one. A box may also be undecided because a decision would be
+//! expensive. Points on the boundary are inside.
 //!
-//! Positions on the sky are longitude and latitude, or right ascension and declination, in degrees. Longitudes
-//! may have any turn. A latitude beyond ±90 is no position.
+//! A position on the sky is longitude and latitude, or right ascension and declination, in degrees. Longitudes that
+//! differ by 360 degrees are the same. A latitude beyond ±90 is invalid: such a point is in no region.
 
 mod exact;
 pub mod healpix;
@@ -21,26 +22,32 @@ pub use sky_polygon::SkyPolygon;
 /// x and y, or longitude and latitude.
 pub type Point = [f64; 2];
 
+/// The relation of a box to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// Every valid position in the box is in the region.
     Inside,
+    /// No position in the box is in the region.
     Outside,
+    /// Undecided.
     Open,
 }
 
-/// A set of points, parsed from text.
+/// A region. Each kind has a `parse` function for its text form.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// Rings of corners, `0 0, 1 0, 1 1; 0.2 0.2, ...`. The first ring is the border, others are holes.
+    /// `0 0, 1 0, 1 1; 0.2 0.2, ...`: rings of corners, separated by semicolons. The first ring is the border, the
+    /// others are holes.
     Polygon(Polygon),
-    /// Corners on the sky, joined by arcs of great circles.
+    /// The same text, with corners on the sky, joined by arcs of great circles.
     SkyPolygon(SkyPolygon),
-    /// HEALPix cells, `order/cell,first-last order/...`.
+    /// `5/8-10,42 6/4500`: cells 8 to 10 and 42 of HEALPix order 5, and cell 4500 of order 6 (a Multi-Order Coverage
+    /// map of the IVOA).
     Moc(Moc),
 }
 
 impl Shape {
-    /// Whether a point is in the set; `None` if it is no position.
+    /// Whether a point is in the region; `None` if its coordinates are invalid.
     pub fn has(&self, point: Point) -> Option<bool> {
         match self {
             Shape::Polygon(polygon) => (!point[0].is_nan() && !point[1].is_nan()).then(|| polygon.has(point)),
@@ -49,7 +56,8 @@ impl Shape {
         }
     }
 
-    /// Decides the positions in a box, whose bounds may be infinite.
+    /// Compares a box with the region. Bounds may be infinite. Invalid positions in the box do not count: see
+    /// [`Shape::is_beyond`].
     pub fn place(&self, low: Point, high: Point) -> Place {
         match self {
             Shape::Polygon(polygon) => polygon.place(low, high),
@@ -58,7 +66,7 @@ impl Shape {
         }
     }
 
-    /// Whether a box may contain points that are no positions.
+    /// Whether a box may contain invalid positions.
     pub fn is_beyond(&self, low: Point, high: Point) -> bool {
         match self {
             Shape::Polygon(_) => false,
@@ -66,7 +74,7 @@ impl Shape {
         }
     }
 
-    /// The number of corners or ranges of cells.
+    /// The number of corners, or of ranges of cells: a measure of memory and time.
     pub fn size(&self) -> usize {
         match self {
             Shape::Polygon(polygon) => polygon.size(),

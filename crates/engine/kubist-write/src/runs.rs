@@ -1,7 +1,12 @@
-//! Converts the rows of a commit to runs: part by part sorted, cut by the cutoffs, encoded and appended.
+//! Converts the rows of a commit to runs, and appends the runs to a segment.
 //!
-//! The cutoffs of the cubes above the parts follow from the row counts of the parts, so parts are placed independently
-//! and in parallel.
+//! A run is the rows that a commit adds to one cube of the index tree. The cutoff of a cube decides which rows it
+//! keeps: rows with a priority below the cutoff. The other rows move down to its children.
+//!
+//! The rows come in parts ([`crate::spill`]): the rows of a part are inside one cube, and few enough to sort in memory.
+//! Only the cubes above the parts get rows from several parts. Their cutoffs are calculated first, from the numbers of
+//! rows of the parts. Then the parts are sorted, distributed over cubes and encoded in parallel. The rows for
+//! the cubes above are collected, and encoded at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,19 +32,24 @@ use kubist_format::lookup::Lookup;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// Bytes per row for sorting, in addition to the values.
+/// Memory for sorting a row, in addition to its values, in bytes.
 pub(crate) const SORT_BYTES: usize = 48;
-/// Parallel parts may take 1/`PART_SHARE` of the memory.
+/// A part should take at most 1/`PART_SHARE` of the memory.
 pub(crate) const PART_SHARE: usize = 8;
 
+/// The runs of a commit, in a segment but not yet in the log.
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
+    /// The size of the runs in the segment.
     pub bytes: u64,
+    /// The number of rows with a value outside the domain of a dimension.
     pub outside: u64,
 }
 
 impl Prepared {
+    /// Adds the runs of `later`. Runs are numbered within a commit, so those of `later` get new numbers, also in their
+    /// secondary indexes.
     pub fn join(&mut self, later: Prepared) {
         let before = self.commit.runs.len();
         let mut moved: Option<(Arc<Lookup>, Arc<Lookup>)> = None;
@@ -48,7 +58,7 @@ impl Prepared {
             let own = Arc::make_mut(&mut run);
             own.id = number;
             if let Some(lookup) = &own.payload.lookup {
-                // Consecutive runs share a lookup.
+                // Consecutive runs share one secondary index, so it is renumbered only once.
                 if moved.as_ref().is_none_or(|(old, _)| !Arc::ptr_eq(old, lookup)) {
                     let Lookup { segment, first, runs, columns } = &**lookup;
                     let (segment, columns) = (segment.clone(), columns.clone());
@@ -66,23 +76,28 @@ impl Prepared {
     }
 }
 
-/// The lowest cutoff per cube, sorted by cube.
+/// Keeps only the lowest cutoff of each cube, and sorts by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
+/// Makes the runs of one commit.
 pub(crate) struct Runs<'a> {
     pub core: &'a Core,
     pub frame: &'a Arc<Frame>,
     pub schema: &'a TableSchema,
+    /// The cutoffs and the numbers of rows that the table has already.
     pub seen: &'a Seen,
     pub step: Option<i64>,
+    /// In bytes.
     pub memory: usize,
     pub cancel: &'a Cancel,
 }
 
+/// The result of one part.
 struct Made {
+    /// The rows for cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,
@@ -90,7 +105,8 @@ struct Made {
 }
 
 impl Runs<'_> {
-    /// The caller must sync the segment before an entry names the runs.
+    /// Writes the parts as runs to the end of `segment`. The caller must sync the segment before it adds the commit to
+    /// the log; otherwise a crash could leave a commit without its data.
     ///
     /// # Errors
     ///
@@ -134,18 +150,19 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        // Several parts of a grid point may have passed the same cube.
+        // Rows at the same point of the grid may be in several parts, which then give cutoffs for the same cubes.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
 
+    /// The number of parts to process in parallel, so that they fit in half of the memory.
     fn at_once(&self, parts: &[Part]) -> usize {
         let largest = parts.iter().map(|part| part.bytes + part.rows * SORT_BYTES as u64).max().unwrap_or(0);
         let fit = (self.memory / PART_SHARE * 4) as u64 / largest.max(1);
         fit.clamp(1, 8 * rayon::current_num_threads() as u64) as usize
     }
 
-    /// Computed from the counts alone.
+    /// The cutoffs of all cubes above the parts, calculated from the numbers of rows of the parts.
     fn cutoffs_above(&self, parts: &[Part], capacity: &Capacity) -> BTreeMap<CubeId, Threshold> {
         let geometry = &self.frame.geometry;
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -163,12 +180,13 @@ impl Runs<'_> {
     }
 
     fn sorted(&self, batches: &[RecordBatch]) -> Result<SortedRows> {
-        // Rows may have been spilled before a column was added.
+        // A column may have been added after these rows went to scratch files.
         let ready = |batch: &RecordBatch| self.schema.with_step(self.schema.widened(batch)?, self.step);
         let ready = batches.iter().map(ready).collect::<Result<Vec<_>>>()?;
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
     }
 
+    /// Sorts a part and encodes its runs. Rows that a cube above the part keeps are returned as they are.
     fn make(
         &self,
         part: Part,
@@ -201,7 +219,7 @@ impl Runs<'_> {
         Ok(Made { upper, cutoffs: placed.cutoffs, runs, outside: sorted.outside })
     }
 
-    /// The run of the rows that the parts below left to a cube.
+    /// Encodes the run of a cube above the parts, from the rows that the parts gave it.
     fn encode_above(
         &self,
         cube: CubeId,

@@ -1,7 +1,11 @@
-//! The HDF5 library in a separate process with a memory limit, so that a file that crashes the library ends
-//! only that process. Python's h5py locates the arrays, and decodes chunks that only it can decode.
+//! Runs the HDF5 library in a separate process, so that a damaged file can crash only that process.
 //!
-//! A request is one line of JSON, and a response one line of JSON with the number of bytes that follow.
+//! The process runs Python's h5py (`kubist/indexing/library.py`) with a limit of its memory. It returns the layout of
+//! a file, and the values of arrays whose compression this crate cannot decode.
+//!
+//! A request is one line of JSON on its standard input. The response is one line of JSON, followed by as many bytes
+//! as that line says. There is one request at a time. After a cancelled request or an invalid response, the process
+//! is ended; the next request starts a new one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -18,23 +22,28 @@ use serde_json::{Value, json};
 use crate::layout::{Chunk, Layout, Storage, calendar};
 use crate::shape::Rect;
 
-/// Importing the package would take longer than loading the library.
+/// Runs the script without importing the package `kubist`, which would take longer than loading the library.
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
+/// The maximum length of the line of a response, in bytes.
 const LONGEST_LINE: u64 = 256 << 20;
+/// The maximum number of bytes after the line.
 const LONGEST_ANSWER: u64 = 4 << 30;
+/// The time between two checks for cancellation while a request runs.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// A chunk has number, offset, stored bytes, skipped filters.
+/// A chunk in a response is four numbers of 8 bytes: its number, offset, stored bytes, and a mask of skipped filters.
 const CHUNK_BYTES: usize = 32;
 
+/// Starts the process at the first request.
 pub struct Library {
     python: PathBuf,
     running: Mutex<Option<Running>>,
 }
 
 struct Running {
-    /// The process that started it. A forked child must not use it.
+    /// The id of the process that started the child. After a fork, the new process has the same pipes, but must not
+    /// use them.
     owner: u32,
     child: Child,
     input: ChildStdin,
@@ -50,10 +59,12 @@ impl Drop for Running {
     }
 }
 
+/// The line of a response.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
     error: Option<String>,
+    /// The number of bytes after the line.
     #[serde(default)]
     bytes: u64,
     #[serde(default)]
@@ -64,11 +75,13 @@ struct Head {
 }
 
 impl Library {
-    /// This Python must find the package.
+    /// `python` is an interpreter that has `kubist[files]` installed.
     pub fn new(python: &Path) -> Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
 
+    /// Returns the layout of a file, which is not checked yet (`Layout::check`).
+    ///
     /// # Errors
     ///
     /// `Invalid` with the library's message, or if the response is invalid; a storage error if Python does
@@ -94,7 +107,7 @@ impl Library {
         Ok(layout)
     }
 
-    /// The numbers are in the file's byte order.
+    /// Returns the decoded values of `rect` of a variable: `bytes` bytes, in the file's byte order.
     ///
     /// # Errors
     ///
@@ -141,7 +154,7 @@ impl Library {
         let (head, bytes) = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                // Otherwise late output could become the response to another request.
+                // The process is ended, because its late output could be taken for the response to the next request.
                 *running = None;
                 let what = match error.kind() {
                     std::io::ErrorKind::InvalidData => format!("gave no valid response ({error})"),
@@ -187,7 +200,7 @@ impl Library {
     }
 }
 
-/// A path need not be valid text.
+/// A path as bytes, because it may not be valid UTF-8.
 fn raw(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

@@ -1,5 +1,10 @@
-//! Runs a query on files: selects the blocks that can contain results, reads them and evaluates the
-//! condition.
+//! Runs a query on array files and their indexes.
+//!
+//! 1. `plan` compares the condition with the bounds of each block in the index, and keeps the blocks that can contain
+//!    results. Such a block, cut by the region of the query, is a *cell*.
+//! 2. `sample` keeps the positions of the sample, if there is one.
+//! 3. Cells that are near each other in the file become a *task*, so that they are read together.
+//! 4. Threads read the tasks and evaluate the condition at each position.
 
 mod answers;
 mod hits;
@@ -34,35 +39,43 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// Number of tasks whose results are in memory together.
+/// The number of tasks that run before results are passed on, which bounds the memory.
 const WAVE: usize = 256;
 
-/// The byte range of a cell. Cells without stored bytes come last.
+/// The first byte of a cell in the file, and the byte after the last. A cell that was never written has no bytes; its
+/// extent is `u64::MAX`, so it is sorted to the end.
 type Extent = (u64, u64);
 
+/// The number of a file among the queried files, and a cell of it with its extent.
 type Placed = (usize, Extent, Cell);
 
+/// The part of a block that is in the region of the query.
 #[derive(Clone)]
 struct Cell {
     rect: Rect,
+    /// True if every position meets the condition, by the bounds alone.
     all: bool,
-    /// The block, and the keys of the values.
+    /// If the block has a copy with sorted values, and that suffices: the block's number, and the lowest and highest
+    /// order key of matching values.
     sorted: Option<(u64, u64, u64)>,
-    /// The sampled positions; `None` if not chosen yet, or without a sample.
+    /// The sampled positions, as numbers within `rect`. `None`: all positions, or they are chosen later.
     places: Option<Vec<u32>>,
 }
 
+/// Cells of one file that one thread reads together.
 struct Task {
     member: usize,
-    /// Starts where the previous task ended.
+    /// True if the task follows the previous one in the file, with at most a small gap.
     continues: bool,
     cells: Vec<Cell>,
 }
 
 impl Files {
+    /// The columns of the result.
+    ///
     /// # Errors
     ///
-    /// As for [`Grid::bind`].
+    /// The errors of [`Grid::bind`].
     pub fn schema(&self, question: &Question) -> Result<SchemaRef> {
         let grid = self.grid(&self.members[0], question)?;
         Ok(self.schema_of(&grid))
@@ -80,7 +93,8 @@ impl Files {
         Grid::bind(member.layout(), question, self.members.len() > 1)
     }
 
-    /// Passes the results to `take` in the order of files and blocks; with a limit, at the end.
+    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, passes the rows of lowest
+    /// priority after all reads.
     ///
     /// # Errors
     ///
@@ -96,15 +110,19 @@ impl Files {
         self.asked(question, run, true, cancel, take)
     }
 
-    /// Blocks that match completely are not read.
+    /// Counts the matching rows. Does not read blocks in which all rows match.
     ///
     /// # Errors
     ///
-    /// As for `query`.
+    /// The errors of [`Files::query`].
     pub fn count(&self, question: &Question, run: &RunOptions, cancel: &Cancel) -> Result<Report> {
         self.asked(question, run, false, cancel, &mut |_| Ok(()))
     }
 
+    /// Runs a query; `rows` is false if only their number is needed.
+    ///
+    /// A query with a limit examines a sample first, just large enough to have that many results. If it has too few,
+    /// the query starts again with a larger sample, or with all positions.
     fn asked(
         &self,
         question: &Question,
@@ -155,7 +173,8 @@ impl Files {
                     kept.take(found, take)?;
                 }
             }
-            // If a sample has enough results, its results of lowest priority are those of all rows.
+            // A sample has all positions below a priority. So if it has enough results, no other position can have a
+            // result of lower priority.
             match limit {
                 Some(limit) if report.rows < limit && execution.below != execution.asked() => {
                     execution.below = execution.next_look(limit, report.rows, &cells);
@@ -180,7 +199,8 @@ impl Files {
     }
 }
 
-/// Every process derives the same plan from the index.
+/// The tasks of one part of the result. Each part may run in another process: all derive the same tasks from the same
+/// index, so together they return each row once.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -191,6 +211,7 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     own
 }
 
+/// The priority that a result has: none, that of its position, or that of its block (for estimates).
 #[derive(Clone, Copy, PartialEq)]
 enum Drawn {
     Nothing,
@@ -198,6 +219,7 @@ enum Drawn {
     Blocks,
 }
 
+/// A running query.
 struct Execution<'a> {
     files: &'a Files,
     grids: &'a [Grid],
@@ -206,13 +228,18 @@ struct Execution<'a> {
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
-    /// Only positions of a lower priority are examined; `None`: all.
+    /// Only positions with a priority below this are examined; `None`: all.
     below: Option<Threshold>,
     cancel: &'a Cancel,
+    /// Reads of the files.
     reads: Reads,
+    /// Reads of sorted copies.
     sorted: Reads,
+    /// The number of blocks without results that an index would have excluded.
     spared: AtomicU64,
+    /// Errors of damaged blocks that the query skips.
     damaged: Mutex<Vec<String>>,
+    /// Open index files, by the number of the array file.
     sidecars: Mutex<HashMap<usize, Arc<File>>>,
 }
 
@@ -246,11 +273,12 @@ impl<'a> Execution<'a> {
 }
 
 impl Execution<'_> {
+    /// Pieces of the file up to this distance in bytes are read together.
     fn gap(&self, member: usize) -> u64 {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }
 
-    /// Cells that match completely are then not read.
+    /// Whether rows are only counted. Cells in which all rows match are then not read.
     fn is_counted(&self) -> bool {
         !self.rows && self.question.sample.is_none()
     }
@@ -267,7 +295,7 @@ impl Execution<'_> {
         let grid = &self.grids[0];
         let variable = &member.layout().variables[grid.driver];
         let (elements, width) = match &variable.storage {
-            // Encoded data is read in chunks of their stored length.
+            // A compressed chunk is read whole, so the expected bytes are in units of stored chunks.
             Storage::Chunks { shape, table, .. } => {
                 let raw = positions(shape)?;
                 let stored: u64 = table.iter().map(|chunk| chunk.bytes).sum();

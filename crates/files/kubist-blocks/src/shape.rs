@@ -1,14 +1,18 @@
-//! Rectangles of positions, and the tiling of an array by chunks and by blocks within them.
+//! The division of an array into chunks and blocks, and rectangles of positions in it.
 //!
-//! A block never crosses a chunk, so that each stored piece is read as one. An array without chunks is one
-//! chunk. Blocks and chunks have linear numbers with the last axis fastest; blocks are numbered within
-//! their chunk.
+//! A *chunk* is a rectangle that the file stores, and often compresses, as one piece. An array without chunks is one
+//! chunk. A *block* is the unit of the index, which stores the bounds of its values. Each chunk is divided into
+//! blocks of equal shape, so no block is in two chunks.
+//!
+//! Chunks are numbered from 0 with the last axis fastest. Block numbers count all blocks of the first chunk, then all
+//! blocks of the next chunk, and so on. Chunks at the end of an axis are cut off by the array, so some of their
+//! blocks may be empty; these have numbers too.
 
 use kubist_types::{Error, Result};
 
 const MOST_POSITIONS: u64 = 1 << 56;
 
-/// On each axis `count` positions from `start`.
+/// A rectangle with any number of axes: on each axis, `count` positions from `start` on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
     pub start: Vec<u64>,
@@ -28,7 +32,7 @@ impl Rect {
         self.count.contains(&0)
     }
 
-    /// `None` if it is empty.
+    /// The common rectangle; `None` if there is no common position.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {
@@ -49,12 +53,14 @@ impl Rect {
         (below, above)
     }
 
+    /// The rectangle of only these axes, in this order.
     pub fn project(&self, axes: &[usize]) -> Rect {
         let of = |values: &[u64]| axes.iter().map(|axis| values[*axis]).collect();
         Rect { start: of(&self.start), count: of(&self.count) }
     }
 
-    /// Calls `each` with the first position of every run along the trailing axes from `axis` on.
+    /// Calls `each` with every combination of positions on the axes before `axis`; the position on the other axes is
+    /// their start. If `axis` is the number of axes, this is every position of the rectangle.
     pub fn rows(&self, axis: usize, each: &mut dyn FnMut(&[u64])) {
         if self.is_empty() {
             return;
@@ -78,7 +84,7 @@ impl Rect {
     }
 }
 
-/// The strides of a dense array, in positions.
+/// The distance of neighbours along each axis, in positions of the flattened array.
 pub fn strides(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -87,9 +93,11 @@ pub fn strides(shape: &[u64]) -> Vec<u64> {
     strides
 }
 
+/// The number of positions of an array.
+///
 /// # Errors
 ///
-/// `Invalid` if there are too many positions.
+/// `Invalid` if there are more than 2^56.
 pub fn positions(shape: &[u64]) -> Result<u64> {
     let product = shape.iter().try_fold(1u64, |product, length| product.checked_mul(*length));
     match product {
@@ -103,19 +111,23 @@ pub fn positions(shape: &[u64]) -> Result<u64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
     shape: Vec<u64>,
+    /// The shape of a chunk.
     chunk: Vec<u64>,
+    /// The shape of a block.
     block: Vec<u64>,
+    /// Number of chunks along each axis of the array.
     chunks: Vec<u64>,
     /// Number of blocks along each axis of a chunk.
     inner: Vec<u64>,
 }
 
 impl Tiling {
-    /// `block` is clipped to the chunk.
+    /// Takes the shapes of the array, of a chunk and of a block. A block that is larger than the chunk is made
+    /// smaller.
     ///
     /// # Errors
     ///
-    /// `Invalid` if lengths are zero, differ in number, or give too many blocks.
+    /// `Invalid` if a length is zero, the shapes have different numbers of axes, or there are too many blocks.
     pub fn new(shape: &[u64], chunk: &[u64], block: &[u64]) -> Result<Tiling> {
         let odd = || {
             Error::Invalid(format!("chunks of {chunk:?} with blocks of {block:?} do not tile an array of {shape:?}"))
@@ -150,11 +162,12 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// The number includes empty blocks of chunks at the edge.
+    /// The number of blocks, with the empty ones.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
 
+    /// The number of blocks that are not empty.
     pub fn filled(&self) -> u64 {
         let along = |axis: usize| {
             let (length, chunk, block) = (self.shape[axis], self.chunk[axis], self.block[axis]);
@@ -173,7 +186,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
-    /// The block may contain no position.
+    /// The positions of a block. Empty for some blocks of the last chunks.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);
@@ -190,7 +203,7 @@ impl Tiling {
         Rect { count: count.collect(), start }
     }
 
-    /// By axis: the first chunk that overlaps `rect`, which is not empty, and the number of such chunks.
+    /// The chunks that overlap `rect`, which must not be empty, as a rectangle in the grid of chunks.
     fn spans(&self, rect: &Rect) -> Rect {
         let span = |axis: usize| {
             let first = rect.start[axis] / self.chunk[axis];
@@ -201,10 +214,12 @@ impl Tiling {
         Rect { start, count }
     }
 
+    /// The number of chunks that overlap `rect`.
     pub fn count_over(&self, rect: &Rect) -> u64 {
         if rect.is_empty() { 0 } else { self.spans(rect).len() }
     }
 
+    /// The numbers of the chunks that overlap `rect`, in ascending order.
     pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
         let mut found = Vec::new();
         if rect.is_empty() {
@@ -217,6 +232,7 @@ impl Tiling {
         found
     }
 
+    /// The numbers of the blocks of a chunk that overlap `rect`, in ascending order.
     pub fn blocks_of(&self, chunk: u64, rect: &Rect) -> impl Iterator<Item = u64> {
         let mut found = Vec::new();
         let of = self.chunk_rect(chunk);
@@ -236,12 +252,13 @@ impl Tiling {
         found.into_iter()
     }
 
+    /// The numbers of all blocks that overlap `rect`, in ascending order.
     pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }
 
-    /// Splits at the border of a chunk or, within one chunk, of a block: the border nearest to the middle
-    /// of the axis with most borders. `None` if the rectangle is within one block.
+    /// Splits a rectangle into two, between chunks or, if it is within one chunk, between blocks. Cuts the axis with
+    /// the most chunks (or blocks) near its middle. `None` if the rectangle is within one block, or empty.
     pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
         if rect.is_empty() {
             return None;
@@ -266,6 +283,7 @@ impl Tiling {
     }
 }
 
+/// The position of a linear number in an array with these lengths.
 pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     let mut at = vec![0; lengths.len()];
     for axis in (0..lengths.len()).rev() {
@@ -275,8 +293,9 @@ pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     at
 }
 
-/// A block has at most `bytes`. With `cubes`, the longest axis is halved until the block fits; otherwise
-/// the block has complete trailing axes, which are contiguous in the file.
+/// Chooses the shape of a block of at most `bytes` bytes within a chunk. With `cubes`, halves the longest axis until
+/// the block fits, so that all axes have similar lengths. Otherwise the last axes stay complete, so that a block is
+/// contiguous in the file.
 pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
     let most = (bytes / element_bytes).max(1);
     let mut block: Vec<u64> = chunk.iter().map(|length| (*length).max(1)).collect();

@@ -1,4 +1,7 @@
-//! An open file of arrays: its identity, its layout, and counted reads.
+//! An open file of arrays (HDF5, netCDF, Parquet or `.npy`): its layout, reads, and a check that it has not changed.
+//!
+//! An index describes the file as it was when `kubist index` read it. [`Key`] identifies that content, so a query of
+//! a changed file is refused instead of giving a wrong result.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -18,27 +21,29 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Hashed bytes at the beginning of a file and at each further position, and the number of positions.
+/// The hash of a file covers this many bytes at its beginning, and at `PLACES` further positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
-/// The signature is at offset 0 or at a power of two from 512 on.
+/// The signature of HDF5. It is at offset 0, 512, 1024, 2048, …
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
+/// Identifies the content of a file. A change that keeps the size, the time and the hashed bytes is not noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Hash of the first bytes and of positions spread over the file.
+    /// The hash of the first bytes, and of bytes at positions spread over the file.
     pub hash: u64,
 }
 
-/// All threads of a query share these counters.
+/// Counters of the reads of a query, which all its threads share.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
     pub bytes: AtomicU64,
+    /// Number of rectangles that the HDF5 library read.
     pub by_library: AtomicU64,
 }
 
@@ -48,17 +53,17 @@ pub struct Source {
     key: Key,
     pub layout: Layout,
     library: Option<Arc<Library>>,
-    /// Parquet's footer, read on first use.
+    /// For Parquet: the footer, read at the first use.
     columns: OnceLock<Columns>,
 }
 
 impl Source {
-    /// `library` is for formats that need one.
+    /// Opens a file without an index, and reads its layout from its header. HDF5 and netCDF-4 need `library`.
     ///
     /// # Errors
     ///
-    /// `Missing`, `Permission`, a storage error; `Invalid` if its format is not supported, or its header is
-    /// damaged.
+    /// `Missing`, `Permission`, a storage error; `Invalid` if the format is not supported, its library is missing, or
+    /// the header is damaged.
     pub fn open(path: &Path, library: Option<&Arc<Library>>, cancel: &Cancel) -> Result<Source> {
         let file = open(path)?;
         let key = key(path, &file)?;
@@ -82,11 +87,11 @@ impl Source {
         Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned(), columns })
     }
 
-    /// Opens an unchanged file with the layout from its index.
+    /// Opens a file that has an index, with the layout and the key from the index.
     ///
     /// # Errors
     ///
-    /// `Missing`, a storage error; `Refused` if the file changed since.
+    /// `Missing`, a storage error; `Refused` if the file is not the one that was indexed.
     pub fn known(path: &Path, expected: &Key, layout: Layout, library: Option<&Arc<Library>>) -> Result<Source> {
         is_still(path, expected)?;
         let file = open(path)?;
@@ -105,9 +110,11 @@ impl Source {
         &self.key
     }
 
+    /// The HDF5 library.
+    ///
     /// # Errors
     ///
-    /// `Invalid` if the format has none.
+    /// `Invalid` if the file was opened without it.
     pub fn library(&self) -> Result<&Library> {
         self.library.as_deref().ok_or_else(|| {
             Error::invalid(format!(
@@ -117,11 +124,11 @@ impl Source {
         })
     }
 
-    /// The footer of Parquet.
+    /// The columns of a Parquet file, from its footer.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is damaged.
+    /// `Invalid` if the footer is damaged.
     pub fn columns(&self) -> Result<&Columns> {
         if let Some(columns) = self.columns.get() {
             return Ok(columns);
@@ -130,12 +137,14 @@ impl Source {
         Ok(self.columns.get_or_init(|| columns))
     }
 
+    /// Reads `bytes` bytes at `offset`.
+    ///
     /// # Errors
     ///
-    /// `Damaged` if the file ends before, or a storage error.
+    /// `Damaged` if the file ends before the last of these bytes, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
         let wanted = bytes as usize;
-        // Uninitialized memory is not filled twice.
+        // Reads into uninitialized memory, which saves filling it with zeros first.
         let mut out = Vec::with_capacity(wanted);
         while out.len() < wanted {
             let at = offset.saturating_add(out.len() as u64);
@@ -157,6 +166,8 @@ impl Source {
         Ok(out)
     }
 
+    /// Checks that size and modification time are still those at the opening. Called at the end of each query.
+    ///
     /// # Errors
     ///
     /// `Refused` if the file changed, or a storage error.
@@ -168,19 +179,19 @@ impl Source {
         }
     }
 
-    /// Measures small and large reads by `workers` threads, after asking the page cache to drop these
-    /// positions. Uses medians, because other programs delay some reads.
+    /// Measures latency and bandwidth of the device, by small and large reads of `workers` threads. Asks the kernel to
+    /// drop these positions from the page cache first. Uses medians, because other programs may delay single reads.
     ///
     /// # Errors
     ///
-    /// As for `read`.
+    /// The errors of [`Source::read`].
     pub fn measure(&self, workers: usize) -> Result<Device> {
         let (small, large) = (4096u64, 1 << 20);
         let time = |bytes: u64, count: u64| -> Result<f64> {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // If this has no effect, the cache is measured, which later reads will use too.
+                // If the kernel does not drop them, this measures the page cache, which later reads will use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -199,7 +210,7 @@ impl Source {
             Ok(seconds[seconds.len() / 2])
         };
         if self.key.bytes < 4 * large {
-            // Too small to measure: a typical solid-state disk.
+            // The file is too small to measure, so these are the values of a typical solid-state disk.
             return Ok(Device { latency: 1e-4, bandwidth: 1e9, workers });
         }
         let count = (self.key.bytes / large).clamp(4, 16);
@@ -225,7 +236,7 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// Compares size and modification time.
+/// Checks that a file has the size and modification time of its key. This needs no read.
 ///
 /// # Errors
 ///

@@ -1,7 +1,9 @@
-//! The location of a store: `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
+//! The location of a table in Cassandra:
+//! `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
+//! docs/cassandra.md lists the settings.
 //!
-//! Neither messages nor debug output show its password, and texts that leave this process have none. A process that
-//! opens them takes the password from `KUBIST_CASSANDRA_PASSWORD`.
+//! The text of a location has no password, so messages, debug output and other processes do not get it. If a location
+//! has a user but no password, `parse` takes the password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,12 +13,13 @@ use scylla::statement::Consistency;
 use crate::replication::replication;
 
 const SCHEME: &str = "cassandra://";
-/// The environment variable with the password of a location that has only a user.
+/// The environment variable with the password.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
-/// How long one operation is retried.
+/// A failed operation is repeated for this time before it is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Requests of a table in parallel, before the best number is known.
 const PARALLEL: usize = 32;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -24,21 +27,24 @@ pub struct Location {
     pub hosts: Vec<String>,
     pub user: Option<String>,
     pub password: Option<String>,
-    /// Root certificates of the nodes; `None` without TLS.
+    /// The file with the root certificates of the nodes (PEM); `None` for a connection without TLS.
     pub authorities: Option<String>,
     pub keyspace: String,
     pub table: String,
     pub agreement: Agreement,
-    /// Replication of a new keyspace: `3`, or `dc1:3,dc2:2`.
+    /// The number of copies in a new keyspace: `3`, or by data center `dc1:3,dc2:2`.
     pub replication: Option<String>,
+    /// A failed operation is repeated for this time.
     pub patience: Duration,
+    /// The number of requests in parallel.
     pub parallel: usize,
-    /// Whether `parallel` only starts the search for the best number.
+    /// True if the number of requests is adapted to the cluster, starting at `parallel`; false if `parallel` is fixed.
     pub tuned: bool,
+    /// The location without its password.
     shown: String,
 }
 
-/// How many replicas confirm a write, or answer a read of mutable data.
+/// How many replicas must confirm a write, or a read of data that can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     One,
@@ -77,7 +83,7 @@ impl Location {
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
-        // The messages would show part of the password.
+        // A `/` or `?` in a password would end the host names early, and later messages would show part of it.
         if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
             return Err("a / or ? in a user or password is written as %2F or %3F".into());
         }
@@ -165,14 +171,16 @@ impl Location {
         Ok(())
     }
 
+    /// Locations with the same key share a connection. It contains the password, so it must not be shown.
     pub fn session_key(&self) -> String {
         format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }
 }
 
+/// Checks a host and adds the default port.
 fn host(text: &str) -> Result<String, String> {
     let (name, port) = match text.rsplit_once(':') {
-        // The colons of an IPv6 address are in brackets.
+        // The colons of an IPv6 address are within brackets and begin no port.
         Some((name, port)) if !port.ends_with(']') => {
             let wrong = || format!("{port:?} is not a port");
             (name, port.parse().map_err(|_| wrong())?)
@@ -186,7 +194,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// A keyspace name has no capitals, so it never needs quotes.
+/// Checks the name of a keyspace: lower case only, so CQL needs no quotes around it.
 fn identifier(name: &str) -> Result<String, String> {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
@@ -197,7 +205,7 @@ fn identifier(name: &str) -> Result<String, String> {
     }
 }
 
-/// Allows any character in a password or file name.
+/// Decodes `%2F` and the like, so that a password or file name can have any character.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "user, password or file: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
     let mut bytes = Vec::with_capacity(text.len());

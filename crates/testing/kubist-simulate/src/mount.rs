@@ -1,6 +1,11 @@
-//! A machine that mounts a file server: its cache, and the view of its processes. As on real machines,
-//! creating, linking or deleting a name invalidates the cache of the name and its directory, so own changes
-//! are visible immediately.
+//! A simulated machine that mounts a file server, like an NFS client.
+//!
+//! The machine caches names, lengths and listings, so its processes may see an old state of files that other
+//! machines changed. The [`Rule`]s of the network say which weaknesses of real file systems are simulated. Tests
+//! use them to check that a table in a shared directory stays valid.
+//!
+//! As on real machines, a machine sees its own changes at once: creating, linking or deleting a name removes the
+//! name and the listing of its directory from the cache.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Result};
@@ -18,7 +23,7 @@ use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
 
 /// Maximum age of a cache entry, in milliseconds.
 const LONGEST: usize = 400;
-/// The response to one link in this many is lost.
+/// With `Rule::LostAnswers`, the response to one of this many successful links is lost, on average.
 const LOST: usize = 6;
 
 /// A machine that mounts a [`Network`]'s server.
@@ -29,11 +34,11 @@ pub struct Mount {
     memory: Mutex<Memory>,
 }
 
-/// Each cache entry has an expiry time.
+/// A machine's cache. Each entry is valid until a time of the server's clock.
 #[derive(Debug)]
 struct Memory {
     chance: Chance,
-    /// The file of a name, or its absence.
+    /// The file that has this name; `None` if there was no such file.
     names: HashMap<PathBuf, (Option<Node>, Duration)>,
     lengths: HashMap<PathBuf, (Found, Duration)>,
     listings: HashMap<PathBuf, (Vec<Listed>, Duration)>,
@@ -57,7 +62,7 @@ impl Mount {
         self.of(self.network.server.process())
     }
 
-    /// Treats a process of the server as one of this machine.
+    /// Moves a process of the server to this machine.
     pub fn of(self: &Arc<Mount>, process: Arc<SimProcess>) -> Arc<MountedProcess> {
         Arc::new(MountedProcess { mount: self.clone(), process })
     }
@@ -70,6 +75,7 @@ impl Mount {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Draws the expiry time of a new entry.
     fn until(&self) -> Duration {
         let chance = self.memory().chance.below(LONGEST);
         self.server().clock() + Duration::from_millis(chance as u64)
@@ -82,7 +88,8 @@ impl Mount {
         }
     }
 
-    /// The cached file of a name, unless it has expired. Below an absent folder, everything is absent.
+    /// Looks a name up in the cache. `None`: the server must be asked; `Some(None)`: there is no such file. If a
+    /// folder is cached as absent, all names below it are absent.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
         let memory = self.memory();
@@ -93,13 +100,14 @@ impl Mount {
         }
     }
 
-    /// Caches the absence of the first missing name on a path.
+    /// Caches that the first missing folder of a path is absent; the file itself, if all its folders exist.
     fn remember_absent(&self, path: &Path) {
         if let Some(first) = path.ancestors().take_while(|above| !self.network.is_there(above)).last() {
             self.remember_name(first, None);
         }
     }
 
+    /// Removes the entries of a name and the listing of its directory.
     fn forget(&self, path: &Path) {
         let mut memory = self.memory();
         memory.names.remove(path);
@@ -118,14 +126,15 @@ pub struct MountedProcess {
 }
 
 impl MountedProcess {
-    /// The same process on the server, to be killed.
+    /// The process as the server knows it, for example to kill it.
     pub fn process(&self) -> &SimProcess {
         &self.process
     }
 
+    /// Returns the handle of a file that `inner` has just opened on the server.
     fn file(&self, path: &Path, how: Open, inner: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
         let (mount, network) = (self.mount.number, &self.mount.network);
-        // No other process has run since it was opened.
+        // Processes take turns and none ran since the file was opened, so its name is still there.
         let node = network.node(path).unwrap_or_default();
         let seen = match network.has(Rule::AfterClose) {
             true => network.closed_before(mount, node).unwrap_or_else(|| network.bytes(node)),
@@ -167,7 +176,7 @@ impl Disk for MountedProcess {
                 self.mount.forget(path);
                 if error.kind() == ErrorKind::NotFound && how != Open::Create {
                     self.mount.remember_absent(path);
-                    // The name is cached, but its file is gone.
+                    // The cache still has the name, but the server deleted the file.
                     if known.is_some() && self.mount.network.has(Rule::Gone) {
                         return Err(ErrorKind::StaleNetworkFileHandle.into());
                     }
@@ -291,7 +300,7 @@ impl Disk for MountedProcess {
 
     fn life(&self, holder: &str) -> Life {
         match holder.strip_prefix(&format!("mount{} ", self.mount.number)) {
-            // By its registered text, so that a handle of this process is found.
+            // The server knows the process as "simulated", but its claims are registered as "mount".
             Some(rest) => self.process.life_of(&format!("simulated {rest}"), holder),
             None => Life::Unknown,
         }
@@ -302,22 +311,26 @@ impl Disk for MountedProcess {
     }
 }
 
+/// An open file of a process on this machine.
 #[derive(Debug)]
 struct MountedFile {
     mount: Arc<Mount>,
     process: Arc<SimProcess>,
     path: PathBuf,
     node: Node,
-    /// The bytes at the time of opening, as the machine saw them.
+    /// With `Rule::AfterClose`: the content that this machine saw when it opened the file.
     seen: Arc<Vec<u8>>,
     writable: bool,
+    /// With `Rule::LateErrors`: the error of an earlier write, which sync or close will report.
     error: Mutex<Option<io::Error>>,
-    /// The machine's own lock.
+    /// With `Rule::OwnLocks`: the lock that only processes of this machine see.
     lock: Mutex<Option<Box<dyn DiskFile>>>,
+    /// The file on the server; `None` once it is closed.
     inner: Option<Box<dyn DiskFile>>,
 }
 
 impl MountedFile {
+    /// Returns the file on the server, or a stale handle error if another machine deleted the file.
     fn inner(&self) -> Result<&dyn DiskFile> {
         if self.mount.network.is_gone(self.mount.number, self.node) {
             return Err(ErrorKind::StaleNetworkFileHandle.into());
@@ -325,18 +338,20 @@ impl MountedFile {
         self.inner.as_deref().ok_or_else(|| ErrorKind::BrokenPipe.into())
     }
 
-    /// The bytes that it sees instead of the server's, if any.
+    /// Returns the old content if reads must return it instead of the content on the server. The machine that
+    /// writes the file sees its own writes.
     fn seen(&self) -> Option<&[u8]> {
         let old = self.mount.network.has(Rule::AfterClose) && !self.mount.network.writes(self.mount.number, self.node);
         old.then_some(&**self.seen)
     }
 
-    /// The writing machine knows the length.
+    /// Registers this machine as the writer. It now knows the length, so it drops the cached one.
     fn begin(&self) {
         self.mount.network.begin(self.mount.number, self.node);
         self.mount.memory().lengths.remove(&self.path);
     }
 
+    /// The error of an earlier write that is not reported yet.
     fn late(&self) -> MutexGuard<'_, Option<io::Error>> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }

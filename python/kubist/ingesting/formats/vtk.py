@@ -1,4 +1,8 @@
-"""VTK, VTU, VTP: the points of a data set with their values, through VTK and PyVista."""
+"""Ingests files of VTK: each point of a data set becomes a row, and each file one step.
+
+The columns are the position, the arrays of point data, and each value of field data that is the
+same for all points. Cells and their data are left out, which the report of the ingest lists.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +26,25 @@ READERS = {
     ".pvtu": "vtkXMLPUnstructuredGridReader",
     ".pvtp": "vtkXMLPPolyDataReader",
 }
-"""VTK classes by file suffix."""
+"""VTK's reader classes, by file suffix."""
 ENDINGS = tuple(READERS)
 KINDS = ("Scalars", "Vectors", "Normals", "Tensors", "TCoords", "ColorScalars", "Fields")
-"""Kinds of arrays of the legacy format, whose reader takes one of each kind by default."""
+"""The kinds of arrays in the legacy format. By default, its reader reads one array of each kind."""
 TIMES = ("TimeValue", "TIME", "time")
+"""Names of field data that give the time of a file."""
 IDENTITIES = ("id", "ID", "ids", "ParticleId", "particle_id", "GlobalIds", "vtkOriginalPointIds")
+"""Names of point data that identify a particle. The first one in a file is the identity column."""
 VECTOR = ("x", "y", "z")
 POINTS = (1, 2)
-"""Types of cells that are points."""
+"""Cell types without an extent (VTK_VERTEX, VTK_POLY_VERTEX): they add nothing to the points."""
 
 
 def look(path: Path, options: Options) -> Source:
+    """Opens a file and returns its columns and its only step.
+
+    The file is read twice: here for the schema, and by the step for the rows. Files whose names
+    differ only in the number at the end, such as ``run_001.vtu``, belong to one series.
+    """
     import pyarrow as pa
 
     mesh = _read(path)
@@ -70,10 +81,11 @@ def look(path: Path, options: Options) -> Source:
 def _read(path: Path) -> Any:
     """Returns the data set of a file.
 
-    VTK only logs errors, such as an unfinished file or a missing piece of a `.pvtu`.
+    VTK does not raise errors, such as an unfinished file or a missing piece of a `.pvtu`: it logs
+    them. So this function collects the log and raises the first error in it.
 
     Raises:
-        InvalidInput: VTK logged an error.
+        InvalidInput: VTK logged an error, or the file is no single data set.
     """
     import pyvista
     import vtk
@@ -94,7 +106,7 @@ def _read(path: Path) -> Any:
     finally:
         vtk.vtkOutputWindow.SetInstance(before)
         vtk.vtkLogger.SetStderrVerbosity(verbosity)
-    # The line after `ERROR: In ...` has the message.
+    # VTK logs an error on two lines: `ERROR: In <file>, line <n>`, and `<class> (<id>): <message>`.
     at = next((i for i, line in enumerate(said) if line.startswith("ERROR")), None)
     if at is not None:
         raise InvalidInput(f"{path}: {said[min(at + 1, len(said) - 1)].partition('): ')[2]}")
@@ -104,6 +116,7 @@ def _read(path: Path) -> Any:
 
 
 def _time(mesh: Any) -> float | None:
+    """Returns the time in the field data, or None."""
     for name in TIMES:
         if name in mesh.field_data and len(mesh.field_data[name]) == 1:
             return float(mesh.field_data[name][0])
@@ -111,7 +124,10 @@ def _time(mesh: Any) -> float | None:
 
 
 def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
-    """Field data with a single value, which becomes a column."""
+    """Returns the field data with one value each. Each becomes a column with equal values.
+
+    Adds the other field data to ``left_out``, which lists names and reasons.
+    """
     found = {}
     for name in mesh.field_data:
         values = mesh.field_data[name]
@@ -125,10 +141,11 @@ def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
 def _leave_out_cells(mesh: Any, left_out: dict[str, str]) -> None:
     import vtk
 
+    """Adds the cells, unless they are only points, and their data to ``left_out``."""
     why = "rows are the points"
     if mesh.IsA("vtkUnstructuredGrid") or mesh.IsA("vtkPolyData"):
         kinds = vtk.vtkCellTypes()
-        # The name in older versions of VTK.
+        # Older versions of VTK have no GetDistinctCellTypes.
         getattr(mesh, "GetDistinctCellTypes", mesh.GetCellTypes)(kinds)
         if not {kinds.GetCellType(i) for i in range(kinds.GetNumberOfTypes())} <= set(POINTS):
             left_out["cells"] = why
@@ -137,7 +154,7 @@ def _leave_out_cells(mesh: Any, left_out: dict[str, str]) -> None:
 
 
 def _unit(array: Any) -> str | None:
-    """The unit of an array, from VTK's key for it."""
+    """Returns the unit of an array, which VTK stores under the key UNITS_LABEL, or None."""
     import vtk
 
     key = vtk.vtkDataArray.UNITS_LABEL()
@@ -146,6 +163,10 @@ def _unit(array: Any) -> str | None:
 
 
 def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str, str]) -> pa.Table:
+    """Returns the columns of some points, with units.
+
+    A vector becomes one column per component. Adds arrays of unsupported types to ``left_out``.
+    """
     import numpy as np
     import pyarrow as pa
 
@@ -171,4 +192,5 @@ def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str
 
 
 def _apart(taken: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
+    """Adds ``_2`` to names that another column has."""
     return {f"{name}_2" if name in taken else name: values for name, values in columns.items()}

@@ -1,4 +1,5 @@
-//! `t + INTERVAL 3 DAY`: a time in its own type, some days, hours or calendar months later.
+//! `t + INTERVAL 3 DAY` adds days, hours or calendar months to a date or a timestamp. The result has the type of `t`.
+//! 31 January plus one month is the last day of February.
 
 use super::parts::operand;
 use super::periods::{lengths_of, stored_type};
@@ -10,7 +11,13 @@ use crate::moment::{DAY, Moment};
 use crate::number::Number;
 use crate::value::Literal;
 
-/// The operands: a time, a number, and a unit's name.
+/// Builds the sum from three operands: a date or timestamp, an integer, and the name of a unit. If `t` is a constant,
+/// so is the result; otherwise it is computed per row. The integer is negative for `t - INTERVAL 3 DAY`.
+///
+/// # Errors
+///
+/// [`ExprError::Type`] if an operand has the wrong type, the unit is unknown, or the interval is no multiple of the
+/// time's unit, such as an hour for a date.
 pub(super) fn added(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     let Ok([time, Meaning::Literal(Literal::Number(Number::Finite(count))), Meaning::Literal(Literal::Text(unit))]) =
         <[Meaning; 3]>::try_from(operands)
@@ -42,6 +49,7 @@ pub(super) fn added(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(Operand::Compute(Compute { stored, ..Compute::new(Kind::Int, step) }).into())
 }
 
+/// Adds an interval to a constant.
 fn moved(moment: Moment, months: i128, nanoseconds: i128) -> Result<Meaning, ExprError> {
     if moment.of_day {
         return Err(ExprError::type_mistake("an interval can be added to a date or a timestamp, not to a time of day"));

@@ -1,4 +1,4 @@
-//! The outline of a plan for `explain`.
+//! The plan of a query as `explain` shows it: the runs that would be read, and why. No rows are read for it.
 
 use std::fmt;
 
@@ -10,19 +10,24 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
+/// The number of characters of a region that are shown.
 const SHOWN: usize = 200;
 
-/// The expected reads of a query, before any row is read.
+/// The expected reads of a query. Most fields are about the first window, which is read first: a query for the rows of
+/// lowest priority (`lowest`, `lowest in cells`) reads windows of rising priority until it has enough rows. A `scan`
+/// has one window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanOutline {
-    /// How rows are chosen: `nothing`, `scan`, `lowest` or `lowest in cells`.
+    /// How rows are chosen. `nothing`: no row can match; `scan`: all matching rows; `lowest`: the matching rows of
+    /// lowest priority; `lowest in cells`: those of each cell of a grid.
     pub method: &'static str,
-    /// Largest number of rows, in total or in each cell.
+    /// The largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// The order of the result, if any, and its largest number of rows.
+    /// The order of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_by: Option<Vec<String>>,
+    /// With an order, the largest number of rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
     pub columns: Vec<String>,
@@ -31,31 +36,34 @@ pub struct PlanOutline {
     /// The region of the query as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
-    /// For each bounded dimension: its name, and the bounds of matching rows in the column's unit.
+    /// For each dimension that the query bounds: its name, and the lowest and highest value of matching rows, in the
+    /// column's unit.
     pub bounds: Vec<(String, f64, f64)>,
-    /// For each dimension: its name, and the queried fraction of its coordinates.
+    /// For each dimension: its name, and the fraction of the grid's coordinates that the query covers.
     pub region: Vec<(String, f64)>,
-    /// The range of priorities as fractions; the second is excluded.
+    /// The priorities of the query, as fractions from 0 to 1: from the first, up to but without the second.
     pub priorities: (f64, f64),
-    /// The first window of priorities; equal to `priorities` if everything is read together.
+    /// The priorities of the first window, in the same form. Equal to `priorities` if there is only one window.
     pub window: (f64, f64),
-    /// Approximate number of live runs of the table.
+    /// The approximate number of runs of the table.
     pub runs_there: u64,
-    /// Number of runs in the first window.
+    /// The number of runs to read.
     pub runs: u64,
-    /// Number of replicas among the runs.
+    /// The number of these runs that are copies of rows of other runs (docs/replication.md).
     pub replicas: u64,
-    /// Number of runs that a secondary index narrows to zones.
+    /// The number of these runs that a secondary index narrows to some zones.
     pub looked_up: u64,
-    /// Number of rows in these runs.
+    /// The number of rows in these runs.
     pub rows_there: u64,
-    /// Expected number of rows in the first window, without the effect of conditions on values.
+    /// The expected number of these rows in the region and the window, without conditions on other columns. A zone
+    /// from a secondary index counts as one row.
     pub rows_expected: f64,
     pub cubes_visited: u64,
 }
 
 impl Planner {
-    /// Plans the first window from metadata. The execution does not repeat this work, except for pieces.
+    /// Plans the first window, and adds the cost of this to `stats`. If rows are read afterwards with this planner, the
+    /// plan is not made again. A plan in pieces ([`super::Pieces`]), for a manifest larger than memory, is made again.
     ///
     /// # Errors
     ///
@@ -84,7 +92,7 @@ impl Planner {
                 read.add(self.first.get_or_insert(first));
             }
         }
-        // Pieces are planned again when they are read.
+        // A plan in pieces is made again for the read, which then counts its cost.
         if chosen != Method::Scan || self.whole.is_some() {
             stats.add(&spent);
         }
@@ -112,6 +120,7 @@ impl Planner {
     }
 }
 
+/// Sums over the runs of the first window.
 #[derive(Default)]
 struct Outlined {
     range: Option<PriorityRange>,
