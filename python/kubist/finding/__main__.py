@@ -1,4 +1,4 @@
-"""Neighbours on the command line: ``python3 -m kubist.finding VERB TABLE``.
+"""The program of `kubist nearest`, `within`, `crossmatch`, `pairs`, `cluster` and `friends`.
 
 The verbs are the methods of `kubist.Table`, and the options have the names of their parameters.
 """

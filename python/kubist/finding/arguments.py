@@ -15,7 +15,7 @@ from .._errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PROGRAM = "python3 -m kubist.finding"
+PROGRAM = "kubist"
 EPILOG = "Exit codes: see kubist --help"
 FORMATS = ("table", "csv", "arrows")
 

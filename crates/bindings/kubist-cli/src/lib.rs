@@ -16,6 +16,7 @@ mod drop;
 mod estimate;
 mod explain;
 mod failure;
+mod finding;
 mod foreign;
 mod index;
 mod info;
@@ -102,6 +103,12 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Query(command) => query::run(command, cancel),
         Command::Sql(command) => sql::run(command, cancel),
         Command::Trajectories(command) => trajectories::run(command, cancel),
+        Command::Nearest(command) => Err(finding::become_it("nearest", command)),
+        Command::Within(command) => Err(finding::become_it("within", command)),
+        Command::Crossmatch(command) => Err(finding::become_it("crossmatch", command)),
+        Command::Pairs(command) => Err(finding::become_it("pairs", command)),
+        Command::Cluster(command) => Err(finding::become_it("cluster", command)),
+        Command::Friends(command) => Err(finding::become_it("friends", command)),
         Command::Estimate(command) => estimate::run(command, cancel),
         Command::Explain(command) => explain::run(command, cancel),
         Command::Info(command) => info::run(command, cancel),

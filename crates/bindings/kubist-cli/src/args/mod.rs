@@ -3,6 +3,7 @@
 mod catalog;
 mod design;
 mod files;
+mod finding;
 mod model;
 mod question;
 mod read;
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand};
 pub use self::catalog::{Action as CatalogAction, Add as CatalogAdd, Catalog};
 pub use self::design::{Designs, Workload};
 pub use self::files::Index;
+pub use self::finding::Finding;
 pub use self::model::{Advise, Fit, Model};
 pub use self::question::Question;
 pub use self::read::{
@@ -46,6 +48,18 @@ pub enum Command {
     Query(Query),
     Sql(Sql),
     Trajectories(Trajectories),
+    /// Return the nearest rows of positions
+    Nearest(Finding),
+    /// Return all rows within a radius of positions
+    Within(Finding),
+    /// Match the rows of a table with the rows of another one by position
+    Crossmatch(Finding),
+    /// Return all pairs of rows within a radius, each pair once
+    Pairs(Finding),
+    /// Find clusters of rows (DBSCAN), and return the rows with their labels
+    Cluster(Finding),
+    /// Find groups of rows (friends of friends), and return the rows with their labels
+    Friends(Finding),
     Estimate(Estimate),
     Explain(Explain),
     Info(Info),

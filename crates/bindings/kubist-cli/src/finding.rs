@@ -1,0 +1,19 @@
+//! Neighbours. `python3 -m kubist.finding` has the options, output and exit codes of these commands.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::args;
+use crate::failure::Failure;
+use crate::foreign;
+
+/// Returns only if the package cannot be started.
+pub fn become_it(verb: &str, command: &args::Finding) -> Failure {
+    match foreign::package(&format!("kubist {verb}"), "kubist.finding") {
+        Err(failure) => failure,
+        Ok((python, module)) => {
+            let error = Command::new(&python).args(["-m", &module, verb]).args(&command.words).exec();
+            Failure::io(&python, &error)
+        }
+    }
+}
