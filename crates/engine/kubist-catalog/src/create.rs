@@ -43,7 +43,7 @@ pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Cor
             core.agrees(&plan)?;
             return Ok(core);
         }
-        let why = "a table is there; open it, or create with exist_ok".into();
+        let why = "a table is there; open it, or create with exist_ok, which keeps its rows".into();
         return Err(Error::Exists { location: core.store.location().into(), why });
     }
     let core = Core::with(store, plan.header, plan.schema)?;

@@ -157,7 +157,7 @@ fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<Strin
     }
     Ok(Some(match () {
         () if is_there(store, DROPPED)? => HALF_DROPPED.into(),
-        () if is_there(store, TABLE)? => "a table is there; open it, or create with exist_ok".into(),
+        () if is_there(store, TABLE)? => "a table is there; open it, or create with exist_ok, which keeps its rows".into(),
         () if is_there(store, UNFINISHED)? => HALF_COPIED.into(),
         () => format!("{} is not empty and holds no table", named.noun()),
     }))
