@@ -35,7 +35,7 @@ fn live_at(location: &str, beside: &str) {
     assert_eq!(count(&Table::open(location).unwrap()), 1000);
     match Table::create(location, rows().schema(), &options()) {
         Err(Error::Exists { location: at, why }) => {
-            assert_eq!((at.as_str(), why.as_str()), (location, "a table is there; open it, or create with exist_ok"));
+            assert!(at.as_str() == location && why.contains("a table is there"), "{at}: {why}");
         }
         answer => panic!("{answer:?}"),
     }
