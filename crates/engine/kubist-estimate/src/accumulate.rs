@@ -1,11 +1,12 @@
 //! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are merged.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
+use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
@@ -102,11 +103,14 @@ impl Keys {
                 let mut keys = hash(std::slice::from_ref(values), values.len());
                 let null = keys.len() as u32;
                 keys.extend(hash(&[new_null_array(values.data_type(), 1)], 1));
-                let codes = coded.normalized_keys().into_iter().map(|code| code as u32);
-                let codes = match coded.nulls() {
-                    None => codes.collect(),
-                    Some(nulls) => codes.zip(nulls).map(|(code, valid)| if valid { code } else { null }).collect(),
+                let mut codes: Vec<u32> = match coded.keys().as_primitive_opt::<Int32Type>() {
+                    // Those of a scan.
+                    Some(codes) => codes.values().iter().map(|code| *code as u32).collect(),
+                    None => coded.normalized_keys().into_iter().map(|code| code as u32).collect(),
                 };
+                if let Some(nulls) = coded.nulls() {
+                    codes.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = null);
+                }
                 Keys::Coded(codes, keys)
             }
         }
@@ -165,13 +169,6 @@ pub struct Accumulated {
     pub frame: Option<Sums>,
     /// Predictions of the sampled records, for regression.
     pub expected: Option<Expected>,
-}
-
-/// Rows, group by group. The rows of group i end at `ends[i]`, where those of the next one begin.
-struct ByGroup {
-    /// `None`: all rows, in their order.
-    rows: Option<Vec<usize>>,
-    ends: Vec<usize>,
 }
 
 pub struct Group {
@@ -403,6 +400,46 @@ impl Design {
     }
 }
 
+/// The rows in the order of their groups. `counts` are the rows of each group.
+fn rows_by_group(groups: &[u32], counts: &[usize]) -> Vec<usize> {
+    let mut start = 0;
+    let starts = counts.iter().map(|count| {
+        start += count;
+        start - count
+    });
+    let (mut next, mut rows): (Vec<usize>, _) = (starts.collect(), vec![0; groups.len()]);
+    for (row, group) in groups.iter().enumerate() {
+        let place = &mut next[*group as usize];
+        rows[*place] = row;
+        *place += 1;
+    }
+    rows
+}
+
+/// The rows of each of `count` groups. A group has several counters, so that additions do not wait for each other.
+fn counts(groups: Option<&[u32]>, rows: usize, count: usize) -> Vec<usize> {
+    const PARTS: usize = 4;
+    let Some(groups) = groups else { return vec![rows; count] };
+    let mut parts = vec![[0; PARTS]; count];
+    groups.iter().enumerate().for_each(|(row, group)| parts[*group as usize][row % PARTS] += 1);
+    parts.into_iter().map(|parts: [usize; PARTS]| parts.iter().sum()).collect()
+}
+
+/// The total of a feature in each of `count` groups. A group has four partial sums, so that additions do not wait for
+/// each other.
+fn totals(feature: &[f64], groups: Option<&[u32]>, count: usize) -> Vec<f64> {
+    const PARTS: usize = 4;
+    let mut parts = vec![[0.0; PARTS]; count];
+    match groups {
+        None => feature.iter().enumerate().for_each(|(row, value)| parts[0][row % PARTS] += value),
+        Some(groups) => {
+            let rows = feature.iter().zip(groups).enumerate();
+            rows.for_each(|(row, (value, group))| parts[*group as usize][row % PARTS] += value);
+        }
+    }
+    parts.into_iter().map(|[a, b, c, d]| (a + b) + (c + d)).collect()
+}
+
 impl Accumulated {
     /// An empty state, with a frame or auxiliary variables if given.
     pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
@@ -434,22 +471,29 @@ impl Accumulated {
         let priorities = (!certain).then_some(&values.priorities[..]);
         if let Some(frame) = self.frame.as_mut().filter(|_| !certain) {
             let drawn = values.of_drawn();
-            frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), Some(drawn));
+            frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), drawn);
         }
         if let Some(expected) = self.expected.as_mut().filter(|_| !certain) {
             expected.add(&values.places, values.of_drawn());
         }
-        let ByGroup { rows, ends } = self.rows_by_group(task, pilot, values)?;
-        let parts = || {
-            let starts = std::iter::once(0).chain(ends.iter().copied());
-            starts.zip(&ends).map(|(start, end)| start..*end).enumerate().filter(|(_, part)| !part.is_empty())
-        };
-        for (group, part) in parts() {
-            self.groups[group].rows += part.len() as u64;
+        let groups = self.groups_of(task, pilot, values)?;
+        let counts = counts(groups.as_deref(), values.rows, self.groups.len());
+        for (group, count) in self.groups.iter_mut().zip(&counts) {
+            group.rows += *count as u64;
         }
+        let by_group = OnceCell::new();
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
             let mut made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
+            if let (Some(made), true) = (&made, certain) {
+                let totals: Vec<Vec<f64>> =
+                    made.iter().map(|feature| totals(feature, groups.as_deref(), counts.len())).collect();
+                for (group, _) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                    let of_group: Vec<f64> = totals.iter().map(|totals| totals[group]).collect();
+                    self.groups[group].accumulators[number].add_totals(&of_group);
+                }
+                continue;
+            }
             if let (Some(made), Some(design)) = (&mut made, &design) {
                 design.expand(made);
             }
@@ -458,8 +502,12 @@ impl Accumulated {
                 wholes: values.wholes[number].as_ref(),
                 distinct: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
             };
-            for (group, part) in parts() {
-                let rows = match &rows {
+            let by_group = by_group.get_or_init(|| groups.as_ref().map(|groups| rows_by_group(groups, &counts)));
+            let mut end = 0;
+            for (group, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let part = end..end + count;
+                end = part.end;
+                let rows = match by_group {
                     None => Rows::All(part),
                     Some(rows) => Rows::Some(rows[part].iter()),
                 };
@@ -469,47 +517,33 @@ impl Accumulated {
         Ok(())
     }
 
-    fn rows_by_group(&mut self, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<ByGroup> {
-        let groups: Vec<u32> = match &values.keys {
+    /// The group of each row; `None` if all are in the only one. New groups are added.
+    fn groups_of(&mut self, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<Option<Vec<u32>>> {
+        match &values.keys {
             Keys::One => {
                 if self.groups.is_empty() {
                     let all = Group { label: vec![], accumulators: task.empty(pilot), rows: 0 };
                     check_size(&all, 1, task)?;
                     self.groups.push(all);
                 }
-                return Ok(ByGroup { rows: None, ends: vec![values.rows] });
+                Ok(None)
             }
             Keys::Each(keys) => {
                 let group = |(row, key): (usize, &u64)| self.group_of(*key, row, task, pilot, values);
-                keys.iter().enumerate().map(group).collect::<Result<_>>()?
+                keys.iter().enumerate().map(group).collect::<Result<_>>().map(Some)
             }
             Keys::Coded(codes, keys) => {
-                let mut known: Vec<Option<u32>> = vec![None; keys.len()];
-                let group = |(row, code): (usize, &u32)| {
-                    if let Some(group) = known[*code as usize] {
-                        return Ok(group);
+                const UNKNOWN: u32 = u32::MAX;
+                let mut known = vec![UNKNOWN; keys.len()];
+                for (row, code) in codes.iter().enumerate() {
+                    let code = *code as usize;
+                    if known[code] == UNKNOWN {
+                        known[code] = self.group_of(keys[code], row, task, pilot, values)?;
                     }
-                    let group = self.group_of(keys[*code as usize], row, task, pilot, values)?;
-                    known[*code as usize] = Some(group);
-                    Ok(group)
-                };
-                codes.iter().enumerate().map(group).collect::<Result<_>>()?
+                }
+                Ok(Some(codes.iter().map(|code| known[*code as usize]).collect()))
             }
-        };
-        // `ends` first has the number of rows of each group, then the place of its next row.
-        let mut ends = vec![0; self.groups.len()];
-        groups.iter().for_each(|group| ends[*group as usize] += 1);
-        let mut start = 0;
-        for end in &mut ends {
-            start += std::mem::replace(end, start);
         }
-        let mut rows = vec![0; values.rows];
-        for (row, group) in groups.iter().enumerate() {
-            let place = &mut ends[*group as usize];
-            rows[*place] = row;
-            *place += 1;
-        }
-        Ok(ByGroup { rows: Some(rows), ends })
     }
 
     /// The group with a key, which is added if it is new. `row` is one of its rows.
