@@ -1,5 +1,6 @@
 //! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are merged.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -169,6 +170,15 @@ pub struct Accumulated {
     pub frame: Option<Sums>,
     /// Predictions of the sampled records, for regression.
     pub expected: Option<Expected>,
+}
+
+/// Rows by group. Of a dictionary, each code is a part.
+struct Parts<'a> {
+    /// The part of each row; `None`: all are in one.
+    of_rows: Option<Cow<'a, [u32]>>,
+    /// By part.
+    groups: Vec<usize>,
+    counts: Vec<usize>,
 }
 
 pub struct Group {
@@ -400,44 +410,43 @@ impl Design {
     }
 }
 
-/// The rows in the order of their groups. `counts` are the rows of each group.
-fn rows_by_group(groups: &[u32], counts: &[usize]) -> Vec<usize> {
+/// The rows in the order of their parts. `counts` are the rows of each part.
+fn rows_by_part(of_rows: &[u32], counts: &[usize]) -> Vec<usize> {
     let mut start = 0;
     let starts = counts.iter().map(|count| {
         start += count;
         start - count
     });
-    let (mut next, mut rows): (Vec<usize>, _) = (starts.collect(), vec![0; groups.len()]);
-    for (row, group) in groups.iter().enumerate() {
-        let place = &mut next[*group as usize];
+    let (mut next, mut rows): (Vec<usize>, _) = (starts.collect(), vec![0; of_rows.len()]);
+    for (row, part) in of_rows.iter().enumerate() {
+        let place = &mut next[*part as usize];
         rows[*place] = row;
         *place += 1;
     }
     rows
 }
 
-/// The rows of each of `count` groups. A group has several counters, so that additions do not wait for each other.
-fn counts(groups: Option<&[u32]>, rows: usize, count: usize) -> Vec<usize> {
-    const PARTS: usize = 4;
-    let Some(groups) = groups else { return vec![rows; count] };
-    let mut parts = vec![[0; PARTS]; count];
-    groups.iter().enumerate().for_each(|(row, group)| parts[*group as usize][row % PARTS] += 1);
-    parts.into_iter().map(|parts: [usize; PARTS]| parts.iter().sum()).collect()
+/// Counters and sums of a part: several, so that additions do not wait for each other.
+const LANES: usize = 4;
+
+/// The rows of each of `count` parts.
+fn counts(of_rows: &[u32], count: usize) -> Vec<usize> {
+    let mut lanes = vec![[0; LANES]; count];
+    of_rows.iter().enumerate().for_each(|(row, part)| lanes[*part as usize][row % LANES] += 1);
+    lanes.into_iter().map(|lanes: [usize; LANES]| lanes.iter().sum()).collect()
 }
 
-/// The total of a feature in each of `count` groups. A group has four partial sums, so that additions do not wait for
-/// each other.
-fn totals(feature: &[f64], groups: Option<&[u32]>, count: usize) -> Vec<f64> {
-    const PARTS: usize = 4;
-    let mut parts = vec![[0.0; PARTS]; count];
-    match groups {
-        None => feature.iter().enumerate().for_each(|(row, value)| parts[0][row % PARTS] += value),
-        Some(groups) => {
-            let rows = feature.iter().zip(groups).enumerate();
-            rows.for_each(|(row, (value, group))| parts[*group as usize][row % PARTS] += value);
+/// The total of a feature in each of `count` parts.
+fn totals(feature: &[f64], of_rows: Option<&[u32]>, count: usize) -> Vec<f64> {
+    let mut lanes = vec![[0.0; LANES]; count];
+    match of_rows {
+        None => feature.iter().enumerate().for_each(|(row, value)| lanes[0][row % LANES] += value),
+        Some(of_rows) => {
+            let rows = feature.iter().zip(of_rows).enumerate();
+            rows.for_each(|(row, (value, part))| lanes[*part as usize][row % LANES] += value);
         }
     }
-    parts.into_iter().map(|[a, b, c, d]| (a + b) + (c + d)).collect()
+    lanes.into_iter().map(|[a, b, c, d]| (a + b) + (c + d)).collect()
 }
 
 impl Accumulated {
@@ -476,21 +485,21 @@ impl Accumulated {
         if let Some(expected) = self.expected.as_mut().filter(|_| !certain) {
             expected.add(&values.places, values.of_drawn());
         }
-        let groups = self.groups_of(task, pilot, values)?;
-        let counts = counts(groups.as_deref(), values.rows, self.groups.len());
-        for (group, count) in self.groups.iter_mut().zip(&counts) {
-            group.rows += *count as u64;
+        let Parts { of_rows, groups, counts } = self.parts(task, pilot, values)?;
+        let parts = || counts.iter().zip(&groups).enumerate().filter(|(_, (count, _))| **count > 0);
+        for (_, (count, group)) in parts() {
+            self.groups[*group].rows += *count as u64;
         }
-        let by_group = OnceCell::new();
+        let by_part = OnceCell::new();
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
             let mut made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
             if let (Some(made), true) = (&made, certain) {
                 let totals: Vec<Vec<f64>> =
-                    made.iter().map(|feature| totals(feature, groups.as_deref(), counts.len())).collect();
-                for (group, _) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                    let of_group: Vec<f64> = totals.iter().map(|totals| totals[group]).collect();
-                    self.groups[group].accumulators[number].add_totals(&of_group);
+                    made.iter().map(|feature| totals(feature, of_rows.as_deref(), counts.len())).collect();
+                for (part, (_, group)) in parts() {
+                    let of_part: Vec<f64> = totals.iter().map(|totals| totals[part]).collect();
+                    self.groups[*group].accumulators[number].add_totals(&of_part);
                 }
                 continue;
             }
@@ -502,23 +511,23 @@ impl Accumulated {
                 wholes: values.wholes[number].as_ref(),
                 distinct: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
             };
-            let by_group = by_group.get_or_init(|| groups.as_ref().map(|groups| rows_by_group(groups, &counts)));
+            let by_part = by_part.get_or_init(|| of_rows.as_ref().map(|of_rows| rows_by_part(of_rows, &counts)));
             let mut end = 0;
-            for (group, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            for (_, (count, group)) in parts() {
                 let part = end..end + count;
                 end = part.end;
-                let rows = match by_group {
+                let rows = match by_part {
                     None => Rows::All(part),
                     Some(rows) => Rows::Some(rows[part].iter()),
                 };
-                self.groups[group].accumulators[number].add(&records, rows, priorities);
+                self.groups[*group].accumulators[number].add(&records, rows, priorities);
             }
         }
         Ok(())
     }
 
-    /// The group of each row; `None` if all are in the only one. New groups are added.
-    fn groups_of(&mut self, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<Option<Vec<u32>>> {
+    /// The rows by group. New groups are added, in the order of their first rows.
+    fn parts<'a>(&mut self, task: &Task, pilot: &PilotFindings, values: &'a Values) -> Result<Parts<'a>> {
         match &values.keys {
             Keys::One => {
                 if self.groups.is_empty() {
@@ -526,22 +535,29 @@ impl Accumulated {
                     check_size(&all, 1, task)?;
                     self.groups.push(all);
                 }
-                Ok(None)
+                Ok(Parts { of_rows: None, groups: vec![0], counts: vec![values.rows] })
             }
             Keys::Each(keys) => {
                 let group = |(row, key): (usize, &u64)| self.group_of(*key, row, task, pilot, values);
-                keys.iter().enumerate().map(group).collect::<Result<_>>().map(Some)
+                let of_rows = keys.iter().enumerate().map(group).collect::<Result<Vec<u32>>>()?;
+                let counts = counts(&of_rows, self.groups.len());
+                Ok(Parts { of_rows: Some(of_rows.into()), groups: (0..self.groups.len()).collect(), counts })
             }
             Keys::Coded(codes, keys) => {
-                const UNKNOWN: u32 = u32::MAX;
-                let mut known = vec![UNKNOWN; keys.len()];
-                for (row, code) in codes.iter().enumerate() {
-                    let code = *code as usize;
-                    if known[code] == UNKNOWN {
-                        known[code] = self.group_of(keys[code], row, task, pilot, values)?;
+                let counts = counts(codes, keys.len());
+                if (0..keys.len()).any(|code| counts[code] > 0 && !self.index.contains_key(&keys[code])) {
+                    let mut first = vec![None; keys.len()];
+                    codes.iter().enumerate().rev().for_each(|(row, code)| first[*code as usize] = Some(row));
+                    let mut first: Vec<(usize, u64)> =
+                        first.into_iter().zip(keys).filter_map(|(row, key)| Some((row?, *key))).collect();
+                    first.sort_unstable();
+                    for (row, key) in first {
+                        self.group_of(key, row, task, pilot, values)?;
                     }
                 }
-                Ok(Some(codes.iter().map(|code| known[*code as usize]).collect()))
+                // A code without rows has no group.
+                let groups = keys.iter().map(|key| self.index.get(key).copied().unwrap_or(0)).collect();
+                Ok(Parts { of_rows: Some(codes.into()), groups, counts })
             }
         }
     }

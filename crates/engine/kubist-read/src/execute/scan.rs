@@ -433,7 +433,6 @@ impl Reading<'_> {
             let (map, kept, page) = (&self.maps[run], self.kept.get(run), of_page[0].page());
             let keeps =
                 |kept: &DecodedRun| keeper.is_some_and(|keeper| decoded_pages.is_to_be_kept(kept, page, keeper));
-            let kept_now = kept.filter(|kept| keeps(kept));
             for ((column, decoded), builder) in columns.iter().zip(&decoded).zip(&mut builders) {
                 if *column >= map.columns.len() {
                     builder.repeat(schema.default_of(*column), spans.iter().map(Span::count).sum());
@@ -448,6 +447,7 @@ impl Reading<'_> {
                 let chunk = self.page_column(run, page, *column);
                 let damaged = |what| self.damaged(run, page, *column, what);
                 let data_type = schema.stored.field(*column).data_type();
+                let kept_now = kept.filter(|kept| keeps(kept));
                 let decoded = match kept_now {
                     Some(_) => decode::decoded(data_type, &chunk).map_err(damaged)?,
                     None => None,

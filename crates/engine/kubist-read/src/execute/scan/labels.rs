@@ -15,10 +15,14 @@ use kubist_format::decode;
 use kubist_format::decoded::DecodedPage;
 use kubist_format::distinct::Distinct;
 use kubist_format::encode::varies_in_length;
+use kubist_format::rows::Span;
 use kubist_types::error::{Error, Result};
 
 /// [`DecodedPage::rows_where`] needs at least as many truths.
 const LEAST_TRUTHS: usize = 256;
+
+/// Pages whose codes are on their way to the processor's cache.
+const PAGES_AHEAD: usize = 2;
 
 /// The truth of a condition for all labels so far, and for null.
 struct Truths<'a> {
@@ -93,45 +97,51 @@ impl Reading<'_> {
         let decoded_pages = &query.snapshot.core.decoded_pages;
         let mut truths = Truths::new(query, field)?;
         let (mut survivors, mut copied, mut copied_bytes) = (Vec::new(), 0, 0);
-        for run in open {
-            query.cancel.check()?;
-            let (map, kept) = (&self.maps[run.run], self.kept.get(run.run));
-            let mut picks = Vec::new();
-            for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
-                let page = of_page[0].page();
-                let place = map.place(page, column);
-                let mut fresh = None;
-                let decoded = match kept.and_then(|kept| kept.page(place)) {
-                    Some(decoded) => {
-                        (copied, copied_bytes) = (copied + 1, copied_bytes + decoded.bytes());
-                        decoded
-                    }
-                    None => {
-                        let chunk = self.page_column(run.run, page, column);
-                        let decoded = decode::decoded(field.data_type(), &chunk);
-                        let decoded = decoded.map_err(|what| self.damaged(run.run, page, column, what))?;
-                        &*fresh.insert(decoded.expect("the page has labels"))
-                    }
-                };
-                truths.enter(decoded)?;
-                let (mut zone, mut first) = (map.page_zones(page).start, 0);
-                for open_zone in of_page.iter().flat_map(|pick| pick.zones.clone()) {
-                    first += map.rows_of(&(zone..open_zone));
-                    let count = map.rows[open_zone];
-                    let rows = decoded.rows_where(first..first + count as usize, &truths.of_codes, truths.null);
-                    (zone, first) = (open_zone + 1, first + count as usize);
-                    pick_rows(&mut picks, open_zone, rows, count);
-                }
-                if let (Some(fresh), Some(kept), Some(keeper)) = (fresh, kept, keeper)
-                    && decoded_pages.is_to_be_kept(kept, page, keeper)
-                {
-                    decoded_pages.keep(kept, map.chunks.len(), place, fresh);
-                }
+        let kept_page = |run: usize, page: usize| self.kept.get(run)?.page(self.maps[run].place(page, column));
+        let pages =
+            open.iter().flat_map(|run| run.picks.chunk_by(|a, b| a.page() == b.page()).map(|page| (run.run, page)));
+        let ahead = pages.clone().skip(PAGES_AHEAD).map(Some).chain(std::iter::repeat(None));
+        for ((run, of_page), ahead) in pages.zip(ahead) {
+            if let Some((run, of_page)) = ahead
+                && let Some(decoded) = kept_page(run, of_page[0].page())
+            {
+                let rows = self.maps[run].rows_of(&self.maps[run].page_zones(of_page[0].page()));
+                decoded.fetch_ahead(rows, &[Span { indices: 0..rows, some: None }]);
             }
-            if !picks.is_empty() {
-                survivors.push(RunPicks { run: run.run, picks });
+            query.cancel.check()?;
+            let (map, page) = (&self.maps[run], of_page[0].page());
+            let mut fresh = None;
+            let decoded = match kept_page(run, page) {
+                Some(decoded) => {
+                    (copied, copied_bytes) = (copied + 1, copied_bytes + decoded.bytes());
+                    decoded
+                }
+                None => {
+                    let decoded = decode::decoded(field.data_type(), &self.page_column(run, page, column));
+                    let decoded = decoded.map_err(|what| self.damaged(run, page, column, what))?;
+                    &*fresh.insert(decoded.expect("the page has labels"))
+                }
+            };
+            truths.enter(decoded)?;
+            if survivors.last().is_none_or(|last: &RunPicks| last.run != run) {
+                survivors.push(RunPicks { run, picks: Vec::new() });
+            }
+            let picks = &mut survivors.last_mut().expect("pushed above").picks;
+            let (mut zone, mut first) = (map.page_zones(page).start, 0);
+            for open_zone in of_page.iter().flat_map(|pick| pick.zones.clone()) {
+                first += map.rows_of(&(zone..open_zone));
+                let count = map.rows[open_zone];
+                let rows = decoded.rows_where(first..first + count as usize, &truths.of_codes, truths.null);
+                (zone, first) = (open_zone + 1, first + count as usize);
+                pick_rows(picks, open_zone, rows, count);
+            }
+            if let (Some(fresh), Some(kept), Some(keeper)) = (fresh, self.kept.get(run), keeper)
+                && decoded_pages.is_to_be_kept(kept, page, keeper)
+            {
+                decoded_pages.keep(kept, map.chunks.len(), map.place(page, column), fresh);
             }
         }
+        survivors.retain(|run| !run.picks.is_empty());
         decoded_pages.note_copied(copied, copied_bytes);
         Ok(Some(survivors))
     }
