@@ -1,8 +1,8 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine gets pyarrow's scanner over the batches of a query, which reads only the requested columns
-and the rows that can match the filter. pyarrow applies the filter again, so its meaning is
-pyarrow's.
+An engine requests a scanner of some columns under a filter. This one is pyarrow's scanner over the
+batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
+applies the filter again, so its meaning is pyarrow's, unless it only compares integers.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ._pushdown import (
     Starts,
     Truth,
     both,
+    is_exact,
     superset,
 )
 from ._scan import Source
@@ -102,7 +103,12 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
             As for `pyarrow.dataset.Scanner.from_batches`.
         """
         tree = None if filter is None else _Tree(filter)
-        names = self._schema.names
+        names, kinds = self._schema.names, self._source.kinds
+        condition = None if tree is None else tree.condition()
+        where, exactly = superset(condition, kinds, IEEE), None
+        if where and self._source.takes_conditions and is_exact(condition, kinds):
+            # The query applies the filter, so that pyarrow needs neither the filter nor its columns.
+            exactly, where, tree, filter = where, None, None, None
         needed: set[str] | None = None
         if columns is not None:
             expressions = columns.values() if isinstance(columns, Mapping) else ()
@@ -112,9 +118,8 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
                 fields = [part.fields for part in trees if part is not None]
                 needed = set(plain).union(*fields) & set(names)
                 needed = needed or {names[0]}
-        where = None if tree is None else superset(tree.condition(), self._source.kinds, IEEE)
         read = [name for name in names if needed is None or name in needed]
-        result = self._source.read(read, both(self._where, where))
+        result = self._source.read(read, both(self._where, where), exactly)
         schema = pa.schema([self._schema.field(name) for name in read], self._schema.metadata)
         return ds.Scanner.from_batches(
             iter(result), schema=schema, columns=columns, filter=filter, **options

@@ -17,6 +17,9 @@ from typing import Any
 MOST_VALUES = 4096
 """The bounds of a longer list replace it."""
 
+MOST_EXACT = 16
+"""A conjunction of more conditions may be too long for Kubist's parser."""
+
 EXACT_FLOATS = 2**53
 """Integers below this are exact as 64-bit floats."""
 
@@ -174,6 +177,21 @@ def superset(
     except RecursionError:
         return None
     return None if found is None else _text(found)
+
+
+def is_exact(condition: Condition, columns: Mapping[str, Kind]) -> bool:
+    """Whether `superset` returns the condition itself: comparisons of integers, joined by AND.
+
+    Null meets no comparison in any engine.
+    """
+    match condition:
+        case All(parts):
+            return 0 < len(parts) <= MOST_EXACT and all(is_exact(part, columns) for part in parts)
+        case Compare(column, "<" | "<=" | ">" | ">=" | "=", value):
+            kind = columns.get(column)
+            is_integer = type(value) is int and abs(value) < EXACT_FLOATS
+            return is_integer and kind is not None and kind.family == "int" and kind.ordered
+    return False
 
 
 @dataclass(frozen=True)

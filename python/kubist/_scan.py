@@ -90,9 +90,14 @@ class Source:
         asked: Asked = {**self._arguments, **changes}
         return self._question(**asked)
 
-    def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
-        """The result with ``columns``, restricted to rows that meet ``where``."""
-        changes: Asked = {}
+    def read(
+        self, columns: Sequence[str] | None, where: str | None, exactly: str | None = None
+    ) -> Result:
+        """The result with ``columns``, restricted to rows that meet ``exactly``.
+
+        ``where`` leaves out other rows if it can. Both need `takes_conditions`.
+        """
+        changes: Asked = {"where": both(self._arguments.get("where"), exactly)}
         if columns is not None:
             wanted = set(columns)
             changes["columns"] = [text for name, text in self.columns.items() if name in wanted]
@@ -101,7 +106,7 @@ class Source:
         if where is None or not self.takes_conditions:
             result = self._result(self._asked(**changes))
         else:
-            narrowed = both(self._arguments.get("where"), where)
+            narrowed = both(changes["where"], where)
             try:
                 narrower: Asked = {**changes, "where": narrowed}
                 result = self._result(self._asked(**narrower))

@@ -8,6 +8,7 @@ from pathlib import Path
 import kubist
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
@@ -75,6 +76,26 @@ def test_conditions_change_no_result(rows: pa.Table, table: kubist.Table) -> Non
             query = "SELECT count(*) AS n, sum(key) AS k FROM {} WHERE " + where
             wanted = connection.sql(query.format("s")).fetchall()[0]
             assert table.sql(query.format("self AS s"), engine="duckdb").row(0) == wanted, where
+
+
+def test_the_query_alone_compares_integers(tmp_path: Path) -> None:
+    values = pa.array(range(-50, 50), pa.int16(), mask=np.arange(100) % 7 == 0)
+    rows = pa.table({"x": np.linspace(0, 1, 100), "n": values, "key": np.arange(100)})
+    t = kubist.create(tmp_path / "t.kubist", rows, {"x": None})
+    n, asked = pc.field("n"), []
+    conditions = [n >= 3, n < -2, n == 7, (n > -9) & (n <= 4), n != 5, ~(n > 4), n > 2.5, n == 70_000]
+    for number, condition in enumerate(conditions):
+        wanted = rows.filter(condition)["key"].to_pylist()
+        found = t.to_dataset(on_result=asked.append).to_table(columns=["key"], filter=condition)
+        assert sorted(found["key"].to_pylist()) == wanted, condition
+        # Other conditions are pyarrow's too, and need their column.
+        is_exact = number < 4 or number == 7
+        assert asked[-1].to_arrow().column_names == (["key"] if is_exact else ["n", "key"]), condition
+        # A limit comes first.
+        dataset = t.to_dataset(limit=40)
+        some = set(dataset.to_table()["key"].to_pylist())
+        found = dataset.to_table(columns=["key"], filter=condition)
+        assert sorted(found["key"].to_pylist()) == [key for key in wanted if key in some], condition
 
 
 @pytest.mark.parametrize(

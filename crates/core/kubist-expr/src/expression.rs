@@ -184,9 +184,14 @@ impl Expression {
     ///
     /// The errors of `Predicate::evaluate`.
     pub fn evaluate(&self, batch: &RecordBatch, stopped: &dyn Fn() -> bool) -> Result<Vec<f64>, ExprError> {
-        let mut numbers = Vec::with_capacity(batch.num_rows());
+        let mut numbers = Vec::new();
         for part in parts(batch) {
-            numbers.extend(self.numbers(&Rows::new(&part, stopped))?);
+            let of_part = self.numbers(&Rows::new(&part, stopped))?;
+            // Most batches have one part.
+            match numbers.is_empty() {
+                true => numbers = of_part,
+                false => numbers.extend(of_part),
+            }
         }
         Ok(numbers)
     }

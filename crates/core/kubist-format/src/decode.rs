@@ -23,7 +23,7 @@ use crate::decoded::DecodedPage;
 use crate::encode::{values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Aside, Chunk, is_exact};
-use crate::page::PageColumn;
+use crate::page::{OPAQUE_DICTIONARY, PageColumn};
 use crate::rows::{Rows, Span, bit, for_rows, picked};
 use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 use coded::CodedColumn;
@@ -119,18 +119,37 @@ pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// `None` for types that decode as fast as they are copied.
+/// A decoded page; `None` for texts that mostly differ, and for other types that decode as fast as they are copied.
 ///
 /// # Errors
 ///
 /// A description of the invalid bytes.
 pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<Option<DecodedPage>, String> {
+    if varies_in_length(data_type) {
+        return coded::decoded(page);
+    }
     if !is_exact(data_type) {
         return Ok(None);
     }
     let mut column = column(data_type, page.rows);
     column.append(page, &[Span { indices: 0..page.rows, some: None }])?;
     Ok(column.kept())
+}
+
+/// Returns whether [`decoded`] has a page of texts, from its first byte.
+pub fn has_labels(page: &PageColumn<'_>) -> bool {
+    page.bytes.first() == Some(&OPAQUE_DICTIONARY)
+}
+
+/// An array of a type whose values vary in length.
+///
+/// # Errors
+///
+/// A description of the invalid bytes.
+pub fn texts<'a>(data_type: &DataType, values: impl Iterator<Item = Option<&'a [u8]>>) -> Result<ArrayRef, String> {
+    let mut column = OpaqueColumn::new(data_type);
+    values.for_each(|value| column.push(value.unwrap_or_default(), value.is_some()));
+    Box::new(column).finish()
 }
 
 fn packed<T: ArrowPrimitiveType>(data_type: &DataType, rows: usize) -> Box<dyn Column>

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 const SLOTS: usize = 256;
 
 #[derive(Default)]
-pub(crate) struct Distinct {
+pub struct Distinct {
     values: Vec<Box<[u8]>>,
     numbers: HashMap<Box<[u8]>, u32>,
     /// Numbers of recent values by their length and first bytes; `None` in an empty slot.

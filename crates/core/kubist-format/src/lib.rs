@@ -13,7 +13,7 @@ pub mod decode;
 pub mod decoded;
 pub mod default;
 pub mod digest;
-mod distinct;
+pub mod distinct;
 pub mod encode;
 pub mod entry;
 pub mod error;

@@ -6,9 +6,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, Decimal128Array, FixedSizeBinaryArray, StringArray, UInt32Array};
 use arrow_cast::cast;
 use arrow_schema::DataType;
+use arrow_select::concat::concat;
 use arrow_select::take::take;
 use kubist_format::decode;
-use kubist_format::encode::{ColumnEncoding, encode_column};
+use kubist_format::encode::{ColumnEncoding, encode_column, opaque_bytes};
 use kubist_format::numbers::encoding;
 use kubist_format::page::PageColumn;
 use kubist_format::rows::{Span, all_rows};
@@ -60,12 +61,30 @@ proptest! {
         for span in [all, first] {
             let wanted = span.indices.clone().filter(|row| span.some.is_none_or(|some| some >> row & 1 == 1));
             let wanted = take(&array, &UInt32Array::from_iter_values(wanted.map(|row| row as u32)), None).unwrap();
-            for coded in [false, true] {
+            let decoded = decode::decoded(array.data_type(), &page).unwrap();
+            let is_kept = kind < 2 && encoding(array.data_type(), &chunk) == "dictionary";
+            prop_assert_eq!(decoded.is_some(), is_kept);
+            if let Some(decoded) = &decoded {
+                let truth = |text: &[u8]| text.last().is_some_and(|last| last % 3 == 1);
+                let mut of_codes: Vec<u8> = decoded.by_code().unwrap().map(|label| truth(label).into()).collect();
+                of_codes.resize(of_codes.len().max(256), 0);
+                let first = span.indices.start..span.indices.end.min(128);
+                for null in [false, true] {
+                    let rows = decoded.rows_where(first.clone(), &of_codes, null);
+                    let value = |row| if array.is_valid(row) { truth(opaque_bytes(array.as_ref())(row)) } else { null };
+                    let expected = first.clone().filter(|row| value(*row)).fold(0, |rows, row| rows | 1 << row);
+                    prop_assert_eq!(rows, expected);
+                }
+            }
+            for (coded, decoded) in [(false, None), (true, None), (false, decoded.as_ref()), (true, decoded.as_ref())] {
                 let mut column = match coded {
                     true => decode::coded_column(array.data_type(), 8),
                     false => decode::column(array.data_type(), 8),
                 };
-                column.append(&page, std::slice::from_ref(&span)).unwrap();
+                match decoded {
+                    Some(decoded) => column.append_decoded(decoded, std::slice::from_ref(&span)),
+                    None => column.append(&page, std::slice::from_ref(&span)).unwrap(),
+                }
                 let found = column.finish().unwrap();
                 if let Some(found) = found.as_any_dictionary_opt() {
                     let used = found.normalized_keys();
@@ -75,6 +94,37 @@ proptest! {
                 }
                 prop_assert_eq!(&cast(&found, array.data_type()).unwrap(), &wanted);
             }
+        }
+    }
+}
+
+/// Encoded and decoded pages follow each other in one column, which has plain texts once there are many values.
+#[test]
+fn decoded_pages_follow_others() {
+    let page = |first: u64| {
+        let picks: Vec<Option<u64>> = (0..3000).map(|row| (row % 7 > 0).then_some(first + row / 5)).collect();
+        column(0, u64::MAX, &picks)
+    };
+    let pages: Vec<ArrayRef> = [0, 200, 800, 1400].map(page).to_vec();
+    let chunks: Vec<Vec<u8>> = pages.iter().map(|page| encoded(page).0).collect();
+    let span = Span { indices: 0..3000, some: None };
+    for kept in 0..16 {
+        let mut columns = [decode::column(&DataType::Utf8, 8), decode::coded_column(&DataType::Utf8, 8)];
+        for column in &mut columns {
+            for (number, bytes) in chunks.iter().enumerate() {
+                let page = PageColumn { rows: 3000, bytes };
+                match kept >> number & 1 == 1 {
+                    true => {
+                        let decoded = decode::decoded(&DataType::Utf8, &page).unwrap().expect("few values");
+                        column.append_decoded(&decoded, std::slice::from_ref(&span));
+                    }
+                    false => column.append(&page, std::slice::from_ref(&span)).unwrap(),
+                }
+            }
+        }
+        let expected = concat(&pages.iter().map(|page| page.as_ref()).collect::<Vec<_>>()).unwrap();
+        for column in columns {
+            assert_eq!(&cast(&column.finish().unwrap(), &DataType::Utf8).unwrap(), &expected, "pages {kept:b} kept");
         }
     }
 }
@@ -107,9 +157,13 @@ fn no_bytes_are_a_panic() {
                         _ => decode::column(array.data_type(), 8),
                     };
                     let span = Span { indices: 0..300, some: None };
-                    if column.append(&PageColumn { rows: 300, bytes }, &[span]).is_ok() {
-                        let _ = column.finish();
+                    let page = PageColumn { rows: 300, bytes };
+                    match decode::decoded(array.data_type(), &page) {
+                        Ok(Some(decoded)) => column.append_decoded(&decoded, &[span]),
+                        _ if column.append(&page, &[span]).is_err() => continue,
+                        _ => {}
                     }
+                    let _ = column.finish();
                 }
             };
             for place in 0..chunk.len() {

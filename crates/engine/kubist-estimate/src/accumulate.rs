@@ -1,11 +1,13 @@
 //! Accumulators for each group and aggregate, filled by parallel tasks and then merged.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
+use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
@@ -94,11 +96,14 @@ impl Keys {
                 let mut keys = hash(std::slice::from_ref(values), values.len());
                 let null = keys.len() as u32;
                 keys.extend(hash(&[new_null_array(values.data_type(), 1)], 1));
-                let codes = coded.normalized_keys().into_iter().map(|code| code as u32);
-                let codes = match coded.nulls() {
-                    None => codes.collect(),
-                    Some(nulls) => codes.zip(nulls).map(|(code, valid)| if valid { code } else { null }).collect(),
+                let mut codes: Vec<u32> = match coded.keys().as_primitive_opt::<Int32Type>() {
+                    // Those of a scan.
+                    Some(codes) => codes.values().iter().map(|code| *code as u32).collect(),
+                    None => coded.normalized_keys().into_iter().map(|code| code as u32).collect(),
                 };
+                if let Some(nulls) = coded.nulls() {
+                    codes.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = null);
+                }
                 Keys::Coded(codes, keys)
             }
         }
@@ -159,11 +164,13 @@ pub struct Accumulated {
     pub expected: Option<Expected>,
 }
 
-/// The rows of group i end at `ends[i]`, where the next group begins.
-struct ByGroup {
-    /// `None`: all rows in their own order.
-    rows: Option<Vec<usize>>,
-    ends: Vec<usize>,
+/// Rows by group. Of a dictionary, each code is a part.
+struct Parts<'a> {
+    /// The part of each row; `None`: all are in one.
+    of_rows: Option<Cow<'a, [u32]>>,
+    /// By part.
+    groups: Vec<usize>,
+    counts: Vec<usize>,
 }
 
 pub struct Group {
@@ -394,6 +401,45 @@ impl Design {
     }
 }
 
+/// The rows in the order of their parts. `counts` are the rows of each part.
+fn rows_by_part(of_rows: &[u32], counts: &[usize]) -> Vec<usize> {
+    let mut start = 0;
+    let starts = counts.iter().map(|count| {
+        start += count;
+        start - count
+    });
+    let (mut next, mut rows): (Vec<usize>, _) = (starts.collect(), vec![0; of_rows.len()]);
+    for (row, part) in of_rows.iter().enumerate() {
+        let place = &mut next[*part as usize];
+        rows[*place] = row;
+        *place += 1;
+    }
+    rows
+}
+
+/// Counters and sums of a part: several, so that additions do not wait for each other.
+const LANES: usize = 4;
+
+/// The rows of each of `count` parts.
+fn counts(of_rows: &[u32], count: usize) -> Vec<usize> {
+    let mut lanes = vec![[0; LANES]; count];
+    of_rows.iter().enumerate().for_each(|(row, part)| lanes[*part as usize][row % LANES] += 1);
+    lanes.into_iter().map(|lanes: [usize; LANES]| lanes.iter().sum()).collect()
+}
+
+/// The total of a feature in each of `count` parts.
+fn totals(feature: &[f64], of_rows: Option<&[u32]>, count: usize) -> Vec<f64> {
+    let mut lanes = vec![[0.0; LANES]; count];
+    match of_rows {
+        None => feature.iter().enumerate().for_each(|(row, value)| lanes[0][row % LANES] += value),
+        Some(of_rows) => {
+            let rows = feature.iter().zip(of_rows).enumerate();
+            rows.for_each(|(row, (value, part))| lanes[*part as usize][row % LANES] += value);
+        }
+    }
+    lanes.into_iter().map(|[a, b, c, d]| (a + b) + (c + d)).collect()
+}
+
 impl Accumulated {
     pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
         Accumulated {
@@ -424,22 +470,29 @@ impl Accumulated {
         let priorities = (!certain).then_some(&values.priorities[..]);
         if let Some(frame) = self.frame.as_mut().filter(|_| !certain) {
             let drawn = values.of_drawn();
-            frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), Some(drawn));
+            frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), drawn);
         }
         if let Some(expected) = self.expected.as_mut().filter(|_| !certain) {
             expected.add(&values.places, values.of_drawn());
         }
-        let ByGroup { rows, ends } = self.rows_by_group(task, pilot, values)?;
-        let parts = || {
-            let starts = std::iter::once(0).chain(ends.iter().copied());
-            starts.zip(&ends).map(|(start, end)| start..*end).enumerate().filter(|(_, part)| !part.is_empty())
-        };
-        for (group, part) in parts() {
-            self.groups[group].rows += part.len() as u64;
+        let Parts { of_rows, groups, counts } = self.parts(task, pilot, values)?;
+        let parts = || counts.iter().zip(&groups).enumerate().filter(|(_, (count, _))| **count > 0);
+        for (_, (count, group)) in parts() {
+            self.groups[*group].rows += *count as u64;
         }
+        let by_part = OnceCell::new();
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
             let mut made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
+            if let (Some(made), true) = (&made, certain) {
+                let totals: Vec<Vec<f64>> =
+                    made.iter().map(|feature| totals(feature, of_rows.as_deref(), counts.len())).collect();
+                for (part, (_, group)) in parts() {
+                    let of_part: Vec<f64> = totals.iter().map(|totals| totals[part]).collect();
+                    self.groups[*group].accumulators[number].add_totals(&of_part);
+                }
+                continue;
+            }
             if let (Some(made), Some(design)) = (&mut made, &design) {
                 design.expand(made);
             }
@@ -448,58 +501,55 @@ impl Accumulated {
                 wholes: values.wholes[number].as_ref(),
                 distinct: values.hashes[number].as_ref().map(|(hashes, array)| (&hashes[..], array.as_ref())),
             };
-            for (group, part) in parts() {
-                let rows = match &rows {
+            let by_part = by_part.get_or_init(|| of_rows.as_ref().map(|of_rows| rows_by_part(of_rows, &counts)));
+            let mut end = 0;
+            for (_, (count, group)) in parts() {
+                let part = end..end + count;
+                end = part.end;
+                let rows = match by_part {
                     None => Rows::All(part),
                     Some(rows) => Rows::Some(rows[part].iter()),
                 };
-                self.groups[group].accumulators[number].add(&records, rows, priorities);
+                self.groups[*group].accumulators[number].add(&records, rows, priorities);
             }
         }
         Ok(())
     }
 
-    fn rows_by_group(&mut self, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<ByGroup> {
-        let groups: Vec<u32> = match &values.keys {
+    /// The rows by group. New groups are added, in the order of their first rows.
+    fn parts<'a>(&mut self, task: &Task, pilot: &PilotFindings, values: &'a Values) -> Result<Parts<'a>> {
+        match &values.keys {
             Keys::One => {
                 if self.groups.is_empty() {
                     let all = Group { label: vec![], accumulators: task.empty(pilot), rows: 0 };
                     check_size(&all, 1, task)?;
                     self.groups.push(all);
                 }
-                return Ok(ByGroup { rows: None, ends: vec![values.rows] });
+                Ok(Parts { of_rows: None, groups: vec![0], counts: vec![values.rows] })
             }
             Keys::Each(keys) => {
                 let group = |(row, key): (usize, &u64)| self.group_of(*key, row, task, pilot, values);
-                keys.iter().enumerate().map(group).collect::<Result<_>>()?
+                let of_rows = keys.iter().enumerate().map(group).collect::<Result<Vec<u32>>>()?;
+                let counts = counts(&of_rows, self.groups.len());
+                Ok(Parts { of_rows: Some(of_rows.into()), groups: (0..self.groups.len()).collect(), counts })
             }
             Keys::Coded(codes, keys) => {
-                let mut known: Vec<Option<u32>> = vec![None; keys.len()];
-                let group = |(row, code): (usize, &u32)| {
-                    if let Some(group) = known[*code as usize] {
-                        return Ok(group);
+                let counts = counts(codes, keys.len());
+                if (0..keys.len()).any(|code| counts[code] > 0 && !self.index.contains_key(&keys[code])) {
+                    let mut first = vec![None; keys.len()];
+                    codes.iter().enumerate().rev().for_each(|(row, code)| first[*code as usize] = Some(row));
+                    let mut first: Vec<(usize, u64)> =
+                        first.into_iter().zip(keys).filter_map(|(row, key)| Some((row?, *key))).collect();
+                    first.sort_unstable();
+                    for (row, key) in first {
+                        self.group_of(key, row, task, pilot, values)?;
                     }
-                    let group = self.group_of(keys[*code as usize], row, task, pilot, values)?;
-                    known[*code as usize] = Some(group);
-                    Ok(group)
-                };
-                codes.iter().enumerate().map(group).collect::<Result<_>>()?
+                }
+                // A code without rows has no group.
+                let groups = keys.iter().map(|key| self.index.get(key).copied().unwrap_or(0)).collect();
+                Ok(Parts { of_rows: Some(codes.into()), groups, counts })
             }
-        };
-        // `ends` first has the number of rows of each group, then the index of its next row.
-        let mut ends = vec![0; self.groups.len()];
-        groups.iter().for_each(|group| ends[*group as usize] += 1);
-        let mut start = 0;
-        for end in &mut ends {
-            start += std::mem::replace(end, start);
         }
-        let mut rows = vec![0; values.rows];
-        for (row, group) in groups.iter().enumerate() {
-            let place = &mut ends[*group as usize];
-            rows[*place] = row;
-            *place += 1;
-        }
-        Ok(ByGroup { rows: Some(rows), ends })
     }
 
     /// Finds or adds the group. `row` is one of its rows.

@@ -173,10 +173,17 @@ impl Iterator for Rows<'_> {
 
 /// The state of a group and aggregate. Parallel tasks fill parts, which are then merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
-    /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum.
+    /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum, which come by
+    /// [`Accumulator::add_totals`] if the aggregate has features.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
 
-    /// Both must belong to the same aggregate; see [`same`].
+    /// Adds totals of the aggregate's features over records of the certainty stratum. Only for aggregates with
+    /// [`Aggregate::features`].
+    fn add_totals(&mut self, _totals: &[f64]) {
+        unreachable!("the aggregate has no features")
+    }
+
+    /// Adds the content of another accumulator of the same aggregate; see [`same`].
     fn merge(&mut self, other: Box<dyn Accumulator>);
 
     fn hollow(&self) -> Box<dyn Accumulator>;

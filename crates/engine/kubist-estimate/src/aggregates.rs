@@ -127,6 +127,10 @@ mod tests {
         let rows = values[0].len();
         let values = &values[..values.len().min(bound.arguments.len())];
         let features = bound.aggregate.features(values, shifts, rows);
+        if let (Some(features), None) = (&features, priorities) {
+            accumulator.add_totals(&features.iter().map(|feature| feature.iter().sum()).collect::<Vec<f64>>());
+            return accumulator;
+        }
         let features = features.as_ref().map_or(values.to_vec(), |made| made.iter().map(Vec::as_slice).collect());
         accumulator.add(&Records { features, wholes: None, distinct: None }, Rows::All(0..rows), priorities);
         accumulator

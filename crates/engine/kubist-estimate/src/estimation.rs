@@ -40,7 +40,9 @@ use tails::Tails;
 
 const PILOT_ROWS: f64 = 1024.0;
 const LEAST_PILOT_ROWS: u64 = 200;
-/// If fewer records match, all are read in one stage.
+/// Rows whose arguments and features are computed together, so that they stay in the processor's cache.
+const ROWS_AT_ONCE: usize = 8_192;
+/// Fewer records are read at once.
 const FEW_ROWS: f64 = 16_384.0;
 /// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
 const PILOT_PRIORITIES: f64 = 64.0;
@@ -459,8 +461,12 @@ impl<P: Population> Question<P> {
         let brought = source.brought.clone();
         let each = move |scanned: Scanned| {
             let mut part = Accumulated::nothing(&task, framed, expected.clone());
-            if scanned.rows > 0 {
-                let values = task.values(&brought, scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
+            for start in (0..scanned.rows).step_by(ROWS_AT_ONCE) {
+                let rows = ROWS_AT_ONCE.min(scanned.rows - start);
+                let columns = scanned.columns.iter().map(|column| column.slice(start, rows)).collect();
+                // Complete reads have no priorities.
+                let priorities = scanned.priorities.iter().skip(start).take(rows).copied().collect();
+                let values = task.values(&brought, rows, columns, priorities, &cancel)?;
                 part.add(&task, &pilot, &values, certain, high)?;
             }
             Ok((part, scanned.stats))

@@ -30,9 +30,7 @@ const MOST_PLAIN: f64 = 1e70;
 /// Least difference between 1 and the squared correlation of two predictors; otherwise they are collinear.
 const LEAST_APART: f64 = 1e-3;
 
-const BLOCK: usize = 256;
-
-/// Totals of features by random group; the first feature counts records.
+/// Totals of features; the first feature counts records.
 #[derive(Clone, Debug)]
 pub struct Sums {
     width: usize,
@@ -120,10 +118,8 @@ impl Sums {
         }
     }
 
-    /// Adds the rows' features, one slice per feature. Rows without `priorities` go to the certainty
-    /// stratum.
-    pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
-        let Some(priorities) = priorities else { return self.add_certain(features, rows) };
+    /// Adds the features (one slice for each) of sampled rows.
+    pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: &[u64]) {
         if self.cells.is_empty() {
             self.cells = vec![0.0; self.width * self.groups];
         }
@@ -147,22 +143,9 @@ impl Sums {
         }
     }
 
-    /// Adds blocks, so that additions of a feature do not wait for each other.
-    fn add_certain(&mut self, features: &[&[f64]], mut rows: impl Iterator<Item = usize>) {
-        let mut block = Vec::with_capacity(BLOCK);
-        loop {
-            block.clear();
-            block.extend(rows.by_ref().take(BLOCK));
-            if block.is_empty() {
-                return;
-            }
-            for (total, feature) in self.certain.iter_mut().zip(features) {
-                let (fours, rest) = block.as_chunks::<4>();
-                let sums =
-                    fours.iter().fold([0.0; 4], |sums, rows| std::array::from_fn(|i| sums[i] + feature[rows[i]]));
-                *total += sums.iter().sum::<f64>() + rest.iter().map(|row| feature[*row]).sum::<f64>();
-            }
-        }
+    /// Adds totals of the features to the certainty stratum.
+    pub fn add_totals(&mut self, totals: &[f64]) {
+        self.certain.iter_mut().zip(totals).for_each(|(total, more)| *total += more);
     }
 
     pub fn merge(&mut self, other: Sums) {
@@ -424,7 +407,7 @@ mod tests {
                     let priority: u64 = random.random();
                     if (priority as f64) < p * 2f64.powi(64) {
                         let rows = vec![*value; size];
-                        sums.add(&[&vec![1.0; size], &rows], 0..size, Some(&vec![priority; size]));
+                        sums.add(&[&vec![1.0; size], &rows], 0..size, &vec![priority; size]);
                     }
                 }
                 mean += sums.spread(p, &[0.0, 1.0]).error.powi(2) / draws as f64;
@@ -437,7 +420,7 @@ mod tests {
         let mut random = SmallRng::seed_from_u64(5);
         let mut sums = Sums::new(2, 256);
         for value in values {
-            sums.add(&[&[1.0; 5], &[*value; 5]], 0..5, Some(&[random.random(); 5]));
+            sums.add(&[&[1.0; 5], &[*value; 5]], 0..5, &[random.random(); 5]);
         }
         let n = 5.0 * values.len() as f64 / 0.01;
         sums.spread(0.01, &[-values.iter().sum::<f64>() / values.len() as f64 / n, 1.0 / n])
@@ -465,7 +448,7 @@ mod tests {
         let mut sums = Sums::new(2, 256);
         for _ in 0..2000 {
             let value: f64 = random.random_range(1.0..3.0);
-            sums.add(&[&[1.0], &[value]], 0..1, Some(&[random.random()]));
+            sums.add(&[&[1.0], &[value]], 0..1, &[random.random()]);
         }
         let (inside, centers): (Vec<f64>, _) =
             (sums.cells.chunks_exact(2).map(|cell| 0.9 * cell[0]).collect(), [1.0, 2.0]);
@@ -487,7 +470,7 @@ mod tests {
     fn what_was_not_drawn_has_no_say() {
         let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));
         for _ in 0..2000 {
-            sums.add(&[&[1.0], &[random.random_range(1.0..3.0)]], 0..1, Some(&[random.random()]));
+            sums.add(&[&[1.0], &[random.random_range(1.0..3.0)]], 0..1, &[random.random()]);
         }
         let inside: Vec<f64> = sums.cells.chunks_exact(2).map(|cell| cell[0]).collect();
         let (cells, centers) = (vec![0.0; 512], [0.002, 0.004]);
@@ -499,10 +482,10 @@ mod tests {
     #[test]
     fn certain_records_have_no_spread() {
         let mut sums = Sums::new(2, 64);
-        sums.add(&[&[1.0; 3], &[2.0, 4.0, 9.0]], 0..3, None);
+        sums.add_totals(&[3.0, 15.0]);
         assert_eq!(sums.totals(0.1), [3.0, 15.0]);
         let mut drawn = Sums::new(2, 64);
-        drawn.add(&[&[1.0; 2], &[1.0, 2.0]], 0..2, Some(&[1, 2]));
+        drawn.add(&[&[1.0; 2], &[1.0, 2.0]], 0..2, &[1, 2]);
         sums.merge(drawn);
         assert_eq!(sums.totals(0.1), [23.0, 45.0]);
         assert_eq!(sums.spread(1.0, &[0.0, 1.0]).error, 0.0);

@@ -32,8 +32,11 @@ pub struct Complete<'a> {
 
 impl<'a> Complete<'a> {
     pub fn new(values: &'a [&'a [f64]], rows: usize) -> Complete<'a> {
-        let missing = |row: usize| values.iter().any(|values| values[row].is_nan());
-        let present = (0..rows).map(|row| if missing(row) { 0.0 } else { 1.0 }).collect();
+        let mut present = vec![1.0; rows];
+        for values in values {
+            let missing = present.iter_mut().zip(*values);
+            missing.for_each(|(present, value)| *present = if value.is_nan() { 0.0 } else { *present });
+        }
         Complete { values, present }
     }
 
@@ -84,7 +87,12 @@ struct Totals<S> {
 
 impl<S: Smooth> Accumulator for Totals<S> {
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        let priorities = priorities.expect("records of the certainty stratum come as totals");
         self.sums.add(&records.features, rows, priorities);
+    }
+
+    fn add_totals(&mut self, totals: &[f64]) {
+        self.sums.add_totals(totals);
     }
 
     fn merge(&mut self, other: Box<dyn Accumulator>) {

@@ -18,6 +18,7 @@ use kubist_catalog::decoded::{DECODED_BYTES, Keeper};
 use kubist_catalog::trace;
 use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
+use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
 pub use kubist_population::{Scanned, Wanted};
 use kubist_types::error::Result;
@@ -35,6 +36,10 @@ const FIRST_TASK_ROWS: f64 = 4_096.0;
 const ALONE_ROWS: f64 = 16_384.0;
 /// Assumed bytes of a value of variable length.
 const VARYING_BYTES: usize = 32;
+/// The most bytes of a row of a decoded page of texts, which is kept only if its texts have codes.
+const CODE_BYTES: usize = 2;
+/// A query over more decoded bytes keeps none, so that room is left for pages of others.
+const MOST_KEPT: u64 = DECODED_BYTES as u64 / 4 * 3;
 const TASK_RUNS: usize = 512;
 /// Tasks per core on stores with network latency.
 const WAITING: usize = 8;
@@ -122,47 +127,54 @@ impl Skips {
 #[derive(Clone, Copy)]
 struct Keeps {
     zone_maps: bool,
-    /// Decoded pages that several queries read.
-    pages: Option<Keeper>,
+    /// Decoded pages that several queries read: of the columns that decide on rows, and of all columns.
+    judged: Option<Keeper>,
+    wanted: Option<Keeper>,
 }
 
 impl Keeps {
-    const NOTHING: Keeps = Keeps { zone_maps: false, pages: None };
+    const NOTHING: Keeps = Keeps { zone_maps: false, judged: None, wanted: None };
 
     fn of(plan: &ReadPlan, wanted: &Wanted) -> Keeps {
         let runs = || plan.visits.iter().map(|visit| &visit.run);
         let rows: u64 = runs().map(|run| run.rows).sum();
-        let columns = plan.query.snapshot.view.schema.stored.fields().len();
-        let of_run = |run: &Arc<Run<Location>>| ZoneMap::about(run.payload.map_length as usize, run.rows, columns);
+        let schema = &plan.query.snapshot.view.schema;
+        let of_run = |run: &Arc<Run<Location>>| {
+            ZoneMap::about(run.payload.map_length as usize, run.rows, schema.stored.fields().len())
+        };
         let maps: usize = runs().map(of_run).sum();
-        let bytes = rows.saturating_mul(row_bytes(plan, wanted) as u64);
-        let keeper = || plan.query.snapshot.core.decoded_pages.keeper(plan.query.id, bytes as usize);
-        Keeps { zone_maps: maps <= ZONE_MAP_BYTES / 2, pages: (bytes <= DECODED_BYTES as u64 / 4).then(keeper) }
+        let mut columns: BTreeSet<usize> =
+            plan.query.predicate.columns().into_iter().map(|column| schema.stored_index[column]).collect();
+        if !plan.query.region.is_everything() {
+            columns.extend(&schema.dimensions);
+        }
+        if wanted.priorities || plan.range != PriorityRange::ALL {
+            columns.extend(schema.prioritised().columns());
+        }
+        let keeper = |columns: &BTreeSet<usize>| {
+            let bytes = rows.saturating_mul(bytes_of(plan, columns, CODE_BYTES) as u64);
+            let decoded = &plan.query.snapshot.core.decoded_pages;
+            (bytes <= MOST_KEPT).then(|| decoded.keeper(plan.query.id, bytes as usize))
+        };
+        let judged = keeper(&columns);
+        columns.extend(&wanted.columns);
+        Keeps { zone_maps: maps <= ZONE_MAP_BYTES / 2, judged, wanted: keeper(&columns) }
     }
 }
 
 /// Largest number of rows of a task. It is smaller for wide rows, because results of several tasks are in
 /// memory.
 fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
-    (TASK_BYTES / bytes_of(plan, &wanted.columns).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
+    (TASK_BYTES / bytes_of(plan, &wanted.columns, VARYING_BYTES).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 
-/// Bytes of a row in the wanted columns and in those that decide whether it matches.
-fn row_bytes(plan: &ReadPlan, wanted: &Wanted) -> usize {
-    let schema = &plan.query.snapshot.view.schema;
-    let mut columns: BTreeSet<usize> = wanted.columns.iter().copied().collect();
-    columns.extend(plan.query.predicate.columns().into_iter().map(|column| schema.stored_index[column]));
-    columns.extend(&schema.dimensions);
-    columns.extend(schema.prioritised().columns());
-    bytes_of(plan, &columns)
-}
-
-fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>) -> usize {
+/// The bytes of a row in columns; values of variable length have `varying`.
+fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>, varying: usize) -> usize {
     let stored = &plan.query.snapshot.view.schema.stored;
     let of_column = |column: &usize| match stored.field(*column).data_type() {
         DataType::Boolean => 1,
         // Narrow numbers take 4 bytes until the batch is complete.
-        data_type => data_type.primitive_width().map_or(VARYING_BYTES, |width| width.max(4)),
+        data_type => data_type.primitive_width().map_or(varying, |width| width.max(4)),
     };
     columns.into_iter().map(of_column).sum()
 }

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray};
 use arrow_schema::DataType;
 
 use super::opaque::{OpaqueColumn, OpaquePage};
-use super::{Column, Validity};
+use super::{Column, Validity, has_labels, texts};
 use crate::decoded::DecodedPage;
 use crate::distinct::Distinct;
 use crate::encode::opaque_bytes;
@@ -18,6 +18,22 @@ use crate::rows::Span;
 
 /// With more different values, the column has plain texts.
 const MOST_VALUES: usize = 1 << 10;
+
+/// The codes and labels of a page; `None` if it has a value for each row.
+pub(super) fn decoded(page: &PageColumn<'_>) -> Result<Option<DecodedPage>, String> {
+    if !has_labels(page) {
+        return Ok(None);
+    }
+    let page_rows = [Span { indices: 0..page.rows, some: None }];
+    let page = OpaquePage::read(page, None)?;
+    let OpaquePage::Dictionary(dictionary) = &page else { return Ok(None) };
+    let (mut codes, mut validity) = (Vec::new(), Validity::default());
+    dictionary.numbers(&page_rows, &mut codes, &mut Aside::default())?;
+    page.append_validity(&page_rows, &mut validity);
+    let count = if dictionary.is_null() { 0 } else { dictionary.values.rows() };
+    let labels = (0..count).map(|label| dictionary.values.bytes(label..label + 1));
+    Ok(Some(DecodedPage::labelled(&codes, labels, validity.kept())))
+}
 
 pub(super) struct CodedColumn {
     data_type: DataType,
@@ -99,8 +115,23 @@ impl Column for CodedColumn {
         Ok(())
     }
 
-    fn append_decoded(&mut self, _: &DecodedPage, _: &[Span]) {
-        unreachable!("pages of {} are not kept", self.data_type)
+    fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]) {
+        if let Some(plain) = &mut self.plain {
+            return plain.append_decoded(page, spans);
+        }
+        let before = self.codes.len();
+        let (values, codes) = (&mut self.values, &mut self.codes);
+        let labels = page.labels().expect("pages of texts are kept with labels");
+        let mut has_row = vec![false; labels.count().max(1)];
+        labels.for_each(spans, |_, code| has_row[code] = true);
+        // By code in the page: the code here, if a row has it.
+        let known = has_row.iter().enumerate().map(|(code, has_row)| match has_row {
+            true if code < labels.count() => values.number(labels.label(code)) as i32,
+            _ => 0,
+        });
+        labels.append(spans, &known.collect::<Vec<i32>>(), codes);
+        self.validity.append(page, spans, codes.len() - before);
+        self.limit();
     }
 
     fn kept(self: Box<Self>) -> Option<DecodedPage> {
@@ -122,10 +153,9 @@ impl Column for CodedColumn {
         if let Some(plain) = self.plain {
             return Box::new(plain).finish();
         }
-        let mut values = OpaqueColumn::new(&self.data_type);
-        self.values.values().iter().for_each(|value| values.push(value, true));
-        let values = Box::new(values).finish()?;
+        let values = texts(&self.data_type, self.values.values().iter().map(|value| Some(&**value)))?;
         let codes = PrimitiveArray::<Int32Type>::new(self.codes.into(), self.validity.finish());
-        Ok(Arc::new(DictionaryArray::try_new(codes, values).map_err(|error| error.to_string())?))
+        // SAFETY: the code of every row that is not null is the number of a value.
+        Ok(Arc::new(unsafe { DictionaryArray::new_unchecked(codes, values) }))
     }
 }

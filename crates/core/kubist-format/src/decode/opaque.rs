@@ -264,8 +264,18 @@ impl Column for OpaqueColumn {
         self.append_page(&OpaquePage::read(page, self.fixed_length())?, spans)
     }
 
-    fn append_decoded(&mut self, _: &DecodedPage, _: &[Span]) {
-        unreachable!("pages of {} are not kept", self.data_type)
+    fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]) {
+        let before = self.lengths.len();
+        let (lengths, bytes) = (&mut self.lengths, &mut self.bytes);
+        let labels = page.labels().expect("pages of texts are kept with labels");
+        labels.for_each(spans, |row, code| {
+            let valid = page.valid.as_ref().is_none_or(|valid| bit(valid, row));
+            let label = if valid { labels.label(code) } else { &[] };
+            bytes.extend_from_slice(label);
+            lengths.push(label.len());
+        });
+        let count = lengths.len() - before;
+        self.validity.append(page, spans, count);
     }
 
     fn kept(self: Box<Self>) -> Option<DecodedPage> {

@@ -381,7 +381,12 @@ impl Totals {
 
 impl Accumulator for Totals {
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
+        let priorities = priorities.expect("records of the certainty stratum come as totals");
         self.sums.add(&records.features, rows, priorities);
+    }
+
+    fn add_totals(&mut self, totals: &[f64]) {
+        self.sums.add_totals(totals);
     }
 
     fn merge(&mut self, other: Box<dyn Accumulator>) {

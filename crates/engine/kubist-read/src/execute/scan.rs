@@ -3,6 +3,8 @@
 //! Zone maps decide first. For zones that they leave open, the columns of the predicate are decoded and every
 //! row is tested. Only then are the wanted columns of the matching rows read.
 
+mod labels;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ use kubist_catalog::decoded::{DecodedRun, Keeper};
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::stop::stoppable;
 use kubist_format::decode::{self, Pick};
-use kubist_format::decoded::DecodedPage;
+use kubist_format::page::PageColumn;
 use kubist_format::rows::{Rows, Span, all_rows, for_rows};
 use kubist_format::zone_map::{ColumnZones, ZoneMap};
 use kubist_types::error::{Error, Result};
@@ -69,7 +71,6 @@ struct Reading<'a> {
     query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
-    keeper: Option<Keeper>,
     /// The cached decoded pages of every run; empty if the query caches none.
     kept: Vec<Arc<DecodedRun>>,
     loaded: Vec<Loaded>,
@@ -94,8 +95,8 @@ pub fn scan(
     let decoded_pages = &query.snapshot.core.decoded_pages;
     let of_visit = |(visit, map): (&Visit, &Arc<ZoneMap>)| (visit.run.id, map.pages());
     let kept =
-        if keeps.pages.is_some() { decoded_pages.of_runs(visits.iter().zip(&maps).map(of_visit)) } else { Vec::new() };
-    let mut reading = Reading { query, visits, maps, keeper: keeps.pages, kept, loaded, pieces: Vec::new(), cost };
+        if keeps.judged.is_some() { decoded_pages.of_runs(visits.iter().zip(&maps).map(of_visit)) } else { Vec::new() };
+    let mut reading = Reading { query, visits, maps, kept, loaded, pieces: Vec::new(), cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
@@ -106,7 +107,7 @@ pub fn scan(
         rows_read += reading.rows_of(&open);
         let judged = reading.judged_columns(&open, range);
         reading.load_ahead(&picks, &columns, &open, &judged)?;
-        let survivors = reading.judge_rows(&open, range, &judged)?;
+        let survivors = reading.judge_rows(&open, range, &judged, keeps.judged)?;
         reading.note_waste(&open, &survivors);
         picks = merge(picks, survivors);
     }
@@ -118,7 +119,7 @@ pub fn scan(
         // Priorities are computed from plain values.
         let identity: &[usize] = if wanted.priorities { &query.snapshot.view.schema.identity } else { &[] };
         let coded = |column| wanted.coded.contains(&column) && !identity.contains(&column);
-        let mut arrays = reading.columns(&picks, &columns, coded)?;
+        let mut arrays = reading.columns(&picks, &columns, coded, keeps.wanted)?;
         if wanted.priorities {
             let of_priorities = arrays.split_off(wanted.columns.len());
             scanned.priorities = query.priorities(&of_priorities, scanned.rows);
@@ -282,13 +283,22 @@ impl Reading<'_> {
     }
 
     /// Returns the matching rows of open zones.
-    fn judge_rows(&mut self, open: &[RunPicks], range: PriorityRange, judged: &Judged) -> Result<Vec<RunPicks>> {
+    fn judge_rows(
+        &mut self,
+        open: &[RunPicks],
+        range: PriorityRange,
+        judged: &Judged,
+        keeper: Option<Keeper>,
+    ) -> Result<Vec<RunPicks>> {
+        if let Some(survivors) = self.judge_labels(open, judged, keeper)? {
+            return Ok(survivors);
+        }
         let query = self.query;
         let schema = &query.snapshot.view.schema;
         let Judged { columns, by_priority, by_place, .. } = judged;
         // Priorities and positions are computed from plain values.
         let coded = |column| !(*by_priority && schema.identity.contains(&column));
-        let arrays = self.columns(open, columns, coded)?;
+        let arrays = self.columns(open, columns, coded, keeper)?;
         let rows = self.rows_in(open);
         let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
         let field = |(column, array): (&usize, &ArrayRef)| {
@@ -337,11 +347,7 @@ impl Reading<'_> {
                     });
                 }
                 first += count as usize;
-                match rows {
-                    0 => {}
-                    rows if rows == all_rows(count) => decode::pick_zone(&mut picks, zone),
-                    rows => picks.push(Pick { zones: zone..zone + 1, some: Some(rows) }),
-                }
+                pick_rows(&mut picks, zone, rows, count);
             }
             if !picks.is_empty() {
                 survivors.push(RunPicks { run: run.run, picks });
@@ -381,12 +387,13 @@ impl Reading<'_> {
     }
 
     /// Decodes columns of picked rows, in the order of `columns`; texts of `coded` ones with few values as a
-    /// dictionary.
+    /// dictionary. With a `keeper`, pages that several queries read are kept.
     fn columns(
         &mut self,
         picks: &[RunPicks],
         columns: &[usize],
         coded: impl Fn(usize) -> bool,
+        keeper: Option<Keeper>,
     ) -> Result<Vec<ArrayRef>> {
         self.load(&[(picks, columns)])?;
         let schema = &self.query.snapshot.view.schema;
@@ -402,40 +409,45 @@ impl Reading<'_> {
         let (mut copied, mut copied_bytes) = (0, 0);
         let mut pages =
             picks.iter().flat_map(|run| run.picks.chunk_by(|a, b| a.page() == b.page()).map(|page| (run.run, page)));
-        let fetch_ahead = |(run, of_page): &(usize, &[Pick])| {
-            let Some(kept) = self.kept.get(*run) else { return };
-            let of_column = |column: &usize| kept.page(self.maps[*run].place(of_page[0].page(), *column));
-            let written = columns.iter().filter(|column| **column < self.maps[*run].columns.len());
-            written.filter_map(of_column).for_each(DecodedPage::fetch_ahead);
+        // Spans and decoded pages are found while the page before is decoded, so that they are in the processor's
+        // cache.
+        let (mut spans, mut next_spans) = (Vec::new(), Vec::new());
+        let (mut decoded, mut next_decoded) = (Vec::new(), Vec::new());
+        let find = |(run, of_page): &(usize, &[Pick]), spans: &mut Vec<Span>, decoded: &mut Vec<_>| {
+            let (map, page) = (&self.maps[*run], of_page[0].page());
+            decode::spans(map, page, of_page, spans);
+            let (kept, rows) = (self.kept.get(*run), map.rows_of(&map.page_zones(page)));
+            decoded.clear();
+            decoded.extend(columns.iter().map(|column| {
+                let written = *column < map.columns.len();
+                let found = kept.filter(|_| written).and_then(|kept| kept.page(map.place(page, *column)));
+                found.inspect(|found| found.fetch_ahead(rows, spans))
+            }));
         };
-        let mut spans = Vec::new();
-        let mut next = pages.next().inspect(fetch_ahead);
+        let mut next = pages.next().inspect(|next| find(next, &mut next_spans, &mut next_decoded));
         while let Some((run, of_page)) = next {
-            next = pages.next().inspect(fetch_ahead);
+            std::mem::swap(&mut spans, &mut next_spans);
+            std::mem::swap(&mut decoded, &mut next_decoded);
+            next = pages.next().inspect(|next| find(next, &mut next_spans, &mut next_decoded));
             self.query.cancel.check()?;
             let (map, kept, page) = (&self.maps[run], self.kept.get(run), of_page[0].page());
-            decode::spans(map, page, of_page, &mut spans);
             let keeps =
-                |kept: &DecodedRun| self.keeper.is_some_and(|keeper| decoded_pages.is_to_be_kept(kept, page, keeper));
-            let kept_now = kept.filter(|kept| keeps(kept));
-            for (column, builder) in columns.iter().zip(&mut builders) {
+                |kept: &DecodedRun| keeper.is_some_and(|keeper| decoded_pages.is_to_be_kept(kept, page, keeper));
+            for ((column, decoded), builder) in columns.iter().zip(&decoded).zip(&mut builders) {
                 if *column >= map.columns.len() {
                     builder.repeat(schema.default_of(*column), spans.iter().map(Span::count).sum());
                     continue;
                 }
                 let place = map.place(page, *column);
-                if let Some(decoded) = kept.and_then(|kept| kept.page(place)) {
+                if let Some(decoded) = decoded {
                     builder.append_decoded(decoded, &spans);
                     (copied, copied_bytes) = (copied + 1, copied_bytes + decoded.bytes());
                     continue;
                 }
-                let Some(Place::Read { piece, start }) = self.loaded[run].chunks[place] else {
-                    unreachable!("loaded above, and what is kept stays while it is in use")
-                };
-                let bytes = &self.pieces[piece][start..][..map.chunks[place].length as usize];
-                let chunk = map.page_column(page, bytes);
+                let chunk = self.page_column(run, page, *column);
                 let damaged = |what| self.damaged(run, page, *column, what);
                 let data_type = schema.stored.field(*column).data_type();
+                let kept_now = kept.filter(|kept| keeps(kept));
                 let decoded = match kept_now {
                     Some(_) => decode::decoded(data_type, &chunk).map_err(damaged)?,
                     None => None,
@@ -453,9 +465,19 @@ impl Reading<'_> {
         builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
     }
 
+    /// The bytes of a column of a page that [`Reading::load`] has read.
+    fn page_column(&self, run: usize, page: usize, column: usize) -> PageColumn<'_> {
+        let map = &self.maps[run];
+        let place = map.place(page, column);
+        let Some(Place::Read { piece, start }) = self.loaded[run].chunks[place] else {
+            unreachable!("it was loaded, and what is kept stays while it is in use")
+        };
+        map.page_column(page, &self.pieces[piece][start..][..map.chunks[place].length as usize])
+    }
+
     /// Reads and checks the missing chunks of columns of picked zones.
     fn load(&mut self, sets: &[(&[RunPicks], &[usize])]) -> Result<()> {
-        let mut missing = Vec::new();
+        let (mut missing, mut kept_bytes) = (Vec::new(), 0);
         for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
             let (map, loaded) = (&self.maps[run.run], &mut self.loaded[run.run]);
             let kept = self.kept.get(run.run);
@@ -473,14 +495,14 @@ impl Reading<'_> {
                     }
                     if kept.is_some_and(|kept| kept.page(place).is_some()) {
                         loaded.chunks[place] = Some(Place::Kept);
-                        let bytes = map.chunks[place].length as u64;
-                        self.cost += Cost { bytes, bytes_cached: bytes, round_trips: 0 };
+                        kept_bytes += map.chunks[place].length as u64;
                         continue;
                     }
                     missing.push((run.run, page, *column));
                 }
             }
         }
+        self.cost += Cost { bytes: kept_bytes, bytes_cached: kept_bytes, round_trips: 0 };
         if !missing.is_sorted_by(|a, b| a < b) {
             // Each set ascends, so the stable sort merges them.
             missing.sort();
@@ -549,6 +571,15 @@ fn judge_by_ranges<'a>(
     verdicts.clear();
     verdicts.extend(fits.into_iter().map(|fit| FITS[fit as usize]));
     true
+}
+
+/// Adds the matching rows of a zone, which has `count`.
+fn pick_rows(picks: &mut Vec<Pick>, zone: usize, rows: Rows, count: u8) {
+    match rows {
+        0 => {}
+        rows if rows == all_rows(count) => decode::pick_zone(picks, zone),
+        rows => picks.push(Pick { zones: zone..zone + 1, some: Some(rows) }),
+    }
 }
 
 /// Returns up to 128 values of an array without nulls as bits, lowest first.
