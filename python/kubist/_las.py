@@ -252,8 +252,10 @@ def _extra(
             # The values were changed and are no multiples of the scale: write them as they are.
             said, scale, stored = {}, None, values
     wanted = np.dtype(said.get("type", values.dtype.str[1:]))
-    narrow = stored.astype(wanted)
-    if (narrow[~mask] != stored[~mask]).any() and not np.isnan(stored[~mask].astype("f8")).any():
+    with np.errstate(invalid="ignore"):
+        narrow = stored.astype(wanted)
+    equal = (narrow == stored) | (np.isnan(narrow) & np.isnan(stored))
+    if not equal[~mask].all():
         said, scale, narrow = {}, None, values
     no_data = said.get("no_data")
     if mask.any() and (no_data is None or (narrow[~mask] == no_data).any()):

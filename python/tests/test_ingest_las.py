@@ -315,3 +315,16 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
         for i in range(raw.shape[1]):
             column = name if raw.shape[1] == 1 else f"{name}_{i}"
             assert back.points.array[column].tolist() == raw[:, i].tolist(), name
+
+
+def test_a_column_of_integer_extra_bytes_keeps_later_fractions_and_nan(tmp_path: Path) -> None:
+    points(0, 3, [laspy.ExtraBytesParams("q", "u1")], q=[1, 2, 3]).write(tmp_path / "a.las")
+    kubist.ingest(tmp_path / "t", tmp_path / "a.las", read={"types": {"q": "float64"}})
+    table = kubist.open(tmp_path / "t")
+    rows = table.query().to_arrow()
+    place = rows.schema.get_field_index("q")
+    later = pa.array([1.0, 2.5, float("nan")])
+    table.append(rows.set_column(place, rows.schema.field("q"), later))
+    table.query().write(tmp_path / "b.las")
+    found = np.sort(np.asarray(laspy.read(tmp_path / "b.las")["q"]))
+    assert np.array_equal(found, [1, 1, 2, 2.5, 3, np.nan], equal_nan=True)
