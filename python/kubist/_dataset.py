@@ -107,7 +107,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         condition = None if tree is None else tree.condition()
         where, exactly = superset(condition, kinds, IEEE), None
         if where and self._source.takes_conditions and is_exact(condition, kinds):
-            # The query applies the filter, so that pyarrow needs neither the filter nor its columns.
+            # The query applies the filter: pyarrow needs neither the filter nor its columns.
             exactly, where, tree, filter = where, None, None, None
         needed: set[str] | None = None
         if columns is not None:

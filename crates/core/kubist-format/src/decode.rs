@@ -29,7 +29,12 @@ use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 use coded::CodedColumn;
 use opaque::OpaqueColumn;
 
-/// Consecutive zones of a page with all rows, or one zone with some rows.
+/// A page of as few rows has labels when it is decoded, even if each row has its own.
+const FEW_ROWS: usize = 256;
+/// The most bytes of a chunk of texts whose page has labels, so that no decoded page is very large.
+const MOST_LABELLED: usize = 32 << 10;
+
+/// Consecutive zones of a page with all rows, or one zone with some of its rows.
 #[derive(Clone, Debug)]
 pub struct Pick {
     pub zones: Range<usize>,
@@ -136,9 +141,10 @@ pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<Option<Dec
     Ok(column.kept())
 }
 
-/// Returns whether [`decoded`] has a page of texts, from its first byte.
+/// Returns whether [`decoded`] has a page of texts, from its rows and its bytes.
 pub fn has_labels(page: &PageColumn<'_>) -> bool {
-    page.bytes.first() == Some(&OPAQUE_DICTIONARY)
+    let has_few = page.rows <= FEW_ROWS || page.bytes.first() == Some(&OPAQUE_DICTIONARY);
+    has_few && page.bytes.len() <= MOST_LABELLED
 }
 
 /// An array of a type whose values vary in length.

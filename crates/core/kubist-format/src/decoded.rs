@@ -92,16 +92,23 @@ impl DecodedPage {
     /// and the null rows if `null`. `of_codes` has at least 256 numbers.
     pub fn rows_where(&self, indices: Range<usize>, of_codes: &[u8], null: bool) -> Rows {
         let Some((labels, few)) = self.labels().zip(of_codes.first_chunk::<NARROW>()) else { return 0 };
+        let mut true_codes = (0..labels.count().min(NARROW)).filter(|code| few[*code] == 1).map(|code| code as u8);
+        let only = true_codes.next().filter(|_| true_codes.next().is_none());
         let mut rows: Rows = 0;
         for start in (0..indices.len()).step_by(HALF) {
             let (first, count) = (indices.start + start, (indices.len() - start).min(HALF));
             let mut truths = [0; HALF];
-            match labels.codes {
-                Codes::Narrow(codes) => {
+            match (&labels.codes, only) {
+                // The usual condition, whose comparisons the compiler joins.
+                (Codes::Narrow(codes), Some(only)) => {
+                    let codes = truths.iter_mut().zip(&codes[first..first + count]);
+                    codes.for_each(|(truth, code)| *truth = u8::from(*code == only));
+                }
+                (Codes::Narrow(codes), None) => {
                     let codes = truths.iter_mut().zip(&codes[first..first + count]);
                     codes.for_each(|(truth, code)| *truth = few[*code as usize]);
                 }
-                Codes::Wide(codes) => {
+                (Codes::Wide(codes), _) => {
                     let codes = truths.iter_mut().zip(&codes[first..first + count]);
                     codes.for_each(|(truth, code)| *truth = of_codes[u16::from_le_bytes(*code) as usize]);
                 }

@@ -658,3 +658,19 @@ impl Accumulated {
         RecordBatch::try_new_with_options(Arc::new(fields.clone()), columns, &options).map_err(Error::kernel)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_the_rows_and_totals_of_their_rows() {
+        let of_rows = [2, 0, 2, 2, 0, 2, 2];
+        let counts = counts(&of_rows, 4);
+        assert_eq!(counts, [2, 0, 5, 0]);
+        assert_eq!(rows_by_part(&of_rows, &counts), [1, 4, 0, 2, 3, 5, 6]);
+        let feature = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+        assert_eq!(totals(&feature, Some(&of_rows), 4), [18.0, 0.0, 109.0, 0.0]);
+        assert_eq!(totals(&feature, None, 1), [127.0]);
+    }
+}

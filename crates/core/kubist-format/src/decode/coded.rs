@@ -19,20 +19,33 @@ use crate::rows::Span;
 /// With more different values, the column has plain texts.
 const MOST_VALUES: usize = 1 << 10;
 
-/// The codes and labels of a page; `None` if it has a value for each row.
+/// The codes and labels of a page; `None` if it has a value for each of many rows.
 pub(super) fn decoded(page: &PageColumn<'_>) -> Result<Option<DecodedPage>, String> {
     if !has_labels(page) {
         return Ok(None);
     }
     let page_rows = [Span { indices: 0..page.rows, some: None }];
+    let rows = page.rows;
     let page = OpaquePage::read(page, None)?;
-    let OpaquePage::Dictionary(dictionary) = &page else { return Ok(None) };
-    let (mut codes, mut validity) = (Vec::new(), Validity::default());
-    dictionary.numbers(&page_rows, &mut codes, &mut Aside::default())?;
+    let (mut codes, mut validity) = (Vec::with_capacity(rows), Validity::default());
     page.append_validity(&page_rows, &mut validity);
-    let count = if dictionary.is_null() { 0 } else { dictionary.values.rows() };
-    let labels = (0..count).map(|label| dictionary.values.bytes(label..label + 1));
-    Ok(Some(DecodedPage::labelled(&codes, labels, validity.kept())))
+    let valid = validity.kept();
+    Ok(Some(match &page {
+        OpaquePage::Plain(texts) => {
+            let mut values = Distinct::default();
+            codes.extend((0..rows).map(|row| match texts.is_valid(row) {
+                true => values.number(texts.bytes(row..row + 1)),
+                false => 0,
+            }));
+            DecodedPage::labelled(&codes, values.values().iter().map(|value| &**value), valid)
+        }
+        OpaquePage::Dictionary(dictionary) => {
+            dictionary.numbers(&page_rows, &mut codes, &mut Aside::default())?;
+            let count = if dictionary.is_null() { 0 } else { dictionary.values.rows() };
+            let labels = (0..count).map(|label| dictionary.values.bytes(label..label + 1));
+            DecodedPage::labelled(&codes, labels, valid)
+        }
+    }))
 }
 
 pub(super) struct CodedColumn {

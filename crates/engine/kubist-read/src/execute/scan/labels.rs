@@ -32,7 +32,8 @@ struct Truths<'a> {
     /// By number of the label, 1 for true.
     of_labels: Vec<u8>,
     null: bool,
-    /// By code in the current page.
+    /// By code in the current page: the number of the label, and its truth.
+    numbers: Vec<u32>,
     of_codes: Vec<u8>,
 }
 
@@ -40,7 +41,8 @@ impl<'a> Truths<'a> {
     fn new(query: &'a BoundQuery, field: &Field) -> Result<Truths<'a>> {
         let field = field.clone().with_nullable(true);
         let (labels, of_labels) = (Distinct::default(), Vec::new());
-        let mut truths = Truths { query, field, labels, of_labels, null: false, of_codes: Vec::new() };
+        let (numbers, of_codes) = (Vec::new(), Vec::new());
+        let mut truths = Truths { query, field, labels, of_labels, null: false, numbers, of_codes };
         truths.null = truths.of([None].into_iter())?.contains(&1);
         Ok(truths)
     }
@@ -55,16 +57,16 @@ impl<'a> Truths<'a> {
 
     /// Sets the truths by code of a page.
     fn enter(&mut self, page: &DecodedPage) -> Result<()> {
-        let labels = page.by_code().into_iter().flatten();
-        let numbers: Vec<u32> = labels.map(|label| self.labels.number(label)).collect();
+        self.numbers.clear();
+        self.numbers.extend(page.by_code().into_iter().flatten().map(|label| self.labels.number(label)));
         let new = self.labels.values()[self.of_labels.len()..].iter().map(|label| Some(&**label));
         if new.len() > 0 {
             let of_new = self.of(new)?;
             self.of_labels.extend(of_new);
         }
         self.of_codes.clear();
-        self.of_codes.extend(numbers.iter().map(|number| self.of_labels[*number as usize]));
-        self.of_codes.resize(numbers.len().max(LEAST_TRUTHS), 0);
+        self.of_codes.extend(self.numbers.iter().map(|number| self.of_labels[*number as usize]));
+        self.of_codes.resize(self.numbers.len().max(LEAST_TRUTHS), 0);
         Ok(())
     }
 }
