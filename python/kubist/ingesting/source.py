@@ -321,7 +321,43 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
         return table
     rows = table.num_rows
     filled = [table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
-    return pa.table([cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
+    columns_ = [cast(c, f) for c, f in zip(filled, schema, strict=True)]
+    # Numbers keep their types: Arrow would make 1e60 infinite in narrower floats.
+    kinds = [f.with_type(c.type) for c, f in zip(columns_, schema, strict=True)]
+    return pa.table(columns_, schema=pa.schema(kinds))
+
+
+def join(fields: dict[str, pa.Field], new: pa.Field, where: str) -> None:
+    """Adds a column to the columns of a file.
+
+    A known column gets a type that has the values of both, and keeps its unit.
+
+    Raises:
+        InvalidInput: No type has the values of both. ``where`` begins the message.
+    """
+    import pyarrow as pa
+
+    known = fields.setdefault(new.name, new)
+    if known.type == new.type:
+        return
+    try:
+        both = pa.unify_schemas(
+            [pa.schema([known.remove_metadata()]), pa.schema([new.remove_metadata()])],
+            promote_options="permissive",
+        )
+    except pa.ArrowException:
+        raise InvalidInput(
+            f"{where}: column {new.name} is {new.type}, and was {known.type} before: name the "
+            "other columns (columns)"
+        ) from None
+    fields[new.name] = known.with_type(both.field(0).type)
+
+
+def in_units(schema: pa.Schema, own: Mapping[str, pa.Field]) -> pa.Schema:
+    """The columns of a file with the units of a part of it: the table converts them."""
+    import pyarrow as pa
+
+    return pa.schema([f.with_metadata(own[f.name].metadata) if f.name in own else f for f in schema])
 
 
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
@@ -355,6 +391,15 @@ def _of_one_kind(one: Any, other: Any) -> bool:
     return any(of(one) and of(other) for of in (is_number, *kinds))
 
 
+def open_end(path: Path) -> list[str]:
+    """A note if a text file does not end with a line end: its last number may lack digits."""
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        if file.read() == b"\n":
+            return []
+    return [f"{path.name}: its last line has no end: the last value may be cut off"]
+
+
 def fingerprint(path: Path) -> str:
     """A short hash of a file or a folder: of all bytes, or of many parts of a large file."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
@@ -373,6 +418,9 @@ def next_item(items: Iterator[Any], where: Path | str) -> Any:
 
 def as_json(value: Any) -> Any:
     """A value as JSON has it; other values as their text."""
+    if hasattr(value, "unit") and hasattr(value, "value"):
+        # A Quantity of astropy.
+        return {"value": as_json(value.value), "unit": str(value.unit)}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

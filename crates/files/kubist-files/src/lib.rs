@@ -35,7 +35,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Fields};
+use arrow_schema::{DataType, Field, Fields};
 
 pub use csv_marks::{Decimal, Marks};
 pub use error::{Error, Kind, Result};
@@ -196,7 +196,7 @@ impl Input {
     /// Leaves out the columns that no table stores. A file without other columns keeps them.
     fn leave_out_nested(&mut self) {
         let (nested, plain): (Vec<_>, Vec<_>) =
-            self.fields.iter().cloned().partition(|field| field.data_type().is_nested());
+            self.fields.iter().cloned().partition(|field| !has_place(field.data_type()));
         if plain.is_empty() {
             return;
         }
@@ -293,6 +293,15 @@ enum Magic {
     ArrowStream,
     Zip,
     Text,
+}
+
+/// Whether a table has columns of this type.
+fn has_place(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::RunEndEncoded(_, _) => false,
+        DataType::Dictionary(_, values) => has_place(values),
+        other => !other.is_nested(),
+    }
 }
 
 fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {

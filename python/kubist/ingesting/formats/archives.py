@@ -20,6 +20,9 @@ from .fits_storage import opened
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CHANGED, LOST = ("W51", "E02"), ("W30", "W46")
+"""Warnings of astropy: a number is beyond the range of its type, or of another shape; a text is no
+number and becomes null, or is longer than its column and is cut."""
 ECSV = b"# %ECSV"
 NROWS = re.compile(rb"""<TABLE(?:\s[^<>]*)?\snrows\s*=\s*["'](\d+)["']""")
 HEAD_BYTES = 1 << 20
@@ -64,9 +67,9 @@ def look_at_votable(path: Path, options: Options) -> Source:
 
     from astropy.io import votable
 
-    with warnings.catch_warnings(), opened(path) as file:
-        warnings.simplefilter("ignore")
-        document = votable.parse(file, verify="ignore")
+    with warnings.catch_warnings(record=True) as said_wrong, opened(path) as file:
+        warnings.simplefilter("always")
+        document = votable.parse(file, verify="warn", filename=str(path))
         tables = list(document.iter_tables())
         if not tables:
             raise InvalidInput(f"{path}: there is no table in it")
@@ -77,6 +80,12 @@ def look_at_votable(path: Path, options: Options) -> Source:
         f"table {i} ({other.name or other.ID or 'unnamed'})": "one table of a file becomes rows"
         for i, other in enumerate(tables[1:], 1)
     }
+    for warning in said_wrong:
+        name, text = type(warning.message).__name__, str(warning.message)
+        if name in CHANGED:
+            raise InvalidInput(text)
+        if name in LOST:
+            left_out.setdefault(f"values ({name})", text)
     said = _said_rows(path)
     if said is not None and said != len(table):
         left_out["rows"] = f"the header counts {said:,}, there are {len(table):,}"
@@ -119,11 +128,19 @@ def _said_rows(path: Path) -> int | None:
     return None if found is None else int(found[1])
 
 
+def _decoded(raw: bytes) -> str:
+    """UTF-8, or Latin-1 where it is not valid UTF-8."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
 def look_at_ipac(path: Path, options: Options) -> Source:
     from astropy.table import Table
 
     with opened(path) as file:
-        text = file.read().decode("utf-8", "replace")
+        text = _decoded(file.read())
     table = Table.read(text.splitlines(), format="ascii.ipac")
     keywords = {k: v["value"] for k, v in table.meta.get("keywords", {}).items()}
     if comments := table.meta.get("comments"):
@@ -191,19 +208,22 @@ def _catalogue(
 
 
 def look_at_ecsv(path: Path, options: Options) -> Source:
+    import csv
+
     import pyarrow as pa
     from astropy.table import meta
 
-    lines, comments = [], 0
+    lines, comments, line = [], 0, ""
     with opened(path) as file:
         for raw in file:
-            line = raw.decode("utf-8").lstrip("\ufeff")
+            line = _decoded(raw).lstrip("\ufeff")
             if not line.startswith("#"):
                 break
             comments += 1
             lines.append(line[1:].removeprefix(" ").rstrip("\r\n"))
     header = meta.get_header_from_yaml(lines[1:])
     delimiter = header.get("delimiter", " ")
+    names = next(csv.reader([line], delimiter=delimiter), [])
     wanted = None if options.columns is None else set(options.columns)
     left_out: dict[str, str] = {}
     columns: dict[str, Any] = {}
@@ -216,6 +236,10 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
             said = column.get("subtype", kind)
             left_out[f"column {name}"] = f"its type {said} has no place in a table"
             continue
+        if name not in names:
+            raise InvalidInput(f"{path}: the header has the column {name}, the line of names has not")
+        # Arrow parses no numbers of 16 bits.
+        kind = "float32" if kind == "float16" else kind
         fields.append(unit(pa.field(name, pa.type_for_alias(kind)), column.get("unit")))
         if said := {key: column[key] for key in ("description", "meta") if key in column}:
             columns[name] = said
@@ -225,25 +249,70 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
         about["columns"] = columns
 
     def read(_: State) -> Iterator[pa.Table]:
-        from pyarrow import csv
-
-        with opened(path) as file:
-            batches = csv.open_csv(
-                file,
-                read_options=csv.ReadOptions(skip_rows=comments),
-                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=csv.ConvertOptions(
-                    column_types={f.name: f.type for f in fields},
-                    include_columns=schema.names,
-                    # Gaia's archive writes `null`; astropy an empty text.
-                    null_values=["", "null"],
-                    true_values=["True", "true", "1"],
-                    false_values=["False", "false", "0"],
-                    strings_can_be_null=True,
-                ),
-            )
-            for batch in batches:
-                table = pa.Table.from_batches([batch]).select(schema.names)
+        try:
+            for table in _rows_of_text(path, comments, delimiter, schema):
                 yield table.cast(schema)
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(
+                _wrong_text(path, comments, delimiter, schema) or f"{path}: {error}"
+            ) from error
 
     return _catalogue(path, "ecsv", schema, read, about, left_out, None)
+
+
+def _rows_of_text(
+    path: Path, comments: int, delimiter: str, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """The rows of ECSV behind its comments, in batches."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with opened(path) as file:
+        batches = csv.open_csv(
+            file,
+            read_options=csv.ReadOptions(skip_rows=comments),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types={f.name: f.type for f in schema},
+                include_columns=schema.names,
+                # Gaia's archive writes `null`; astropy an empty text.
+                null_values=["", "null"],
+                true_values=["True", "true", "1"],
+                false_values=["False", "false", "0"],
+                strings_can_be_null=True,
+            ),
+        )
+        for batch in batches:
+            yield pa.Table.from_batches([batch]).select(schema.names)
+
+
+def _wrong_text(path: Path, comments: int, delimiter: str, schema: pa.Schema) -> str | None:
+    """Says which value is none of its column's type; None if the lines have other faults."""
+    import pyarrow as pa
+
+    raw = pa.schema([pa.field(f.name, pa.binary()) for f in schema])
+    first = 0
+    try:
+        for table in _rows_of_text(path, comments, delimiter, raw):
+            for field in schema:
+                for row, value in enumerate(table.column(field.name).to_pylist()):
+                    if value is not None and not _is_of(value, field.type):
+                        said = value.decode("utf-8", "replace")
+                        return f"{path}: row {first + row}: {field.name} is {said!r}, no {field.type}"
+            first += table.num_rows
+    except pa.ArrowInvalid:
+        return None
+    return None
+
+
+def _is_of(value: bytes, kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    try:
+        text = pa.array([value.decode("utf-8")])
+        if pa.types.is_boolean(kind):
+            return text[0].as_py() in ("True", "true", "1", "False", "false", "0")
+        text.cast(kind)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+    return True

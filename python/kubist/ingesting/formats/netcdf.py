@@ -57,21 +57,31 @@ class Texts:
 
 @dataclass(frozen=True)
 class Valid:
-    """The smallest and largest valid value and the default fill value, after scaling."""
+    """The smallest and largest valid value and the default fill value, after scaling.
 
-    low: float
-    high: float
-    unwritten: float | None
+    Those of integers are integers, because floats do not have all of 64 bits.
+    """
+
+    low: float | int | None
+    high: float | int | None
+    unwritten: float | int | None
 
     def mask(self, values: Array) -> Array:
         """Returns a mask of invalid values."""
-        wrong: Array = (values < self.low) | (values > self.high)
+        import numpy as np
+
+        wrong = np.zeros(len(values), bool)
+        if self.low is not None:
+            wrong |= values < self.low
+        if self.high is not None:
+            wrong |= values > self.high
         if self.unwritten is not None:
             wrong |= values == values.dtype.type(self.unwritten)
         return wrong
 
 
 UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
+             "i8": -9223372036854775806, "u8": 18446744073709551614,
              "f4": 9.969209968386869e36, "f8": 9.969209968386869e36}  # fmt: skip
 """What the library fills places with that were never written, by type; bytes may have any value."""
 
@@ -119,7 +129,7 @@ def _of_classic(path: Path) -> Beside:
     for variable in variables:
         if variable.kind != netcdf_classic.CHARACTER:
             kind = netcdf_classic.TYPES[variable.kind].lstrip(">")
-            if (found := _valid(variable.attributes, UNWRITTEN.get(kind))) is not None:
+            if (found := _valid(variable.attributes, kind, is_netcdf=True)) is not None:
                 valid[variable.name] = found
         elif variable.shape:
             axes, shape, letters = variable.axes, variable.shape, None
@@ -148,8 +158,7 @@ def _of_hdf5(path: Path) -> Beside:
             limits = item.maxshape or ()
             grows[name] = tuple(s and most is None for s, most in zip(scales, limits, strict=True))
             kind = f"{item.dtype.kind}{item.dtype.itemsize}"
-            unwritten = UNWRITTEN.get(kind) if is_netcdf else None
-            if (found := _valid(item.attrs, unwritten)) is not None:
+            if (found := _valid(item.attrs, kind, is_netcdf)) is not None:
                 valid[name] = found
         elif item.ndim and (found_texts := _texts(path, item)) is not None:
             texts[name] = found_texts
@@ -162,35 +171,48 @@ def _of_hdf5(path: Path) -> Beside:
     return Beside(texts, valid, grows, {name: _said(own) for name, own in said.items()})
 
 
-def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | None:
+def _valid(attributes: Mapping[str, Any], kind: str, is_netcdf: bool) -> Valid | None:
+    """The valid values of a variable of numbers.
+
+    Args:
+        kind: Its stored type, such as ``i2``.
+    """
     import numpy as np
 
+    unwritten = UNWRITTEN.get(kind) if is_netcdf and "_FillValue" not in attributes else None
+    # Stored signed numbers may stand for unsigned ones, also in the limits.
+    is_unsigned = kind[0] == "i" and text(attributes.get("_Unsigned", "")).lower() == "true"
     # A text is no number of a range, whatever its name is.
     attributes = {n: v for n, v in attributes.items() if np.asarray(v).dtype.kind in "iuf"}
-    if "_FillValue" in attributes:
-        unwritten = None
     said = attributes.get("valid_range")
     low, high = attributes.get("valid_min"), attributes.get("valid_max")
     if said is not None and np.size(said) == 2:
         low, high = np.ravel(said)
-    if low is None and high is None and unwritten is None:
+    ends = [None if end is None else _one(end) for end in (low, high)] + [unwritten]
+    if kind[0] in "iu":
+        # As the library of netCDF: a limit that is no stored number is of none.
+        ends = [None if end is None or end != int(end) else int(end) for end in ends]
+    if ends == [None, None, None]:
         return None
-    ends = [-np.inf if low is None else _one(low), np.inf if high is None else _one(high)]
+    if is_unsigned:
+        bits = 8 * int(kind[1:])
+        ends = [end + (1 << bits) if end is not None and end < 0 else end for end in ends]
     scale, offset = (
         _one(attributes.get("scale_factor", 1.0)),
         _one(attributes.get("add_offset", 0.0)),
     )
     if (scale, offset) != (1.0, 0.0):
-        low, high = sorted(end * scale + offset for end in ends)
-        ends = [low, high]
-        unwritten = None if unwritten is None else unwritten * scale + offset
-    return Valid(ends[0], ends[1], unwritten)
+        ends = [None if end is None else end * scale + offset for end in ends]
+        if scale < 0:
+            ends[:2] = ends[1::-1]
+    return Valid(*ends)
 
 
-def _one(value: Any) -> float:
+def _one(value: Any) -> float | int:
     import numpy as np
 
-    return float(np.ravel(value)[0])
+    number: float | int = np.ravel(value)[0].item()
+    return number
 
 
 def _texts(path: Path, data: Any) -> Texts | None:

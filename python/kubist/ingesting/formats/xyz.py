@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, unit
+from ..source import Options, Source, State, Step, arrow_table, open_end, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +55,7 @@ def look(path: Path, options: Options) -> Source:
         dimensions=("frame", "x", "y", "z"),
         identity=("atom",),
         grows=True,
+        notes=open_end(path),
         left_out=left_out,
     )
 
@@ -81,7 +82,7 @@ def _extended(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
             number += 1
     except KeyError as error:
         raise InvalidInput(f"{path}: frame {number}: {error} is no element") from error
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError, OverflowError, TypeError) as error:
         raise InvalidInput(f"{path}: frame {number}: {error}") from error
 
 
