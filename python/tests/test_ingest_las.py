@@ -315,3 +315,30 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
         for i in range(raw.shape[1]):
             column = name if raw.shape[1] == 1 else f"{name}_{i}"
             assert back.points.array[column].tolist() == raw[:, i].tolist(), name
+
+
+@pytest.mark.parametrize(("kind", "ending"), [(3, "las"), (6, "las"), (6, "laz")])
+def test_a_header_that_counts_fewer_points(tmp_path: Path, kind: int, ending: str) -> None:
+    file = tmp_path / f"a.{ending}"
+    points(kind, 100).write(file)
+    raw = bytearray(file.read_bytes())
+    places = [slice(107, 111)] + ([slice(247, 255)] if kind > 5 else [])
+    for place in places:
+        raw[place] = (60).to_bytes(place.stop - place.start, "little")
+    file.write_bytes(raw)
+    _, report = table_of(tmp_path, file)
+    assert report.rows == 60
+    [said] = report.left_out.values()
+    assert said["points"].startswith("the header counts 60, and the file has 100")
+    with pytest.raises(kubist.InvalidInput, match="points would be left out"):
+        kubist.ingest(tmp_path / "s.kubist", file, read={"strict": True})
+
+
+def test_points_by_return_that_are_more_than_the_header_counts(tmp_path: Path) -> None:
+    file = tmp_path / "a.laz"
+    points(3, 100, return_number=np.ones(100, "u1")).write(file)
+    raw = bytearray(file.read_bytes())
+    raw[107:111] = (60).to_bytes(4, "little")
+    file.write_bytes(raw)
+    _, report = table_of(tmp_path, file)
+    assert list(report.left_out[str(file)]) == ["points"]

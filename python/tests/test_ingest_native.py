@@ -377,3 +377,18 @@ def test_metadata_and_comments_of_files_are_kept(tmp_path: Path) -> None:
     ):
         kubist.ingest(tmp_path / f"{name}.kubist", tmp_path / name, dimensions=["x"])
         assert kubist.open(tmp_path / f"{name}.kubist").metadata == {"format": format, format: said}
+
+
+def test_types_that_no_column_has_do_not_block_a_file(tmp_path: Path) -> None:
+    x = np.arange(3.0)
+    late = np.array([1, 2, "NaT"], "m8[s]")
+    np.savez(tmp_path / "a.npz", x=x, late=late, month=np.array(["2020-01"] * 3, "M8[M]"), g=x.astype("g"))
+    report = kubist.ingest(tmp_path / "a.kubist", tmp_path / "a.npz", dimensions=["x"])
+    assert sorted(report.left_out[str(tmp_path / "a.npz")]) == ["array g", "array month"]
+    rows = kubist.open(tmp_path / "a.kubist").query(order_by=["x"]).to_arrow()
+    assert rows["late"].cast(pa.int64()).to_pylist() == [1, 2, None]
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], ["a", "b"])
+    with pa.ipc.new_file(tmp_path / "b.arrow", pa.schema([("x", pa.float64()), ("r", runs.type)])) as file:
+        file.write_table(pa.table({"x": x, "r": runs}))
+    report = kubist.ingest(tmp_path / "b.kubist", tmp_path / "b.arrow", dimensions=["x"])
+    assert list(report.left_out[str(tmp_path / "b.arrow")]) == ["column r"]

@@ -127,3 +127,27 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
             assert found["flag"][place] == f"f{record}"
             assert found["quality"][place] == quality[record, site].decode()
         assert len(found["record"]) == records * width
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_64BIT_DATA"])
+def test_limits_of_unsigned_and_of_large_integers(tmp_path: Path, form: Any) -> None:
+    file = tmp_path / "a.nc"
+    stored = np.array([5, -1, -100, 127, -3])
+    large = np.array([5, 2**62 + 1, 2**62 + 2, 2**53 + 1, -3])
+    with netCDF4.Dataset(file, "w", format=form) as opened:
+        opened.createDimension("n", 5)
+        opened.createVariable("k", "i4", ("n",))[:] = np.arange(5)
+        for name, kind, fill in [("b", "i1", -1), ("s", "i2", None), ("t", "i8", None), ("w", "i2", None)]:
+            variable = opened.createVariable(name, kind, ("n",), fill_value=fill)
+            variable.set_auto_maskandscale(False)
+            variable[:] = (large if name == "t" else stored).astype(kind)
+        opened["b"].setncatts({"_Unsigned": "true", "valid_range": np.array([0, -6], "i1")})
+        opened["s"].setncatts({"_Unsigned": "true", "scale_factor": -2.0, "valid_max": np.int16(-6)})
+        opened["t"].valid_range = np.array([0, 2**62 + 1])
+        # Limits that no stored number has are of no use, as in the library.
+        opened["w"].setncatts({"valid_min": -2.5, "valid_max": 40.5, "scale_factor": 0.5})
+        opened.createVariable("unwritten", "i8", ("n",))[:2] = [1, 2]
+    rows, _ = ingested(file)
+    with netCDF4.Dataset(file) as opened:
+        for name in ("b", "s", "t", "w", "unwritten"):
+            assert rows[name] == opened[name][:].tolist(), name

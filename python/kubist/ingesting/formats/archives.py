@@ -238,8 +238,6 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
             continue
         if name not in names:
             raise InvalidInput(f"{path}: the header has the column {name}, the line of names has not")
-        # Arrow parses no numbers of 16 bits.
-        kind = "float32" if kind == "float16" else kind
         fields.append(unit(pa.field(name, pa.type_for_alias(kind)), column.get("unit")))
         if said := {key: column[key] for key in ("description", "meta") if key in column}:
             columns[name] = said
@@ -267,13 +265,16 @@ def _rows_of_text(
     import pyarrow as pa
     from pyarrow import csv
 
+    # Arrow parses no numbers of 16 bits.
+    kinds = {f.name: pa.float64() if f.type == pa.float16() else f.type for f in schema}
+
     with opened(path) as file:
         batches = csv.open_csv(
             file,
             read_options=csv.ReadOptions(skip_rows=comments),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
-                column_types={f.name: f.type for f in schema},
+                column_types=kinds,
                 include_columns=schema.names,
                 # Gaia's archive writes `null`; astropy an empty text.
                 null_values=["", "null"],
@@ -312,7 +313,7 @@ def _is_of(value: bytes, kind: pa.DataType) -> bool:
         text = pa.array([value.decode("utf-8")])
         if pa.types.is_boolean(kind):
             return text[0].as_py() in ("True", "true", "1", "False", "false", "0")
-        text.cast(kind)
+        text.cast(pa.float64() if kind == pa.float16() else kind)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
     return True
