@@ -314,3 +314,22 @@ def test_latin_1_in_ipac(tmp_path: Path) -> None:
     (tmp_path / "a.tbl").write_bytes(text.encode("latin-1"))
     found, _ = ingested(tmp_path, tmp_path / "a.tbl")
     assert found.query().to_arrow()["s"].to_pylist() == ["caf\xe9"]
+
+
+def test_numbers_beyond_the_range_are_not_infinite(tmp_path: Path) -> None:
+    half = ECSV.replace("# - {name: n, datatype: int8}\n# - {name: h, datatype: float16}", "# - {name: f, datatype: float32}")
+    for value, is_there in (("1e60", False), ("-inf", True)):
+        (tmp_path / f"{value}.ecsv").write_text(f"{half}ra dec f\n1 2 {value}\n")
+        votable(tmp_path / f"{value}.vot", 'datatype="float"', value)
+        (tmp_path / f"{value}.tbl").write_text(
+            f"|   ra   |  dec   |  f     |\n| double | double | float  |\n  1.5      2.5      {value}   \n"
+        )
+        for ending in ("ecsv", "vot") if not is_there else ("ecsv", "vot", "tbl"):
+            file = tmp_path / f"{value}.{ending}"
+            if is_there:
+                found, _ = ingested(tmp_path, file)
+                assert float("-inf") in found.query().to_arrow().to_pandas().iloc[0].tolist()
+            else:
+                with pytest.raises(kubist.InvalidInput, match=r"1e60|beyond the range"):
+                    ingested(tmp_path, file)
+                assert not (tmp_path / f"{file.name}.kubist").exists()

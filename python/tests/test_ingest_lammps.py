@@ -36,7 +36,10 @@ def test_columns_of_words(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (step(0, "id x y z", "1 1 2 3", "2 1 2 3", count=1), "step 0 has more than the 1 atoms"),
-        (step(0, "id x y z", "1 1 2 3", count=2) + step(1, "id x y z"), "row 1 of 2.*ITEM: TIMESTEP"),
+        (
+            step(0, "id x y z", "1 1 2 3", count=2) + step(1, "id x y z"),
+            "row 1 of 2.*ITEM: TIMESTEP",
+        ),
         (step(0, "id x y z", "1 1 2 3", count="1.7"), r"1\.7.*no integer"),
         (step("0.5", "id x y z", "1 1 2 3"), r"0\.5.*no integer"),
         (step(0, "id x y z x", "1 1 2 3 4"), "two columns are named x"),
@@ -66,7 +69,12 @@ def test_styles_of_units_are_not_mixed(tmp_path: Path) -> None:
         file = tmp_path / f"{name}.dump"
         values = " 1" * len(columns.split())
         file.write_text(
-            step(number, f"id x y z {columns}", f"1 .5 .5 .5{values}", before=f"ITEM: UNITS\n{style}\n")
+            step(
+                number,
+                f"id x y z {columns}",
+                f"1 .5 .5 .5{values}",
+                before=f"ITEM: UNITS\n{style}\n",
+            )
         )
         return file
 
@@ -83,8 +91,20 @@ def test_styles_of_units_are_not_mixed(tmp_path: Path) -> None:
 def test_steps_that_the_table_has_are_reported(tmp_path: Path) -> None:
     table = tmp_path / "t.kubist"
     for name, numbers in {"a": (10, 20), "b": (20, 15, 30)}.items():
-        (tmp_path / f"{name}.dump").write_text("".join(step(n, "id x y z", "1 1 2 3") for n in numbers))
+        (tmp_path / f"{name}.dump").write_text(
+            "".join(step(n, "id x y z", "1 1 2 3") for n in numbers)
+        )
         report = kubist.ingest(table, tmp_path / f"{name}.dump")
     [note] = report.notes
     assert note.startswith("2 steps are repeated or late, from step 20 on")
     assert kubist.open(table).snapshot().complete_steps() == [10, 20, 30]
+
+
+def test_numbers_beyond_the_range_are_not_infinite(tmp_path: Path) -> None:
+    file, table = tmp_path / "run.dump", tmp_path / "t.kubist"
+    file.write_text(step(0, "id x y z q", "1 .1 .1 .1 -inf", "2 .1 .1 .1 1e400"))
+    with pytest.raises(kubist.InvalidInput, match="row 1: q is 1e400, beyond the range of float64"):
+        kubist.ingest(table, file)
+    file.write_text(step(0, "id x y z q", "1 .1 .1 .1 -inf"))
+    kubist.ingest(table, file)
+    assert kubist.open(table).query().to_arrow()["q"].to_pylist() == [float("-inf")]

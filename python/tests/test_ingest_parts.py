@@ -32,7 +32,10 @@ def h5md(file: Path, **groups: dict[str, Any]) -> Path:
             group = opened.create_group(f"particles/{name}/position")
             group["value"], group["step"] = POSITIONS.astype(about["type"]), [0, 1]
             group["time"] = [0.0, 1.0]
-            group["value"].attrs["unit"], group["time"].attrs["unit"] = about["unit"], about["clock"]
+            group["value"].attrs["unit"], group["time"].attrs["unit"] = (
+                about["unit"],
+                about["clock"],
+            )
             opened[f"particles/{name}/charge"] = np.asarray(about["charge"])
     return file
 
@@ -56,7 +59,9 @@ def test_groups_of_h5md_that_no_type_holds(tmp_path: Path) -> None:
         a={"type": "f8", "unit": "nm", "clock": "ps", "charge": [True, False]},
         b={"type": "f8", "unit": "nm", "clock": "ps", "charge": [0.5, -0.5]},
     )
-    with pytest.raises(kubist.InvalidInput, match=r"run\.h5: particles/b: column charge is double.*bool"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"run\.h5: particles/b: column charge is double.*bool"
+    ):
         kubist.ingest(tmp_path / "t.kubist", file)
     assert not (tmp_path / "t.kubist").exists()
 
@@ -81,7 +86,12 @@ def gadget(file: Path, types: dict[int, dict[str, Any]]) -> Path:
     with h5py.File(file, "w") as opened:
         counts = [len(types[n]["Q"]) if n in types else 0 for n in range(6)]
         opened.create_group("Header").attrs.update(
-            {"NumPart_ThisFile": counts, "NumPart_Total": counts, "MassTable": np.zeros(6), "Time": 0.5}
+            {
+                "NumPart_ThisFile": counts,
+                "NumPart_Total": counts,
+                "MassTable": np.zeros(6),
+                "Time": 0.5,
+            }
         )
         for number, about in types.items():
             many = len(about["Q"])
@@ -153,3 +163,14 @@ def test_pixels_of_hats_with_other_columns(tmp_path: Path) -> None:
     assert not report.left_out
     assert rows["n"] == [1, 2, 1, 2**40]
     assert rows["late"] == [None, None, True, False]
+
+
+def test_the_number_that_has_no_place_is_named(tmp_path: Path) -> None:
+    table = tmp_path / "t.kubist"
+    kubist.ingest(table, gadget(tmp_path / "a.hdf5", {0: {"Q": np.ones(2, "f4")}}))
+    file = gadget(tmp_path / "b.hdf5", {1: {"Q": np.array([0.1, 1e60])}})
+    with pytest.raises(
+        kubist.InvalidInput, match=r"b\.hdf5: column Q, row 1: 1e60 has no place in float32"
+    ):
+        kubist.ingest(table, file, read={"time": 0.7})
+    assert kubist.open(table).count() == 2

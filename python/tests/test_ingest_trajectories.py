@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from ingested import need
 
@@ -159,7 +160,9 @@ def test_dcd_that_is_cut_off(tmp_path: Path, counted: bool) -> None:
         # As the header of a run that was ended.
         cut[8:12] = bytes(4)
     file.write_bytes(cut)
-    with pytest.raises(kubist.InvalidInput, match=r"run\.dcd: frame 3, which begins at byte .* is cut off"):
+    with pytest.raises(
+        kubist.InvalidInput, match=r"run\.dcd: frame 3, which begins at byte .* is cut off"
+    ):
         table(target, file)
     _, report = table(target, file, keep_going=True)
     assert report.rows == 36
@@ -180,4 +183,35 @@ def test_xyz_whose_last_line_has_no_end(tmp_path: Path) -> None:
     for name, text in {"a": "1\n\nH 0.5 0.5 0.1", "b": "1\n\nbead 0.5 0.5 0.1"}.items():
         (tmp_path / f"{name}.xyz").write_text(text)
         _, report = table(tmp_path / "t.kubist", tmp_path / f"{name}.xyz")
-        assert report.notes == [f"{name}.xyz: its last line has no end: the last value may be cut off"]
+        assert report.notes == [
+            f"{name}.xyz: its last line has no end: the last value may be cut off"
+        ]
+
+
+def test_values_of_comments_that_become_fractions(tmp_path: Path) -> None:
+    frame = '1\nProperties=species:S:1:pos:R:3 energy={} n=3 field="{} 0 1"\nH 0 0 0\n'
+    (tmp_path / "a.extxyz").write_text(frame.format(0, 1) + frame.format(-1.25, 0.5))
+    rows, _ = table(tmp_path / "t.kubist", tmp_path / "a.extxyz")
+    assert rows["energy"].to_pylist() == [0, -1.25]
+    assert rows["field_x"].to_pylist() == [1, 0.5]
+    assert rows["n"].type == pa.int64()
+
+
+def test_a_table_without_the_times_of_its_frames(tmp_path: Path) -> None:
+    target = tmp_path / "t.kubist"
+    kubist.ingest(
+        target,
+        xtc(tmp_path / "a.xtc", 0, 1),
+        read={"columns": ["frame", "atom", "x", "y", "z"]},
+    )
+    report = kubist.ingest(
+        target, xtc(tmp_path / "b.xtc", 0, 1), read={"columns": ["frame", "atom", "x", "y", "z"]}
+    )
+    assert report.rows == 24
+
+
+def test_xyz_beyond_the_range(tmp_path: Path) -> None:
+    for name, label in {"a": "C", "b": "bead"}.items():
+        (tmp_path / f"{name}.xyz").write_text(f"1\n\n{label} 1e400 0 0\n")
+        with pytest.raises(kubist.InvalidInput, match=rf"{name}\.xyz: frame 0: .*x is .*beyond the range"):
+            table(tmp_path / "t.kubist", tmp_path / f"{name}.xyz")

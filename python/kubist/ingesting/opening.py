@@ -14,6 +14,8 @@ from .snapshots import report_missing, report_overlaps
 from .source import NOT_OF_FILES, Options, Reading, Source, fingerprint, named
 
 Opened = tuple[str, Reading | Exception]
+CLOCK = "ps"
+"""The unit of times of trajectories."""
 
 
 class Files:
@@ -95,8 +97,12 @@ class Files:
         with table:
             pinned = table._pinned()
             new = [s for s in sources if pinned.committed(f"{s.key()}/0") is None]
-            last = table.query(columns=["time"], order_by="time desc", limit=1).to_arrow() if new else []
-            report_overlaps(new, last["time"][0].as_py() if len(last) else None)
+            end = None
+            # The user may have left out the times, or given them another unit.
+            if new and "time" in table.columns and table.units.get("time") == CLOCK:
+                last = table.query(columns=["time"], order_by="time desc", limit=1).to_arrow()
+                end = last["time"][0].as_py() if len(last) else None
+            report_overlaps(new, end)
 
     def progress(
         self, rows: int, file: str, label: str, fraction: float | None, is_committing: bool

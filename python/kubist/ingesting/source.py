@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -357,7 +358,9 @@ def in_units(schema: pa.Schema, own: Mapping[str, pa.Field]) -> pa.Schema:
     """The columns of a file with the units of a part of it: the table converts them."""
     import pyarrow as pa
 
-    return pa.schema([f.with_metadata(own[f.name].metadata) if f.name in own else f for f in schema])
+    return pa.schema(
+        [f.with_metadata(own[f.name].metadata) if f.name in own else f for f in schema]
+    )
 
 
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
@@ -400,6 +403,32 @@ def open_end(path: Path) -> list[str]:
     return [f"{path.name}: its last line has no end: the last value may be cut off"]
 
 
+INFINITE = re.compile(rb"[-+]?inf(inity)?", re.IGNORECASE)
+
+
+def check_range(where: str, name: str, values: Any, words: Callable[[int], bytes]) -> None:
+    """Checks that infinite numbers of a text are written as such: 1e400 is beyond a float.
+
+    Args:
+        values: A NumPy array.
+        words: Returns the text of a row.
+
+    Raises:
+        ValueError: A number is beyond the range.
+    """
+    import numpy as np
+
+    if values.dtype.kind != "f":
+        return
+    for row in np.flatnonzero(np.isinf(values)):
+        word = words(int(row)).strip()
+        if not INFINITE.fullmatch(word):
+            said = word.decode("utf-8", "replace")
+            raise ValueError(
+                f"{where}row {row}: {name} is {said}, beyond the range of float{8 * values.itemsize}"
+            )
+
+
 def fingerprint(path: Path) -> str:
     """A short hash of a file or a folder: of all bytes, or of many parts of a large file."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
@@ -438,5 +467,14 @@ def as_json(value: Any) -> Any:
 
 def named(path: Path | str, error: BaseException) -> str:
     """One line with the location and the message; messages of libraries may have several lines."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = reason(error)
     return text if str(path) in text else f"{path}: {text}"
+
+
+def reason(error: BaseException) -> str:
+    """The message of an error in one line, in words for a person who did not call its library."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"its text is not UTF-8: byte 0x{error.object[error.start]:02x} cannot be read"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return " ".join(str(error).split()) or type(error).__name__

@@ -25,6 +25,7 @@ mod parquet;
 mod records;
 mod source;
 mod thrift;
+mod units;
 mod zip;
 
 use std::fs::File;
@@ -157,6 +158,9 @@ impl Input {
             let mut input = Input { path, bytes, fields, typed, left_out, format, names, marks, limits };
             if options.columns.is_none() {
                 input.leave_out_nested();
+            }
+            if matches!(format, Format::Parquet | Format::ArrowFile | Format::ArrowStream) {
+                input.fields = units::named(&input.fields, &input.metadata());
             }
             Ok(input)
         })

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _astropy
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, as_json, slices, unit
+from ..source import INFINITE, Options, Source, State, Step, as_json, open_end, slices, unit
 from . import catalogue
 from .fits_storage import opened
 
@@ -26,6 +26,7 @@ number and becomes null, or is longer than its column and is cut."""
 ECSV = b"# %ECSV"
 NROWS = re.compile(rb"""<TABLE(?:\s[^<>]*)?\snrows\s*=\s*["'](\d+)["']""")
 HEAD_BYTES = 1 << 20
+WORD_INFINITE = re.compile(rb"[\s>]" + INFINITE.pattern + rb"[\s<]", re.IGNORECASE)
 COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 # Types of ECSV that Arrow calls by another name, or has no column for.
 TYPES = {"float128": None, "complex64": None, "complex128": None, "object": None, "json": None}
@@ -141,7 +142,10 @@ def look_at_ipac(path: Path, options: Options) -> Source:
 
     with opened(path) as file:
         text = _decoded(file.read())
-    table = Table.read(text.splitlines(), format="ascii.ipac")
+    try:
+        table = Table.read(text.splitlines(), format="ascii.ipac")
+    except IndexError as error:
+        raise InvalidInput(f"{path}: the lines of its names and types are incomplete") from error
     keywords = {k: v["value"] for k, v in table.meta.get("keywords", {}).items()}
     if comments := table.meta.get("comments"):
         keywords["comments"] = "\n".join(comments)
@@ -168,12 +172,23 @@ def _source(
         if wanted is None or wanted & set(found):
             made |= found
     rows = _astropy.assembled(made)
+    for name in rows.column_names:
+        # Astropy makes 1e60 infinite in 32 bits.
+        if _has_infinite(rows.column(name)) and not _says_infinite(path):
+            raise InvalidInput(f"{path}: column {name} has a number beyond the range of its type")
 
     def read(_: State) -> Iterator[pa.Table]:
         for part in slices(len(rows)):
             yield rows.slice(part.start, part.stop - part.start)
 
     return _catalogue(path, format, rows.schema, read, about, left_out, len(rows))
+
+
+def _says_infinite(path: Path) -> bool:
+    """Whether a text has the word for infinite numbers. Binary data of VOTable may have any number."""
+    with opened(path) as file:
+        text = file.read()
+    return b"<BINARY" in text or b"<FITS" in text or WORD_INFINITE.search(text) is not None
 
 
 def _catalogue(
@@ -200,8 +215,15 @@ def _catalogue(
         identity=catalogue.identity(schema.names, integers),
         metadata={format: as_json(about)} if about else {},
         rows=rows,
+        notes=[] if format == "votable" else _open_end(path),
         left_out=left_out,
     )
+
+
+def _open_end(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        is_compressed = file.read(6).startswith(COMPRESSED)
+    return [] if is_compressed else open_end(path)
 
 
 # ECSV
@@ -237,7 +259,9 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
             left_out[f"column {name}"] = f"its type {said} has no place in a table"
             continue
         if name not in names:
-            raise InvalidInput(f"{path}: the header has the column {name}, the line of names has not")
+            raise InvalidInput(
+                f"{path}: the header has the column {name}, the line of names has not"
+            )
         fields.append(unit(pa.field(name, pa.type_for_alias(kind)), column.get("unit")))
         if said := {key: column[key] for key in ("description", "meta") if key in column}:
             columns[name] = said
@@ -249,6 +273,10 @@ def look_at_ecsv(path: Path, options: Options) -> Source:
     def read(_: State) -> Iterator[pa.Table]:
         try:
             for table in _rows_of_text(path, comments, delimiter, schema):
+                if any(_has_infinite(column) for column in table.columns) and (
+                    wrong := _wrong_text(path, comments, delimiter, schema)
+                ):
+                    raise InvalidInput(wrong)
                 yield table.cast(schema)
         except pa.ArrowInvalid as error:
             raise InvalidInput(
@@ -299,11 +327,20 @@ def _wrong_text(path: Path, comments: int, delimiter: str, schema: pa.Schema) ->
                 for row, value in enumerate(table.column(field.name).to_pylist()):
                     if value is not None and not _is_of(value, field.type):
                         said = value.decode("utf-8", "replace")
-                        return f"{path}: row {first + row}: {field.name} is {said!r}, no {field.type}"
+                        return (
+                            f"{path}: row {first + row}: {field.name} is {said!r}, no {field.type}"
+                        )
             first += table.num_rows
     except pa.ArrowInvalid:
         return None
     return None
+
+
+def _has_infinite(column: pa.Array | pa.ChunkedArray) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
 
 
 def _is_of(value: bytes, kind: pa.DataType) -> bool:
@@ -313,7 +350,9 @@ def _is_of(value: bytes, kind: pa.DataType) -> bool:
         text = pa.array([value.decode("utf-8")])
         if pa.types.is_boolean(kind):
             return text[0].as_py() in ("True", "true", "1", "False", "false", "0")
-        text.cast(pa.float64() if kind == pa.float16() else kind)
+        number = text.cast(pa.float64() if kind == pa.float16() else kind)
+        if _has_infinite(number) and not INFINITE.fullmatch(value.strip()):
+            return False
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
     return True

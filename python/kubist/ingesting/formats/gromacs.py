@@ -94,7 +94,9 @@ def _of_dcd(path: Path) -> Frames:
         order = next((o for o in "<>" if head[:4] == struct.pack(f"{o}i", 84)), None)
         if order is None or len(head) < 92 or head[4:8] != b"CORD":
             return Frames(None)
-        has_cell, has_fourth = (struct.unpack_from(f"{order}i", head, 48 + 4 * i)[0] for i in (0, 1))
+        has_cell, has_fourth = (
+            struct.unpack_from(f"{order}i", head, 48 + 4 * i)[0] for i in (0, 1)
+        )
         # X-PLOR has other numbers at these places, and neither a cell nor a fourth axis.
         is_charmm = struct.unpack_from(f"{order}i", head, 84)[0] != 0
         of_frame = 3 + is_charmm * (bool(has_cell) + bool(has_fourth))
@@ -137,7 +139,9 @@ def _of_trr(path: Path) -> Frames:
             if words[:4] != TRR_MAGIC:
                 wrong = f"{_where(len(vectors), at, size)} does not begin as frames of TRR do"
                 return Frames(len(vectors), tuple(vectors), wrong, tuple(times))
-            numbers = [int.from_bytes(words[i : i + 4], "big") for i in range(24, min(len(words), head), 4)]
+            numbers = [
+                int.from_bytes(words[i : i + 4], "big") for i in range(24, min(len(words), head), 4)
+            ]
             if len(numbers) < 13:
                 wrong = f"{_where(len(vectors), at, size)} is cut off"
                 return Frames(len(vectors), tuple(vectors), wrong, tuple(times))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, join
+from ..source import Options, Source, State, Step, arrow_table, join, unit
 from . import catalogue
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def look(path: Path, options: Options) -> Source:
             if pa.types.is_nested(field.type):
                 left_out[f"column {field.name}"] = f"its type {field.type} has no place in a table"
                 continue
-            join(fields, field, str(file))
+            said_unit = (field.metadata or {}).get(b"unit", b"").decode() or None
+            join(fields, unit(field.remove_metadata(), said_unit), str(file))
     schema = pa.schema(list(fields.values()))
     if (said := about.get("hats_nrows", "")).isdigit() and int(said) != rows:
         left_out["rows"] = f"the catalogue has {int(said):,}, its files have {rows:,}"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, open_end, unit
+from ..source import Options, Source, State, Step, arrow_table, check_range, open_end, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -375,7 +375,9 @@ def _header(path: Path, file: IO[bytes], offset: int, line: bytes) -> Frame:
             file.readline()
         line = file.readline()
         if not line:
-            raise ValueError(f"{path}: byte {file.tell()}: the file ends in the header of a time step")
+            raise ValueError(
+                f"{path}: byte {file.tell()}: the file ends in the header of a time step"
+            )
 
 
 def _box(where: str, words: list[bytes], lines: list[bytes]) -> Box:
@@ -428,7 +430,7 @@ def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Tabl
     if not lines:
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
     try:
-        return csv.read_csv(
+        table = csv.read_csv(
             _memory(body),
             read_options=csv.ReadOptions(column_names=frame.columns),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
@@ -443,6 +445,11 @@ def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Tabl
                     said = word.decode("utf-8", "replace")
                     raise ValueError(f"{where}: row {row}: {name} is {said!r}, no number") from None
         raise ValueError(f"{where}: {error}") from None
+    for at, name in enumerate(frame.columns):
+        if kinds[name] == pa.float64():
+            column = table.column(name).to_numpy()
+            check_range(f"{where}: ", name, column, lambda row, at=at: lines[row].split()[at])
+    return table
 
 
 def _check_lines(where: str, frame: Frame, lines: list[bytes]) -> None:

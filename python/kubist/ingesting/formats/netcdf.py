@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,7 @@ class Beside:
     """Texts, valid ranges, unlimited axes and attributes of the variables of a file, by name.
 
     Attributes:
+        scales: The scale of each axis, if it is known: groups may have axes of one name.
         attributes: Without those that say how values are stored; those of the file under no name.
     """
 
@@ -98,6 +99,7 @@ class Beside:
     valid: Mapping[str, Valid]
     grows: Mapping[str, tuple[bool, ...]]
     attributes: Mapping[str, Mapping[str, Any]]
+    scales: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 USED = frozenset((
@@ -147,6 +149,7 @@ def _of_hdf5(path: Path) -> Beside:
     texts: dict[str, Texts] = {}
     valid: dict[str, Valid] = {}
     grows: dict[str, tuple[bool, ...]] = {}
+    scales: dict[str, tuple[str, ...]] = {}
     said: dict[str, Mapping[str, Any]] = {}
 
     def visit(name: str, item: Any) -> None:
@@ -154,9 +157,13 @@ def _of_hdf5(path: Path) -> Beside:
         if not isinstance(item, h5py.Dataset):
             return
         if item.dtype.kind in "iuf":
-            scales = [len(item.dims[axis]) > 0 for axis in range(item.ndim)]
+            of_axes = _scales(item)
             limits = item.maxshape or ()
-            grows[name] = tuple(s and most is None for s, most in zip(scales, limits, strict=True))
+            grows[name] = tuple(
+                bool(s) and most is None for s, most in zip(of_axes, limits, strict=True)
+            )
+            if of_axes and all(of_axes):
+                scales[name] = of_axes
             kind = f"{item.dtype.kind}{item.dtype.itemsize}"
             if (found := _valid(item.attrs, kind, is_netcdf)) is not None:
                 valid[name] = found
@@ -168,7 +175,16 @@ def _of_hdf5(path: Path) -> Beside:
         is_netcdf = "_NCProperties" in file.attrs
         said[""] = attributes(file)
         file.visititems(visit)
-    return Beside(texts, valid, grows, {name: _said(own) for name, own in said.items()})
+    return Beside(texts, valid, grows, {name: _said(own) for name, own in said.items()}, scales)
+
+
+def _scales(data: Any) -> tuple[str, ...]:
+    """The path of the scale of each axis; empty for an axis without one."""
+    if text(data.attrs.get("CLASS", "")) == "DIMENSION_SCALE" and data.ndim == 1:
+        return (data.name,)
+    return tuple(
+        data.dims[axis][0].name if len(data.dims[axis]) else "" for axis in range(data.ndim)
+    )
 
 
 def _valid(attributes: Mapping[str, Any], kind: str, is_netcdf: bool) -> Valid | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..._errors import InvalidInput
 from ..._md import layout
 from ..._md.batch import FrameBatch, frames_together
-from ..source import Options, Source, State, Step, unit
+from ..source import Options, Source, State, Step, reason, unit
 from . import gromacs
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
         except (TypeError, ValueError, OSError, EOFError, IndexError, StopIteration) as error:
             raise InvalidInput(
                 f"{path}: MDAnalysis cannot read it, or its topology (read option topology); it may be "
-                f"damaged or cut off: {error}"
+                f"damaged or cut off: {reason(error)}"
             ) from error
         except ImportError as error:
             library = LIBRARIES.get(path.suffix.lower())
