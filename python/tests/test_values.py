@@ -523,3 +523,14 @@ def test_units_in_arrow_metadata_under_either_name(tmp_path: Path) -> None:
         table.writer() as writer,
     ):
         writer.append(data("units", "s"))
+
+
+def test_a_year_is_that_of_astronomy(tmp_path: Path) -> None:
+    def data(unit: str, value: float) -> pa.Table:
+        field = pa.field("x", pa.float64(), metadata={"unit": unit})
+        return pa.table([[value]], schema=pa.schema([field]))
+
+    table = kubist.create(tmp_path / "t", data("d", 1.0), dimensions=["x"])
+    with table.writer() as writer:
+        writer.append(data("yr", 2.0))
+    assert sorted(table.query().to_arrow()["x"].to_pylist()) == [1, 730.5]
