@@ -194,3 +194,18 @@ def test_units_under_either_name(tmp_path: Path) -> None:
     rows = kubist.open(target).query(order_by=["x"]).to_arrow().to_pydict()
     assert rows["x"] == pytest.approx([0, 0.01, 0.011, 1])
     assert rows["y"] == pytest.approx([0, 0, 0.001, 1])
+
+
+def test_links_out_of_a_file_are_reported(tmp_path: Path) -> None:
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+        file["again"] = h5py.SoftLink("/x")
+        file["g/gone"] = h5py.SoftLink("/nowhere")
+        file["far"] = h5py.ExternalLink("other.h5", "/y")
+    _, report = ingested(tmp_path / "a.h5", dimensions=["x"])
+    assert report.left_out[str(tmp_path / "a.h5")] == {
+        "far": "it is a link to /y in other.h5",
+        "g/gone": "it is a link to /nowhere, which is not there",
+    }

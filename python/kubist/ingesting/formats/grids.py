@@ -68,6 +68,7 @@ def look(path: Path, options: Options) -> Source:
         name, _, why = _kubist.printable(said).partition(": ")
         if name not in texts:
             left_out[name] = why
+    left_out |= own.links
     metadata: dict[str, Any] = {"left_out": others} if others else {}
     if about_values := _attributes(own, taken, left_out):
         metadata["arrays"] = about_values

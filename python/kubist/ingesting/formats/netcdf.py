@@ -92,6 +92,7 @@ class Beside:
 
     Attributes:
         scales: The scale of each axis, if it is known: groups may have axes of one name.
+        links: Names that lead out of the file, or to nothing, and why they are not read.
         attributes: Without those that say how values are stored; those of the file under no name.
     """
 
@@ -100,6 +101,7 @@ class Beside:
     grows: Mapping[str, tuple[bool, ...]]
     attributes: Mapping[str, Mapping[str, Any]]
     scales: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 USED = frozenset((
@@ -175,7 +177,24 @@ def _of_hdf5(path: Path) -> Beside:
         is_netcdf = "_NCProperties" in file.attrs
         said[""] = attributes(file)
         file.visititems(visit)
-    return Beside(texts, valid, grows, {name: _said(own) for name, own in said.items()}, scales)
+        links = _links(file)
+    own = {name: _said(attributes) for name, attributes in said.items()}
+    return Beside(texts, valid, grows, own, scales, links)
+
+
+def _links(file: Any) -> dict[str, str]:
+    import h5py
+
+    found: dict[str, str] = {}
+
+    def visit(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            found[name] = f"it is a link to {link.path} in {link.filename}"
+        elif isinstance(link, h5py.SoftLink) and file.get(name) is None:
+            found[name] = f"it is a link to {link.path}, which is not there"
+
+    file.visititems_links(visit)
+    return found
 
 
 def _scales(data: Any) -> tuple[str, ...]:
