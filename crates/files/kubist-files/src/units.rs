@@ -83,7 +83,7 @@ mod tests {
                     - {name: n, datatype: int64}\n- {name: pm, unit: mas /\n    yr, datatype: float64}\nmeta: !!omap\n";
         let column = |name: &str, said: &[(&str, &str)]| {
             let said = said.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-            Field::new(name, DataType::Float64, true).with_metadata(said.collect())
+            Field::new(name, DataType::Float64, true).with_metadata(said.collect::<HashMap<_, _>>())
         };
         let fields = Fields::from(vec![
             column("ra", &[]),
