@@ -127,6 +127,10 @@ pub(super) fn plain(unit: &str) -> Option<String> {
 /// Adds `^` before a power at the end of a name: `s-1` becomes `s^-1`, `m2` becomes `m^2`. Names the year in full.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
+        if let Some((name, power)) = word.split_once('^') {
+            let own = if YEARS.contains(&name) { JULIAN_YEAR } else { name };
+            return format!("{own}^{power}");
+        }
         let name = word.trim_end_matches(|last: char| last.is_ascii_digit());
         let name = name.strip_suffix(['-', '+']).filter(|_| name.len() < word.len()).unwrap_or(name);
         let own = if YEARS.contains(&name) { JULIAN_YEAR } else { name };
