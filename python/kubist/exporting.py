@@ -287,7 +287,14 @@ def _species(io: Any, series: Any, particles: Any, rows: pa.Table) -> None:
         if not pa.types.is_floating(column.type):
             _without_nulls(rows, name, "openPMD")
         values = np.array(column.to_numpy())
-        if values.dtype.kind not in "iuf":
+        if column.null_count and values.dtype.kind == "f":
+            # Null becomes NaN.
+            if np.isnan(column.drop_null().to_numpy()).any():
+                raise InvalidInput(
+                    f"column {name}: NaN beside nulls, which openPMD does not tell apart: leave out "
+                    "one of both (where)"
+                )
+        if values.dtype.kind not in "iuf" or values.dtype == np.float16:
             raise InvalidInput(f"column {name}: openPMD has no place for {column.type}")
         record, component = _record(name, rows.column_names, io.Record_Component.SCALAR)
         factor, powers = _dimension(name, _forms.unit_of(rows.schema.field(name)))

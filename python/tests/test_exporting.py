@@ -254,3 +254,15 @@ def test_openpmd_keeps_units_and_times(tmp_path: Path) -> None:
     other = kubist.create(tmp_path / "u.kubist", mixed, dimensions=["x", "y", "z"])
     with pytest.raises(kubist.InvalidInput, match="iteration 0 has 3 times"):
         other.query().write(tmp_path / "c.h5")
+
+
+def test_openpmd_has_one_mark_for_null_and_nan(tmp_path: Path) -> None:
+    pytest.importorskip("openpmd_api", reason="openpmd-api is not installed")
+    rows = {"x": [1.0, 2.0], "y": [1.0, 2.0], "z": [1.0, 2.0]}
+    for name, values, message in (
+        ("both", pa.array([None, float("nan")], pa.float64()), "NaN beside nulls"),
+        ("half", pa.array(np.array([1, 2], "f2")), "no place for halffloat"),
+    ):
+        table = kubist.create(tmp_path / name, pa.table({**rows, "f": values}), dimensions=["x"])
+        with pytest.raises(kubist.InvalidInput, match=f"column f: .*{message}"):
+            table.query().write(tmp_path / f"{name}.h5")

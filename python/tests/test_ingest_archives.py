@@ -244,3 +244,92 @@ def test_votable_keeps_its_systems_and_reports_missing_rows(
     assert about["coordinate_systems"] == {"c": {"system": "ICRS", "epoch": "J2015.5"}}
     assert (about["limit"], about["QUERY_STATUS"], about["description"]) == (3, status, "stars")
     assert about["columns"] == {"ra": {"ucd": "pos.eq.ra", "ref": "c"}}
+
+
+def votable(file: Path, field: str, value: str) -> Path:
+    file.write_text(
+        '<VOTABLE version="1.4" xmlns="http://www.ivoa.net/xml/VOTable/v1.3"><RESOURCE><TABLE>'
+        '<FIELD name="ra" datatype="double"/><FIELD name="dec" datatype="double"/>'
+        f'<FIELD name="v" {field}/><DATA><TABLEDATA>'
+        f"<TR><TD>1</TD><TD>2</TD><TD>{value}</TD></TR></TABLEDATA></DATA></TABLE></RESOURCE></VOTABLE>"
+    )
+    return file
+
+
+@pytest.mark.parametrize("value", ["300", "-1"])
+def test_numbers_beyond_the_type_of_a_votable(tmp_path: Path, value: str) -> None:
+    file = votable(tmp_path / "a.vot", 'datatype="unsignedByte"', value)
+    with pytest.raises(kubist.InvalidInput, match=rf"a\.vot.*'{value}' is out of range"):
+        ingested(tmp_path, file)
+    assert not (tmp_path / "a.vot.kubist").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [('datatype="char" arraysize="3"', "abcdef", "too long"), ('datatype="double"', "--", "'--'")],
+)
+def test_what_a_votable_loses_is_reported(
+    tmp_path: Path, field: str, value: str, message: str
+) -> None:
+    file = votable(tmp_path / "a.vot", field, value)
+    _, report = ingested(tmp_path, file)
+    [why] = report.left_out[str(file)].values()
+    assert message in why
+
+
+ECSV = (
+    "# %ECSV 1.0\n# ---\n# datatype:\n# - {name: ra, datatype: float64}\n# - {name: dec, datatype: float64}\n"
+    "# - {name: n, datatype: int8}\n# - {name: h, datatype: float16}\n# schema: astropy-2.0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ra dec n h\n1 2 3 .5\n1 2 300 .5\n", "row 1: n is '300', no int8"),
+        ("ra dec n h\n1 x 3 .5\n", "row 0: dec is 'x', no double"),
+        ("ra dec h\n1 2 .5\n", "column n, the line of names has not"),
+        ("", "column ra, the line of names has not"),
+    ],
+)
+def test_ecsv_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.ecsv").write_text(ECSV + text)
+    with pytest.raises(kubist.InvalidInput, match=rf"a\.ecsv: .*{message}"):
+        ingested(tmp_path, tmp_path / "a.ecsv")
+    assert not (tmp_path / "a.ecsv.kubist").exists()
+
+
+def test_ecsv_of_half_floats_and_quantities(tmp_path: Path) -> None:
+    table = QTable({"ra": [1.0, 2] * units.deg, "dec": [1.0, 2] * units.deg})
+    table["h"] = np.array([0.5, 65504], "f2")
+    table.meta["epoch"] = 2016 * units.yr
+    table.write(tmp_path / "a.ecsv")
+    found, _ = ingested(tmp_path, tmp_path / "a.ecsv")
+    assert found.query(order_by=["ra"]).to_arrow()["h"].to_pylist() == [0.5, 65504]
+    assert found.metadata["ecsv"]["epoch"] == {"value": 2016.0, "unit": "yr"}
+
+
+def test_latin_1_in_ipac(tmp_path: Path) -> None:
+    text = "|   ra   |  dec   |  s   |\n| double | double | char |\n  1.5      2.5      caf\xe9 \n"
+    (tmp_path / "a.tbl").write_bytes(text.encode("latin-1"))
+    found, _ = ingested(tmp_path, tmp_path / "a.tbl")
+    assert found.query().to_arrow()["s"].to_pylist() == ["caf\xe9"]
+
+
+def test_numbers_beyond_the_range_are_not_infinite(tmp_path: Path) -> None:
+    half = ECSV.replace("# - {name: n, datatype: int8}\n# - {name: h, datatype: float16}", "# - {name: f, datatype: float32}")
+    for value, is_there in (("1e60", False), ("-inf", True)):
+        (tmp_path / f"{value}.ecsv").write_text(f"{half}ra dec f\n1 2 {value}\n")
+        votable(tmp_path / f"{value}.vot", 'datatype="float"', value)
+        (tmp_path / f"{value}.tbl").write_text(
+            f"|   ra   |  dec   |  f     |\n| double | double | float  |\n  1.5      2.5      {value}   \n"
+        )
+        for ending in ("ecsv", "vot") if not is_there else ("ecsv", "vot", "tbl"):
+            file = tmp_path / f"{value}.{ending}"
+            if is_there:
+                found, _ = ingested(tmp_path, file)
+                assert float("-inf") in found.query().to_arrow().to_pandas().iloc[0].tolist()
+            else:
+                with pytest.raises(kubist.InvalidInput, match=r"1e60|beyond the range"):
+                    ingested(tmp_path, file)
+                assert not (tmp_path / f"{file.name}.kubist").exists()

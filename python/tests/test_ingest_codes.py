@@ -217,6 +217,37 @@ def foam_cloud(
         foam(cloud / field, kind, f"{count}\n(\n{values}\n)\n", **how)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("origId", "99999999999", "99999999999 is no label of 32 bits"),
+        ("origId", "1.5", "1.5 is no label of 32 bits"),
+        ("d", "1e400", "the value is 1e400, beyond the range of float64"),
+    ],
+)
+def test_numbers_of_openfoam_that_have_no_place(
+    tmp_path: Path, field: str, value: str, message: str
+) -> None:
+    case, table = tmp_path / "case", tmp_path / "t.kubist"
+    foam_cloud(case, "0.1", "(0 0 0) 0\n(1 1 1) 0", {field: f"3\n{value}"})
+    with pytest.raises(kubist.InvalidInput, match=rf"cloud/{field}: byte .*row 1: {message}"):
+        kubist.ingest(table, case)
+    assert not table.exists()
+
+
+@pytest.mark.parametrize(("value", "is_there"), [("1e60", False), ("-inf", True)])
+def test_numbers_of_ply_beyond_the_range(tmp_path: Path, value: str, is_there: bool) -> None:
+    need("plyfile")
+    names = "".join(f"property float {name}\n" for name in "xyzq")
+    text = f"ply\nformat ascii 1.0\nelement vertex 1\n{names}end_header\n1 2 3 {value}\n"
+    (tmp_path / "a.ply").write_text(text)
+    if is_there:
+        assert kubist.ingest(tmp_path / "t.kubist", tmp_path / "a.ply").rows == 1
+        return
+    with pytest.raises(kubist.InvalidInput, match=r"a\.ply: row 0: q is beyond the range of float32"):
+        kubist.ingest(tmp_path / "t.kubist", tmp_path / "a.ply")
+
+
 @pytest.mark.parametrize("name", ["positions", "coordinates"])
 def test_barycentric_positions_of_openfoam_need_the_mesh(tmp_path: Path, name: str) -> None:
     """Two cells: a tetrahedron, and a pyramid on one of its faces."""

@@ -317,14 +317,28 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
             assert back.points.array[column].tolist() == raw[:, i].tolist(), name
 
 
-def test_a_column_of_integer_extra_bytes_keeps_later_fractions_and_nan(tmp_path: Path) -> None:
-    points(0, 3, [laspy.ExtraBytesParams("q", "u1")], q=[1, 2, 3]).write(tmp_path / "a.las")
-    kubist.ingest(tmp_path / "t", tmp_path / "a.las", read={"types": {"q": "float64"}})
-    table = kubist.open(tmp_path / "t")
-    rows = table.query().to_arrow()
-    place = rows.schema.get_field_index("q")
-    later = pa.array([1.0, 2.5, float("nan")])
-    table.append(rows.set_column(place, rows.schema.field("q"), later))
-    table.query().write(tmp_path / "b.las")
-    found = np.sort(np.asarray(laspy.read(tmp_path / "b.las")["q"]))
-    assert np.array_equal(found, [1, 1, 2, 2.5, 3, np.nan], equal_nan=True)
+@pytest.mark.parametrize(("kind", "ending"), [(3, "las"), (6, "las"), (6, "laz")])
+def test_a_header_that_counts_fewer_points(tmp_path: Path, kind: int, ending: str) -> None:
+    file = tmp_path / f"a.{ending}"
+    points(kind, 100).write(file)
+    raw = bytearray(file.read_bytes())
+    places = [slice(107, 111)] + ([slice(247, 255)] if kind > 5 else [])
+    for place in places:
+        raw[place] = (60).to_bytes(place.stop - place.start, "little")
+    file.write_bytes(raw)
+    _, report = table_of(tmp_path, file)
+    assert report.rows == 60
+    [said] = report.left_out.values()
+    assert said["points"].startswith("the header counts 60, and the file has 100")
+    with pytest.raises(kubist.InvalidInput, match="points would be left out"):
+        kubist.ingest(tmp_path / "s.kubist", file, read={"strict": True})
+
+
+def test_points_by_return_that_are_more_than_the_header_counts(tmp_path: Path) -> None:
+    file = tmp_path / "a.laz"
+    points(3, 100, return_number=np.ones(100, "u1")).write(file)
+    raw = bytearray(file.read_bytes())
+    raw[107:111] = (60).to_bytes(4, "little")
+    file.write_bytes(raw)
+    _, report = table_of(tmp_path, file)
+    assert list(report.left_out[str(file)]) == ["points"]

@@ -377,3 +377,46 @@ def test_metadata_and_comments_of_files_are_kept(tmp_path: Path) -> None:
     ):
         kubist.ingest(tmp_path / f"{name}.kubist", tmp_path / name, dimensions=["x"])
         assert kubist.open(tmp_path / f"{name}.kubist").metadata == {"format": format, format: said}
+
+
+def test_types_that_no_column_has_do_not_block_a_file(tmp_path: Path) -> None:
+    x = np.arange(3.0)
+    late = np.array([1, 2, "NaT"], "m8[s]")
+    np.savez(tmp_path / "a.npz", x=x, late=late, month=np.array(["2020-01"] * 3, "M8[M]"), g=x.astype("g"))
+    report = kubist.ingest(tmp_path / "a.kubist", tmp_path / "a.npz", dimensions=["x"])
+    assert sorted(report.left_out[str(tmp_path / "a.npz")]) == ["array g", "array month"]
+    rows = kubist.open(tmp_path / "a.kubist").query(order_by=["x"]).to_arrow()
+    assert rows["late"].cast(pa.int64()).to_pylist() == [1, 2, None]
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], ["a", "b"])
+    with pa.ipc.new_file(tmp_path / "b.arrow", pa.schema([("x", pa.float64()), ("r", runs.type)])) as file:
+        file.write_table(pa.table({"x": x, "r": runs}))
+    report = kubist.ingest(tmp_path / "b.kubist", tmp_path / "b.arrow", dimensions=["x"])
+    assert list(report.left_out[str(tmp_path / "b.arrow")]) == ["column r"]
+
+
+def test_units_of_parquet_are_where_programs_write_them(tmp_path: Path) -> None:
+    astropy = pytest.importorskip("astropy.table", reason="astropy is not installed")
+    units = pytest.importorskip("astropy.units")
+    for name, unit in {"a": units.deg, "b": units.rad}.items():
+        table = astropy.QTable({"ra": [0.5, 1.0] * unit, "pm": [1.0, 2] * units.mas / units.yr})
+        table["ra"].info.description = "unit: of the sky, {in} all"
+        table.write(tmp_path / f"{name}.parquet")
+    field = pa.field("ra", pa.float64(), metadata={"units": "arcmin"})
+    pq.write_table(pa.table([[60.0]], schema=pa.schema([field])), tmp_path / "c.parquet")
+    target = tmp_path / "t.kubist"
+    for name in "abc":
+        kubist.ingest(target, tmp_path / f"{name}.parquet", dimensions=["ra"])
+    found = kubist.open(target)
+    rows = found.query(order_by=["ra"]).to_arrow()
+    assert rows.schema.field("ra").metadata[b"unit"] == b"deg"
+    assert rows.schema.field("pm").metadata[b"unit"] == b"mas / yr"
+    assert rows["ra"].to_pylist() == pytest.approx([0.5, 1, 1, 28.6478897, 57.2957795])
+
+
+def test_marks_of_spark_are_no_files_of_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "out.parquet"
+    folder.mkdir()
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), folder / "part-0.parquet")
+    (folder / "_SUCCESS").write_bytes(b"")
+    report = kubist.ingest(tmp_path / "t.kubist", folder, dimensions=["x"])
+    assert report.rows == 2

@@ -127,3 +127,85 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
             assert found["flag"][place] == f"f{record}"
             assert found["quality"][place] == quality[record, site].decode()
         assert len(found["record"]) == records * width
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_64BIT_DATA"])
+def test_limits_of_unsigned_and_of_large_integers(tmp_path: Path, form: Any) -> None:
+    file = tmp_path / "a.nc"
+    stored = np.array([5, -1, -100, 127, -3])
+    large = np.array([5, 2**62 + 1, 2**62 + 2, 2**53 + 1, -3])
+    with netCDF4.Dataset(file, "w", format=form) as opened:
+        opened.createDimension("n", 5)
+        opened.createVariable("k", "i4", ("n",))[:] = np.arange(5)
+        for name, kind, fill in [
+            ("b", "i1", -1),
+            ("s", "i2", None),
+            ("t", "i8", None),
+            ("w", "i2", None),
+        ]:
+            variable = opened.createVariable(name, kind, ("n",), fill_value=fill)
+            variable.set_auto_maskandscale(False)
+            variable[:] = (large if name == "t" else stored).astype(kind)
+        opened["b"].setncatts({"_Unsigned": "true", "valid_range": np.array([0, -6], "i1")})
+        opened["s"].setncatts(
+            {"_Unsigned": "true", "scale_factor": -2.0, "valid_max": np.int16(-6)}
+        )
+        opened["t"].valid_range = np.array([0, 2**62 + 1])
+        # Limits that no stored number has are of no use, as in the library.
+        opened["w"].setncatts({"valid_min": -2.5, "valid_max": 40.5, "scale_factor": 0.5})
+        opened.createVariable("unwritten", "i8", ("n",))[:2] = [1, 2]
+    rows, _ = ingested(file)
+    with netCDF4.Dataset(file) as opened:
+        for name in ("b", "s", "t", "w", "unwritten"):
+            assert rows[name] == opened[name][:].tolist(), name
+
+
+def test_groups_with_axes_of_one_name_and_length(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("n", 3)
+        file.createVariable("n", "f8", ("n",))[:] = [1, 2, 3]
+        for number, name in enumerate("gh"):
+            group = file.createGroup(name)
+            group.createDimension("t", 3)
+            group.createVariable("t", "f8", ("t",))[:] = np.arange(3.0) * (number + 1)
+            group.createVariable("q", "f4", ("t",))[:] = number
+            group.createVariable("r", "f4", ("n",))[:] = number
+    with pytest.raises(kubist.InvalidInput, match=r"several grids.*g/q \(t\); h/q \(t\)"):
+        ingested(tmp_path / "a.nc")
+    rows, _ = ingested(tmp_path / "a.nc", read={"columns": ["h/q", "h/t"]})
+    assert rows == {"h/t": [0, 2, 4], "h/q": [1, 1, 1]}
+    # Both groups share the axis of the file.
+    target = tmp_path / "r.kubist"
+    kubist.ingest(target, tmp_path / "a.nc", read={"columns": ["g/r", "h/r", "n"]})
+    rows = kubist.open(target).query(order_by=["n"]).to_arrow().to_pydict()
+    assert rows == {"n": [1, 2, 3], "g/r": [0, 0, 0], "h/r": [1, 1, 1]}
+
+
+def test_units_under_either_name(tmp_path: Path) -> None:
+    import h5py
+
+    target = tmp_path / "t.kubist"
+    for number, (key, unit) in enumerate([("units", "m"), ("unit", "mm")]):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file["x"], file["y"] = np.arange(2.0) + 10 * number, np.arange(2.0)
+            for name in "xy":
+                file[name].attrs[key] = unit
+        kubist.ingest(target, tmp_path / f"{number}.h5", dimensions=["x"])
+    rows = kubist.open(target).query(order_by=["x"]).to_arrow().to_pydict()
+    assert rows["x"] == pytest.approx([0, 0.01, 0.011, 1])
+    assert rows["y"] == pytest.approx([0, 0, 0.001, 1])
+
+
+def test_links_out_of_a_file_are_reported(tmp_path: Path) -> None:
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+        file["again"] = h5py.SoftLink("/x")
+        file["g/gone"] = h5py.SoftLink("/nowhere")
+        file["far"] = h5py.ExternalLink("other.h5", "/y")
+    _, report = ingested(tmp_path / "a.h5", dimensions=["x"])
+    assert report.left_out[str(tmp_path / "a.h5")] == {
+        "far": "it is a link to /y in other.h5",
+        "g/gone": "it is a link to /nowhere, which is not there",
+    }

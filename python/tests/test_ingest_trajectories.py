@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from ingested import need
 
@@ -114,3 +115,103 @@ def test_frames_that_a_header_counts(tmp_path: Path) -> None:
     (tmp_path / "run.dcd").write_bytes(raw)
     _, report = table(tmp_path / "t.kubist", tmp_path / "run.dcd", read={"topology": data.PSF})
     assert "run.dcd: its header says 120 frames, there are 98" in report.notes
+
+
+def xtc(file: Path, *times: float) -> Path:
+    from MDAnalysis.lib.formats.libmdaxdr import XTCFile
+
+    positions, box = np.ones((12, 3), "f4"), np.eye(3, dtype="f4") * 3
+    with XTCFile(str(file), "w") as opened:
+        for number, time in enumerate(times):
+            opened.write(positions + number, box, number, time, 1000.0)
+    return file
+
+
+def test_frames_that_come_again_are_reported(tmp_path: Path) -> None:
+    target = tmp_path / "t.kubist"
+    report = kubist.ingest(target, xtc(tmp_path / "a.xtc", 0, 1, 1, 2))
+    assert report.rows == 48
+    [note] = report.notes
+    assert note.startswith("1 frames are repeated or late, from frame 2 on: its time is 1 ps")
+    later = xtc(tmp_path / "b.xtc", 2, 3)
+    [note] = kubist.ingest(target, later).notes
+    assert note.startswith("b.xtc: its frames begin at 2 ps, and frames up to 2 ps")
+    # What the table has is not new.
+    assert not kubist.ingest(target, later).notes
+    assert not kubist.ingest(target, xtc(tmp_path / "c.xtc", 4, 5)).notes
+    [note] = kubist.ingest(
+        tmp_path / "u.kubist", [xtc(tmp_path / "d.xtc", 0, 5), xtc(tmp_path / "e.xtc", 3, 8)]
+    ).notes
+    assert note.startswith("e.xtc: its frames begin at 3 ps, and frames up to 5 ps")
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_dcd_that_is_cut_off(tmp_path: Path, counted: bool) -> None:
+    universe = mda.Universe(data.PSF, data.DCD)
+    file, target = tmp_path / "run.dcd", tmp_path / "t.kubist"
+    with mda.Writer(str(file), 12) as writer:
+        for _ in universe.trajectory[:4]:
+            writer.write(universe.atoms[:12])
+    whole = file.read_bytes()
+    kubist.ingest(target, file)
+    assert kubist.open(target).count() == 48
+    cut = bytearray(whole[:-100])
+    if not counted:
+        # As the header of a run that was ended.
+        cut[8:12] = bytes(4)
+    file.write_bytes(cut)
+    with pytest.raises(
+        kubist.InvalidInput, match=r"run\.dcd: frame 3, which begins at byte .* is cut off"
+    ):
+        table(target, file)
+    _, report = table(target, file, keep_going=True)
+    assert report.rows == 36
+    assert list(report.left_out[str(file)]) == ["the end after 3 frames"]
+
+
+def test_gro_of_other_atoms_later(tmp_path: Path) -> None:
+    frame = (
+        "w t= {}\n    2\n    1WAT     OW    1   0.100   0.200   0.300\n"
+        "    1WAT    {}    2   0.400   0.500   0.600\n   1 1 1\n"
+    )
+    (tmp_path / "a.gro").write_text(frame.format(0, "HW1") + frame.format(1, "HW9"))
+    with pytest.raises(kubist.InvalidInput, match="frame 1: atom 1 is 1WAT HW9, and was 1WAT HW1"):
+        table(tmp_path / "t.kubist", tmp_path / "a.gro")
+
+
+def test_xyz_whose_last_line_has_no_end(tmp_path: Path) -> None:
+    for name, text in {"a": "1\n\nH 0.5 0.5 0.1", "b": "1\n\nbead 0.5 0.5 0.1"}.items():
+        (tmp_path / f"{name}.xyz").write_text(text)
+        _, report = table(tmp_path / "t.kubist", tmp_path / f"{name}.xyz")
+        assert report.notes == [
+            f"{name}.xyz: its last line has no end: the last value may be cut off"
+        ]
+
+
+def test_values_of_comments_that_become_fractions(tmp_path: Path) -> None:
+    frame = '1\nProperties=species:S:1:pos:R:3 energy={} n=3 field="{} 0 1"\nH 0 0 0\n'
+    (tmp_path / "a.extxyz").write_text(frame.format(0, 1) + frame.format(-1.25, 0.5))
+    rows, _ = table(tmp_path / "t.kubist", tmp_path / "a.extxyz")
+    assert rows["energy"].to_pylist() == [0, -1.25]
+    assert rows["field_x"].to_pylist() == [1, 0.5]
+    assert rows["n"].type == pa.int64()
+
+
+def test_a_table_without_the_times_of_its_frames(tmp_path: Path) -> None:
+    target = tmp_path / "t.kubist"
+    kubist.ingest(
+        target,
+        xtc(tmp_path / "a.xtc", 0, 1),
+        read={"columns": ["frame", "atom", "x", "y", "z"]},
+    )
+    report = kubist.ingest(
+        target, xtc(tmp_path / "b.xtc", 0, 1), read={"columns": ["frame", "atom", "x", "y", "z"]}
+    )
+    assert report.rows == 24
+
+
+def test_xyz_beyond_the_range(tmp_path: Path) -> None:
+    for name, label in {"a": "C", "b": "bead"}.items():
+        (tmp_path / f"{name}.xyz").write_text(f"1\n\n{label} 1e400 0 0\n")
+        with pytest.raises(kubist.InvalidInput, match=rf"{name}\.xyz: frame 0: .*x is .*beyond the range"):
+            table(tmp_path / "t.kubist", tmp_path / f"{name}.xyz")

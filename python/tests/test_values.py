@@ -505,3 +505,32 @@ def test_las_keeps_what_its_numbers_mean(tmp_path: Path, times: str) -> None:
     rows = rows.set_column(rows.column_names.index("x"), "x", pa.array(rows["x"].to_numpy() + 5e-4))
     with pytest.raises(kubist.InvalidInput, match=r"column x, row 0: .* is no multiple of 0\.001"):
         write(rows, out, found.metadata)
+
+
+def test_units_in_arrow_metadata_under_either_name(tmp_path: Path) -> None:
+    def data(key: str, unit: str) -> pa.Table:
+        field = pa.field("x", pa.float64(), metadata={key: unit})
+        return pa.table([[1.0]], schema=pa.schema([field]))
+
+    kubist.create(tmp_path / "t", data("units", "m"), dimensions=["x"])
+    table = kubist.open(tmp_path / "t")
+    with table.writer() as writer:
+        writer.append(data("units", "km"))
+        writer.append(data("unit", "mm"))
+    assert sorted(table.query().to_arrow()["x"].to_pylist()) == [0.001, 1, 1000]
+    with (
+        pytest.raises(kubist.InvalidInput, match=r'"s" in the data.*different kinds'),
+        table.writer() as writer,
+    ):
+        writer.append(data("units", "s"))
+
+
+def test_a_year_is_that_of_astronomy(tmp_path: Path) -> None:
+    def data(unit: str, value: float) -> pa.Table:
+        field = pa.field("x", pa.float64(), metadata={"unit": unit})
+        return pa.table([[value]], schema=pa.schema([field]))
+
+    table = kubist.create(tmp_path / "t", data("d", 1.0), dimensions=["x"])
+    with table.writer() as writer:
+        writer.append(data("yr", 2.0))
+    assert sorted(table.query().to_arrow()["x"].to_pylist()) == [1, 730.5]

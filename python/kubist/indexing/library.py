@@ -219,7 +219,7 @@ def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
                 "number": kind,
                 "big_endian": dtype.byteorder == ">",
                 "packing": packing,
-                "unit": text(item.attrs, "units"),
+                "unit": text(item.attrs, "units") or text(item.attrs, "unit"),
                 "calendar": text(item.attrs, "calendar"),
                 "storage": where,
             }

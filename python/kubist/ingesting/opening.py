@@ -10,10 +10,12 @@ from .._errors import InvalidInput, NotATable
 from .._progress import Progress
 from . import formats
 from .paths import expanded
-from .snapshots import report_missing
+from .snapshots import report_missing, report_overlaps
 from .source import NOT_OF_FILES, Options, Reading, Source, fingerprint, named
 
 Opened = tuple[str, Reading | Exception]
+CLOCK = "ps"
+"""The unit of times of trajectories."""
 
 
 class Files:
@@ -60,7 +62,11 @@ class Files:
                     break
             else:
                 opened += [] if source is None else [(path, source)]
-        report_missing([one for _, one in opened if isinstance(one, Source)], self._has)
+        sources = [one for _, one in opened if isinstance(one, Source)]
+        report_missing(sources, self._has)
+        trajectories = [source for source in sources if source.numbers_frames and source.times]
+        if trajectories:
+            self._report_overlaps(trajectories)
         return [
             (str(path), Reading(one) if isinstance(one, Source) else one) for path, one in opened
         ]
@@ -79,6 +85,23 @@ class Files:
             return False
         with table:
             return table._pinned().committed(f"{path.name}:{fingerprint(path)}/{label}") is not None
+
+    def _report_overlaps(self, sources: list[Source]) -> None:
+        """Notes on trajectories whose times the table, or another file, has too."""
+        try:
+            table = _create.open(self._location)
+        except NotATable:
+            report_overlaps(sources, None)
+            return
+        with table:
+            pinned = table._pinned()
+            new = [s for s in sources if pinned.committed(f"{s.key()}/0") is None]
+            end = None
+            # The user may have left out the times, or given them another unit.
+            if new and "time" in table.columns and table.units.get("time") == CLOCK:
+                last = table.query(columns=["time"], order_by="time desc", limit=1).to_arrow()
+                end = last["time"][0].as_py() if len(last) else None
+            report_overlaps(new, end)
 
     def progress(
         self, rows: int, file: str, label: str, fraction: float | None, is_committing: bool

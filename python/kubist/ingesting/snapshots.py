@@ -1,4 +1,4 @@
-"""Snapshots of several files: reports files and particles that are missing."""
+"""Files that belong together: missing files of a snapshot, and trajectories that overlap."""
 
 from __future__ import annotations
 
@@ -47,3 +47,23 @@ def _report(sources: Sequence[Source], has: Callable[[Path, str], bool]) -> None
         first.left_out["particles of the snapshot"] = (
             f"the header counts {part.total:,}, and those of all files count {rows:,}"
         )
+
+
+def report_overlaps(sources: Sequence[Source], end: float | None) -> None:
+    """Notes for trajectories that begin before the frames of the table, or of other files, end.
+
+    A run that was continued often has its last frames twice. All frames are stored.
+
+    Args:
+        sources: Trajectories that the table does not have.
+        end: The last time of the table.
+    """
+    for source in sorted(sources, key=lambda source: source.times[0]):
+        first, last = source.times[0], source.times[-1]
+        if end is not None and first <= end:
+            source.notes = [
+                *source.notes,
+                f"{source.path.name}: its frames begin at {first:g} ps, and frames up to {end:g} ps "
+                "are in the table or in other files: all are stored",
+            ]
+        end = last if end is None else max(end, last)

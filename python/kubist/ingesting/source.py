@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -312,7 +313,45 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
         return table
     rows = table.num_rows
     filled = [table.column(f.name) if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
-    return pa.table([cast(c, f) for c, f in zip(filled, schema, strict=True)], schema=schema)
+    columns_ = [cast(c, f) for c, f in zip(filled, schema, strict=True)]
+    # Numbers keep their types: Arrow would make 1e60 infinite in narrower floats.
+    kinds = [f.with_type(c.type) for c, f in zip(columns_, schema, strict=True)]
+    return pa.table(columns_, schema=pa.schema(kinds))
+
+
+def join(fields: dict[str, pa.Field], new: pa.Field, where: str) -> None:
+    """Adds a column to the columns of a file.
+
+    A known column gets a type that has the values of both, and keeps its unit.
+
+    Raises:
+        InvalidInput: No type has the values of both. ``where`` begins the message.
+    """
+    import pyarrow as pa
+
+    known = fields.setdefault(new.name, new)
+    if known.type == new.type:
+        return
+    try:
+        both = pa.unify_schemas(
+            [pa.schema([known.remove_metadata()]), pa.schema([new.remove_metadata()])],
+            promote_options="permissive",
+        )
+    except pa.ArrowException:
+        raise InvalidInput(
+            f"{where}: column {new.name} is {new.type}, and was {known.type} before: name the "
+            "other columns (columns)"
+        ) from None
+    fields[new.name] = known.with_type(both.field(0).type)
+
+
+def in_units(schema: pa.Schema, own: Mapping[str, pa.Field]) -> pa.Schema:
+    """The columns of a file with the units of a part of it: the table converts them."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [f.with_metadata(own[f.name].metadata) if f.name in own else f for f in schema]
+    )
 
 
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
@@ -346,6 +385,41 @@ def _of_one_kind(one: Any, other: Any) -> bool:
     return any(of(one) and of(other) for of in (is_number, *kinds))
 
 
+def open_end(path: Path) -> list[str]:
+    """A note if a text file does not end with a line end: its last number may lack digits."""
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        if file.read() == b"\n":
+            return []
+    return [f"{path.name}: its last line has no end: the last value may be cut off"]
+
+
+INFINITE = re.compile(rb"[-+]?inf(inity)?", re.IGNORECASE)
+
+
+def check_range(where: str, name: str, values: Any, words: Callable[[int], bytes]) -> None:
+    """Checks that infinite numbers of a text are written as such: 1e400 is beyond a float.
+
+    Args:
+        values: A NumPy array.
+        words: Returns the text of a row.
+
+    Raises:
+        ValueError: A number is beyond the range.
+    """
+    import numpy as np
+
+    if values.dtype.kind != "f":
+        return
+    for row in np.flatnonzero(np.isinf(values)):
+        word = words(int(row)).strip()
+        if not INFINITE.fullmatch(word):
+            said = word.decode("utf-8", "replace")
+            raise ValueError(
+                f"{where}row {row}: {name} is {said}, beyond the range of float{8 * values.itemsize}"
+            )
+
+
 def fingerprint(path: Path) -> str:
     """A short hash of all bytes of a file or folder, or of many parts of a large file."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
@@ -363,7 +437,10 @@ def next_item(items: Iterator[Any], where: Path | str) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A JSON value; values without a JSON type become strings."""
+    """A value as JSON has it; other values as their text."""
+    if hasattr(value, "unit") and hasattr(value, "value"):
+        # A Quantity of astropy.
+        return {"value": as_json(value.value), "unit": str(value.unit)}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -380,6 +457,15 @@ def as_json(value: Any) -> Any:
 
 
 def named(path: Path | str, error: BaseException) -> str:
-    """One line with the location and the message, which may have several lines."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """One line with the location and the message; messages of libraries may have several lines."""
+    text = reason(error)
     return text if str(path) in text else f"{path}: {text}"
+
+
+def reason(error: BaseException) -> str:
+    """The message of an error in one line, in words for a person who did not call its library."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"its text is not UTF-8: byte 0x{error.object[error.start]:02x} cannot be read"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return " ".join(str(error).split()) or type(error).__name__

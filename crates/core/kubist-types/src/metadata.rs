@@ -7,3 +7,14 @@ pub use kubist_region::{PERIOD, Period, SPHERE, sphere};
 
 /// The key of a column's unit.
 pub const UNIT: &str = "unit";
+/// The key under which xarray, netCDF and others have it.
+const UNITS: &str = "units";
+
+/// The unit of a column of given data; none if it is blank.
+pub fn unit_of(field: &arrow_schema::Field) -> Option<&str> {
+    [UNIT, UNITS]
+        .iter()
+        .find_map(|key| field.metadata().get(*key))
+        .map(|unit| unit.trim())
+        .filter(|unit| !unit.is_empty())
+}

@@ -21,7 +21,7 @@ use arrow_schema::{ArrowError, DataType, Field};
 use half::f16;
 use kubist_expr::Conversion;
 use kubist_types::error::{Error, Result};
-use kubist_types::metadata::UNIT;
+use kubist_types::metadata::{UNIT, unit_of};
 
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 /// The longest value in an error message, in characters.
@@ -77,7 +77,8 @@ impl Given<'_> {
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
-        let Some(given) = unit(self.field).filter(is_unit) else { return Ok(None) };
+        let given = unit_of(self.field).map(str::to_owned);
+        let Some(given) = given.filter(is_unit) else { return Ok(None) };
         let refused = |here: &str, why: &str| {
             let name = column.name();
             Err(Error::invalid(format!("column {name:?} is in {given:?} in the data and {here} in the table: {why}")))

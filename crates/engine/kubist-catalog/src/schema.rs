@@ -29,7 +29,7 @@ use kubist_format::column_type::{check_lengths, user_type};
 use kubist_format::encode::RunEncoding;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
-use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT};
+use kubist_types::metadata::{Metadata, PERIOD, Period, SPHERE, UNIT, unit_of};
 use kubist_types::options::{Sampling, TableOptions};
 use kubist_types::{Compression, Strata};
 
@@ -304,7 +304,7 @@ impl TableSchema {
             let Ok(user) = self.user.index_of(given.name()) else { continue };
             let (column, user) = (self.stored_index[user], self.measured(self.user.field(user)));
             let accuracy = self.accuracy.get(&column);
-            if accuracy.is_none() && given.metadata().get(UNIT) == user.metadata().get(UNIT) {
+            if accuracy.is_none() && unit_of(given) == unit_of(&user) {
                 continue;
             }
             let data_type = self.stored.field(column).data_type();
@@ -646,5 +646,9 @@ fn checked(field: &Field) -> Result<Field> {
     let data_type = user_type(field.data_type()).ok_or_else(|| {
         Error::invalid(format!("column {name:?} has the type {}, which is not supported", field.data_type()))
     })?;
-    Ok(field.clone().with_data_type(data_type))
+    let mut metadata = field.metadata().clone();
+    if let Some(unit) = unit_of(field) {
+        metadata.insert(UNIT.to_owned(), unit.to_owned());
+    }
+    Ok(field.clone().with_data_type(data_type).with_metadata(metadata))
 }

@@ -165,7 +165,7 @@ fn described(raw: Raw, stored: Number, storage: Storage) -> Variable {
         big_endian: true,
         packing: Packing { scale: first("scale_factor"), offset: first("add_offset"), missing },
         calendar: calendar(text("units").as_deref(), text("calendar")),
-        unit: text("units"),
+        unit: text("units").or_else(|| text("unit")),
         storage,
     }
 }

@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-const UNIT: &str = "unit";
+pub(crate) const UNIT: &str = "unit";
 
 /// The columns of a file, from any reader.
 #[derive(Clone, Copy)]

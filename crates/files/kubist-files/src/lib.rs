@@ -25,6 +25,7 @@ mod parquet;
 mod records;
 mod source;
 mod thrift;
+mod units;
 mod zip;
 
 use std::fs::File;
@@ -35,7 +36,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Fields};
+use arrow_schema::{DataType, Field, Fields};
 
 pub use csv_marks::{Decimal, Marks};
 pub use error::{Error, Kind, Result};
@@ -156,6 +157,9 @@ impl Input {
             if options.columns.is_none() {
                 input.leave_out_nested();
             }
+            if matches!(format, Format::Parquet | Format::ArrowFile | Format::ArrowStream) {
+                input.fields = units::named(&input.fields, &input.metadata());
+            }
             Ok(input)
         })
     }
@@ -192,7 +196,7 @@ impl Input {
     /// A file with only such columns keeps them.
     fn leave_out_nested(&mut self) {
         let (nested, plain): (Vec<_>, Vec<_>) =
-            self.fields.iter().cloned().partition(|field| field.data_type().is_nested());
+            self.fields.iter().cloned().partition(|field| !has_place(field.data_type()));
         if plain.is_empty() {
             return;
         }
@@ -287,6 +291,15 @@ enum Magic {
     ArrowStream,
     Zip,
     Text,
+}
+
+/// Whether a table has columns of this type.
+fn has_place(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::RunEndEncoded(_, _) => false,
+        DataType::Dictionary(_, values) => has_place(values),
+        other => !other.is_nested(),
+    }
 }
 
 fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {

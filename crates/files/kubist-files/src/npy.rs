@@ -4,10 +4,11 @@ use std::io::Read;
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
-use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::types::{
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
+use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, PrimitiveArray, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 
@@ -120,6 +121,10 @@ impl Element {
             ('M', 8, "ms") => DataType::Timestamp(TimeUnit::Millisecond, None),
             ('M', 8, "us") => DataType::Timestamp(TimeUnit::Microsecond, None),
             ('M', 8, "ns") => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            ('m', 8, "s") => DataType::Duration(TimeUnit::Second),
+            ('m', 8, "ms") => DataType::Duration(TimeUnit::Millisecond),
+            ('m', 8, "us") => DataType::Duration(TimeUnit::Microsecond),
+            ('m', 8, "ns") => DataType::Duration(TimeUnit::Nanosecond),
             ('U' | 'S', 0..=65_536, "") => DataType::Utf8,
             _ => return Err(unknown()),
         };
@@ -162,6 +167,10 @@ impl Element {
             DataType::Timestamp(Millisecond, _) => cells.moments::<TimestampMillisecondType>(),
             DataType::Timestamp(Microsecond, _) => cells.moments::<TimestampMicrosecondType>(),
             DataType::Timestamp(Nanosecond, _) => cells.moments::<TimestampNanosecondType>(),
+            DataType::Duration(Second) => cells.moments::<DurationSecondType>(),
+            DataType::Duration(Millisecond) => cells.moments::<DurationMillisecondType>(),
+            DataType::Duration(Microsecond) => cells.moments::<DurationMicrosecondType>(),
+            DataType::Duration(Nanosecond) => cells.moments::<DurationNanosecondType>(),
             _ if self.kind == b'U' => cells.texts(utf32)?,
             _ => cells.texts(|cell, _| String::from_utf8(cell.to_vec()).ok())?,
         })
@@ -174,7 +183,7 @@ struct Cells<'a> {
     count: usize,
 }
 
-/// NumPy's missing timestamp.
+/// NumPy's missing timestamp or duration.
 const NOT_A_TIME: i64 = i64::MIN;
 
 impl Cells<'_> {
@@ -254,5 +263,14 @@ mod tests {
         let element = Element::parse("'>i2'").unwrap();
         let column = element.column(&[0, 1, 0, 2, 0, 3, 0, 4], 2, 2, 1).unwrap();
         assert_eq!(column.as_ref(), &arrow_array::Int16Array::from(vec![2, 4]) as &dyn arrow_array::Array);
+    }
+
+    #[test]
+    fn durations_have_nulls() {
+        let element = Element::parse("'<m8[s]'").unwrap();
+        let bytes = [5_i64.to_le_bytes(), i64::MIN.to_le_bytes()].concat();
+        let column = element.column(&bytes, 2, 1, 0).unwrap();
+        let expected = arrow_array::DurationSecondArray::from(vec![Some(5), None]);
+        assert_eq!(column.as_ref(), &expected as &dyn arrow_array::Array);
     }
 }

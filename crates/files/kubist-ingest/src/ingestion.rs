@@ -72,6 +72,9 @@ pub(crate) struct Ingestion<'a> {
     rounded: Vec<String>,
     /// File and label of each solver step, to report repeated steps.
     numbers: HashMap<(i64, String), String>,
+    /// Steps without a mark, because the table has later ones: the first, where it is, and their number.
+    late: Option<(i64, String, u64)>,
+    /// Rows of all files, if they are known.
     rows_total: Option<u64>,
     bytes_total: u64,
     bytes_before: u64,
@@ -93,6 +96,7 @@ impl<'a> Ingestion<'a> {
             met_before: HashSet::new(),
             rounded: Vec::new(),
             numbers: HashMap::new(),
+            late: None,
             rows_total: None,
             bytes_total: 0,
             bytes_before: 0,
@@ -112,6 +116,13 @@ impl<'a> Ingestion<'a> {
 
     fn ended(mut self) -> Report {
         self.report.seconds = self.started.elapsed().as_secs_f64();
+        if let Some((number, here, count)) = &self.late {
+            let (what, them) = if *count == 1 { ("step is", "it") } else { ("steps are", "them") };
+            self.report.notes.push(format!(
+                "{count} {what} repeated or late, from step {number} on ({here}): the table had this step or a later one \
+                 before, so queries with steps do not find {them}"
+            ));
+        }
         if !self.rounded.is_empty() {
             self.report.notes.push(format!(
                 "values were rounded to the narrower floats of the table: {} (a copy of the table takes all digits: \
@@ -459,7 +470,13 @@ impl<'a> Ingestion<'a> {
         let is_marked = step.part.is_empty() && !source.facts().in_order && !self.opened()?.has_declared_writers;
         let Some(number) = step.number.filter(|_| is_marked) else { return Ok(None) };
         let last = self.writer.get()?.last_step()?;
-        Ok(Some(number).filter(|number| last.is_none_or(|last| *number > last)))
+        let is_late = last.is_some_and(|last| number <= last);
+        // The report names a step that this ingestion repeats by itself.
+        if is_late && !self.numbers.contains_key(&(number, step.part.clone())) {
+            let here = || format!("{}, {}", source.facts().path.display(), step.label);
+            self.late.get_or_insert_with(|| (number, here(), 0)).2 += 1;
+        }
+        Ok(Some(number).filter(|_| !is_late))
     }
 
     fn commit(&mut self, source: &dyn Source, known: &Known, label: &str, number: Option<i64>) -> Result<()> {

@@ -84,6 +84,31 @@ pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     is_rounded.then_some(kept)
 }
 
+/// Checks floats of rows from row `first` on, before they go into a narrower column of the table.
+///
+/// # Errors
+///
+/// A number would become infinite, or so small that it loses digits.
+pub fn check_floats(given: &ArrayRef, column: &Field, first: u64) -> Result<()> {
+    if *given.data_type() != DataType::Float64 || *column.data_type() != DataType::Float32 {
+        return Ok(());
+    }
+    let values = given.as_primitive::<Float64Type>();
+    let has_no_place = |value: f64| {
+        let kept = f64::from(value as f32);
+        is_lost(value, kept) && (kept.is_infinite() || kept.abs() < f64::from(f32::MIN_POSITIVE))
+    };
+    let Some(row) = (0..values.len()).find(|row| values.is_valid(*row) && has_no_place(values.value(*row))) else {
+        return Ok(());
+    };
+    let (name, value) = (column.name(), values.value(row));
+    Err(Error::invalid(format!(
+        "column {name}, row {}: {value:?} has no place in float32, the type of the table: a copy of the table takes it \
+         (kubist copy --types {name}=float64), or a new table with read option types={name}=float64",
+        first + row as u64,
+    )))
+}
+
 fn is_lost(value: f64, rounded: f64) -> bool {
     !value.is_nan() && value != rounded
 }
@@ -169,6 +194,10 @@ mod tests {
             let given: ArrayRef = Arc::new(Float64Array::from(vec![0.1, refused]));
             assert!(rounded(&given, &column).is_none(), "{refused}");
         }
+        let given: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.1), None, Some(f64::INFINITY), Some(1e60)]));
+        let text = check_floats(&given, &column, 10).unwrap_err().to_string();
+        assert!(text.starts_with("column x, row 13: 1e60 has no place in float32"), "{text}");
+        assert!(check_floats(&given.slice(0, 3), &column, 0).is_ok());
         let exact: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, 0.5]));
         assert!(rounded(&exact, &Field::new("x", DataType::Float16, true)).is_none());
     }

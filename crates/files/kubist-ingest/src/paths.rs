@@ -37,10 +37,14 @@ fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '['])
 }
 
+/// Files without rows that Spark and Arrow write into folders of Parquet.
+const MARKS: [&str; 3] = ["_SUCCESS", "_metadata", "_common_metadata"];
+
+/// The files of a folder that are not hidden.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(|path| !name(path).starts_with('.')).collect()
+    entries.filter(|path| !name(path).starts_with('.') && !MARKS.contains(&name(path).as_str())).collect()
 }
 
 fn name(path: &Path) -> String {
@@ -146,7 +150,7 @@ mod tests {
     #[test]
     fn patterns_and_folders_come_in_natural_order() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["s_10.csv", "s_9.csv", "s_1.txt", ".s_2.csv", "whole/a", "sub/s_3.csv"] {
+        for name in ["s_10.csv", "s_9.csv", "s_1.txt", ".s_2.csv", "_SUCCESS", "whole/a", "sub/s_3.csv"] {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();

@@ -116,6 +116,7 @@ pub fn fitted(
         }
         if unit(&own).is_none_or(|own| Some(own) == unit(field)) {
             narrow::check_integers(&column, field, first)?;
+            narrow::check_floats(&column, field, first)?;
             if let Some(kept) = kept {
                 own = own.with_data_type(kept.data_type().clone());
                 column = kept;

@@ -95,7 +95,9 @@ def _tables(path: Path, hdus: Any) -> list[int]:
     # The standard stores compressed images as tables.
     found = [i for i in found if "ZIMAGE" not in hdus[i].header]
     if not found:
-        raise ValueError(f"{path}: there is no table in it, only images")
+        raise ValueError(
+            f"{path}: there is no table in its {len(hdus)} parts: they are images, or the file is cut off"
+        )
     return found
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ... import _fits
+from ..source import check_range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -222,6 +223,10 @@ class Column:
         except pa.ArrowInvalid:
             self._tell_wrong(words, first)
             raise
+        if pa.types.is_floating(kind):
+            floats = numbers.fill_null(0).to_numpy()
+            texts = words.to_pylist() if np.isinf(floats).any() else []
+            check_range("", f"column {self.name}", floats, lambda row: texts[row].encode())
         if self.decimals and pa.types.is_floating(kind):
             implied = pc.invert(pc.match_substring_regex(plain, "[.eE]"))
             numbers = pc.if_else(implied, pc.divide(numbers, 10.0**self.decimals), numbers)

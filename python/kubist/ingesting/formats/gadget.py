@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Part, Source, State, Step, arrow_table, slices, split_columns, unit
+from ..source import (
+    Options,
+    Part,
+    Source,
+    State,
+    Step,
+    arrow_table,
+    in_units,
+    join,
+    slices,
+    split_columns,
+    unit,
+)
 from .hdf5 import COMPONENTS, POSITION, VELOCITY, attributes, check_sources, holds, text
 
 if TYPE_CHECKING:
@@ -117,6 +129,7 @@ class _Kind:
     number: int
     count: int
     names: list[str] = field(default_factory=list)
+    fields: dict[str, pa.Field] = field(default_factory=dict)
 
 
 def look(path: Path, options: Options) -> Source:
@@ -135,7 +148,9 @@ def look(path: Path, options: Options) -> Source:
         of_fields: dict[str, Any] = {}
         kinds = []
         for name in file:
-            if not name.startswith("PartType") and name not in ("Header", *GROUPS):
+            # SWIFT has names such as GasParticles for its types.
+            is_alias = isinstance(file.get(name, getlink=True), h5py.SoftLink)
+            if not name.startswith("PartType") and name not in ("Header", *GROUPS) and not is_alias:
                 left_out[name] = "it is not of particles"
         wanted = wanted_types(path, options, len(counts))
         for number, count in enumerate(counts):
@@ -152,12 +167,16 @@ def look(path: Path, options: Options) -> Source:
                     of_fields.setdefault(name, said)
                 for column in split_columns(name, data[:0], COMPONENTS.get(name)):
                     own = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
-                    fields.setdefault(column, unit(own, _said(data) or units.of(column)))
+                    own = unit(own, _said(data) or units.of(column))
+                    join(fields, own, f"{path}: PartType{number}")
+                    found.fields[column] = own
+        for name in file:
+            if name.startswith("PartType") and name[8:] not in map(str, range(len(counts))):
+                left_out[name] = f"the header counts {len(counts)} types of particles"
         masses = _masses_of_types(file, kinds)
         if masses:
-            # In the type of other masses, or else of the header.
+            # In the type of other masses, if there are any: the report says if that rounds them.
             fields.setdefault(MASSES, unit(pa.field(MASSES, pa.float64()), units.of(MASSES)))
-        of_mass = fields[MASSES].type.to_pandas_dtype() if masses else None
     if of_fields:
         about["fields"] = of_fields
     schema = pa.schema([*fields.values(), *clock.fields()])
@@ -173,8 +192,8 @@ def look(path: Path, options: Options) -> Source:
                     for name in kind.names:
                         columns |= split_columns(name, group[name][part], COMPONENTS.get(name))
                     if kind.number in masses:
-                        columns[MASSES] = np.full(many, masses[kind.number], of_mass)
-                    yield arrow_table(columns, with_all(schema, state))
+                        columns[MASSES] = np.full(many, masses[kind.number])
+                    yield arrow_table(columns, in_units(with_all(schema, state), kind.fields))
 
     part = place_of(path, header, int(counts.sum()), "NumPart_Total", "NumPart_Total_HighWord")
     total = sum(kind.count for kind in kinds)
@@ -426,6 +445,7 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
         fields = {"catalogue": pa.field("catalogue", pa.dictionary(pa.int32(), pa.string()))}
         fields["number"] = pa.field("number", pa.int64())
         names: dict[str, list[str]] = {}
+        of_kinds: dict[str, dict[str, pa.Field]] = {}
         for name in file:
             if name not in (*PLACES, "Header", *GROUPS) and len(file[name]):
                 left_out[name] = "it is no catalogue of groups"
@@ -450,7 +470,9 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
                 names[kind].append(own)
                 for column in split_columns(own, data[:0], _components(kind, own)):
                     one = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
-                    fields.setdefault(column, unit(one, _said(data) or units.of(column)))
+                    one = unit(one, _said(data) or units.of(column))
+                    join(fields, one, f"{path}: {kind}")
+                    of_kinds.setdefault(kind, {})[column] = one
     schema = pa.schema([*fields.values(), *clock.fields()])
 
     def read(state: State) -> Iterator[pa.Table]:
@@ -467,7 +489,7 @@ def look_at_catalogue(path: Path, options: Options) -> Source:
                         columns |= split_columns(
                             name, file[kind][name][part], _components(kind, name)
                         )
-                    yield arrow_table(columns, with_all(schema, state))
+                    yield arrow_table(columns, in_units(with_all(schema, state), of_kinds[kind]))
 
     part = place_of(path, header, counts["Group"], "Ngroups_Total")
     rows = sum(counts.values())

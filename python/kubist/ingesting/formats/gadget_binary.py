@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
 from ..source import Options, Source, State, arrow_table, slices, split_columns, unit
-from .gadget import FIRST, MASSES, clock_of, place_of, snapshot, units_of, wanted_types, with_all
+from .gadget import (
+    FIRST,
+    MASSES,
+    clock_of,
+    place_of,
+    snapshot,
+    units_of,
+    wanted_types,
+    with_all,
+)
 from .hdf5 import COMPONENTS
 
 if TYPE_CHECKING:
@@ -117,9 +126,7 @@ def look(path: Path, options: Options) -> Source:
                             values = values.reshape(many, block.width)
                         columns |= split_columns(block.name, values, COMPONENTS.get(block.name))
                     if kind in masses:
-                        columns[MASSES] = np.full(
-                            many, masses[kind], fields[MASSES].type.to_pandas_dtype()
-                        )
+                        columns[MASSES] = np.full(many, masses[kind])
                     yield arrow_table(columns, with_all(schema, state))
 
     part = place_of(path, header, sum(counts), "NumPart_Total", "NumPart_Total_HW")

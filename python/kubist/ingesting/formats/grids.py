@@ -53,7 +53,8 @@ def look(path: Path, options: Options) -> Source:
     taken = {*values, *beside, *texts}
     others = [v["name"] for v in about["variables"] if v["name"] not in taken]
     columns = [*_placed(axes, beside), *values]
-    names = _short([*columns, *texts])
+    # A column that the user names with its group has that name.
+    names = _short([*columns, *texts]) | {name: name for name in options.columns or () if name in taken}
     nothing = {
         f.name: f.type
         for some in ([c for c in columns if c not in short], *([name] for name in short))
@@ -67,6 +68,7 @@ def look(path: Path, options: Options) -> Source:
         name, _, why = _kubist.printable(said).partition(": ")
         if name not in texts:
             left_out[name] = why
+    left_out |= own.links
     metadata: dict[str, Any] = {"left_out": others} if others else {}
     if about_values := _attributes(own, taken, left_out):
         metadata["arrays"] = about_values
@@ -327,9 +329,15 @@ def _grid(
         if v["name"] not in values
         and _is_beside(v, axes)
         and all(lengths[a] == n for a, n in zip(v["dimensions"], v["shape"], strict=True))
+        and _has_scales(own.scales.get(v["name"]), own.scales.get(values[0]))
         and (wanted is None or _is_named(v, wanted) or _is_coordinate(v))
     ]
     return list(axes), values, beside
+
+
+def _has_scales(some: Sequence[str] | None, of_grid: Sequence[str] | None) -> bool:
+    """Returns whether axes are those of the grid; an axis of the same name may be of another group."""
+    return some is None or of_grid is None or set(some) <= set(of_grid)
 
 
 def _grids(
@@ -344,7 +352,7 @@ def _grids(
     grids: list[tuple[tuple[str, ...], list[str]]] = []
     for axes, several in by_axes.items():
         longest = _longest([v["shape"] for v in several])
-        apart: dict[tuple[int, ...], list[str]] = {}
+        apart: dict[tuple[Any, ...], list[str]] = {}
         for variable in several:
             grows = own.grows.get(variable["name"], ())
             is_short = len(grows) == len(axes) and all(
@@ -352,7 +360,8 @@ def _grids(
                 for length, most, may_grow in zip(variable["shape"], longest, grows, strict=True)
             )
             shape = tuple(longest) if is_short else tuple(variable["shape"])
-            apart.setdefault(shape, []).append(variable["name"])
+            name = variable["name"]
+            apart.setdefault((shape, own.scales.get(name)), []).append(name)
         grids += [(axes, names) for names in apart.values()]
     return grids
 

@@ -6,7 +6,8 @@ Libraries count an incomplete frame, and read only the first frame of a GRO file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -27,21 +28,25 @@ class Frames:
     """The complete frames of a file.
 
     Attributes:
-        count: None if unknown.
-        vectors: The vectors of each frame, if frames may differ.
-        wrong: The defect of the first incomplete frame, and its position.
+        count: None if they are not counted.
+        vectors: Of each frame, if frames may differ.
+        wrong: Says of the first frame that is not whole what is wrong, and where.
+        times: Of each frame, if they are known.
     """
 
     count: int | None
     vectors: tuple[frozenset[str], ...] = ()
     wrong: str | None = None
+    times: tuple[float, ...] = ()
 
 
 def frames(path: Path) -> Frames:
-    """The frames of an XTC or TRR file; unknown for other files."""
+    """The frames of an XTC, TRR or DCD file; of other files nothing is known."""
     ending = path.suffix.lower()
     if ending == ".xtc":
         return _of_xtc(path)
+    if ending == ".dcd":
+        return _of_dcd(path)
     return _of_trr(path) if ending == ".trr" else Frames(None)
 
 
@@ -54,6 +59,7 @@ def _of_xtc(path: Path) -> Frames:
     # precision, bounds, an index, and the number of bytes, which are padded to words.
     few, head, length_at = 9, 56, 88
     size, at, number = path.stat().st_size, 0, 0
+    times: list[float] = []
     with path.open("rb") as opened:
         while at < size:
             opened.seek(at)
@@ -62,7 +68,7 @@ def _of_xtc(path: Path) -> Frames:
                 return Frames(None)
             if words[:4] != XTC_MAGIC:
                 wrong = f"{_where(number, at, size)} does not begin as frames of XTC do"
-                return Frames(number, wrong=wrong)
+                return Frames(number, wrong=wrong, times=tuple(times))
             atoms = int.from_bytes(words[4:8], "big")
             if atoms <= few:
                 end = at + head + 12 * atoms
@@ -70,9 +76,53 @@ def _of_xtc(path: Path) -> Frames:
                 end = at + length_at + 4 + -(-int.from_bytes(words[length_at:], "big") // 4) * 4
             if end > size or len(words) < head:
                 wrong = f"{_where(number, at, size)} is cut off: it ends at byte {end:,}"
-                return Frames(number, wrong=wrong)
+                return Frames(number, wrong=wrong, times=tuple(times))
+            times.append(struct.unpack(">f", words[12:16])[0])
+            at, number = end, number + 1
+    return Frames(number, times=tuple(times))
+
+
+def _of_dcd(path: Path) -> Frames:
+    """The whole frames of a DCD file: MDAnalysis does not report a last one that is cut off.
+
+    Each of its records has its length before and after it. A frame has a record of its cell, if the
+    header says so, and one for each of x, y and z.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as opened:
+        head = opened.read(92)
+        order = next((o for o in "<>" if head[:4] == struct.pack(f"{o}i", 84)), None)
+        if order is None or len(head) < 92 or head[4:8] != b"CORD":
+            return Frames(None)
+        has_cell, has_fourth = (
+            struct.unpack_from(f"{order}i", head, 48 + 4 * i)[0] for i in (0, 1)
+        )
+        # X-PLOR has other numbers at these places, and neither a cell nor a fourth axis.
+        is_charmm = struct.unpack_from(f"{order}i", head, 84)[0] != 0
+        of_frame = 3 + is_charmm * (bool(has_cell) + bool(has_fourth))
+        # The title and the number of atoms.
+        at = 92
+        for _ in range(2):
+            at = _behind_record(opened, order, at)
+        fixed = struct.unpack_from(f"{order}i", head, 40)[0]
+        if fixed:
+            at = _behind_record(opened, order, at)
+        number = 0
+        while at < size:
+            end = at
+            for _ in range(of_frame):
+                end = _behind_record(opened, order, end)
+            if end > size:
+                return Frames(number, wrong=f"{_where(number, at, size)} is cut off")
             at, number = end, number + 1
     return Frames(number)
+
+
+def _behind_record(file: IO[bytes], order: str, at: int) -> int:
+    """The byte behind the record that begins at a byte; it may be past the end of the file."""
+    file.seek(at)
+    length = file.read(4)
+    return at + 8 + (struct.unpack(f"{order}I", length)[0] if len(length) == 4 else 0)
 
 
 def _of_trr(path: Path) -> Frames:
@@ -80,29 +130,52 @@ def _of_trr(path: Path) -> Frames:
     # box, positions, velocities and forces; atoms, step, a number; time and lambda.
     head = 76
     vectors: list[frozenset[str]] = []
+    times: list[float] = []
     size, at = path.stat().st_size, 0
     with path.open("rb") as opened:
         while at < size:
             opened.seek(at)
-            words = opened.read(head)
+            words = opened.read(head + 8)
             if words[:4] != TRR_MAGIC:
                 wrong = f"{_where(len(vectors), at, size)} does not begin as frames of TRR do"
-                return Frames(len(vectors), tuple(vectors), wrong)
-            numbers = [int.from_bytes(words[i : i + 4], "big") for i in range(24, len(words), 4)]
+                return Frames(len(vectors), tuple(vectors), wrong, tuple(times))
+            numbers = [
+                int.from_bytes(words[i : i + 4], "big") for i in range(24, min(len(words), head), 4)
+            ]
             if len(numbers) < 13:
                 wrong = f"{_where(len(vectors), at, size)} is cut off"
-                return Frames(len(vectors), tuple(vectors), wrong)
+                return Frames(len(vectors), tuple(vectors), wrong, tuple(times))
             parts, atoms = numbers[:10], numbers[10]
             of_box, *of_vectors = parts[2], *parts[7:10]
             longest = max(of_box // 9, *(n // max(3 * atoms, 1) for n in of_vectors))
             end = at + head + 2 * longest + sum(parts)
             if end > size:
                 wrong = f"{_where(len(vectors), at, size)} is cut off: it ends at byte {end:,}"
-                return Frames(len(vectors), tuple(vectors), wrong)
+                return Frames(len(vectors), tuple(vectors), wrong, tuple(times))
+            times.append(_time_of_trr(words, longest))
             names = ("positions", "velocities", "forces")
             vectors.append(frozenset(n for n, many in zip(names, of_vectors, strict=True) if many))
             at = end
-    return Frames(len(vectors), tuple(vectors))
+    return Frames(len(vectors), tuple(vectors), times=tuple(times))
+
+
+def _time_of_trr(head: bytes, width: int) -> float:
+    """The time, a number of as many bytes as the vectors have; it follows atoms, step and a number."""
+    kind, at = (">d", 76) if width == 8 else (">f", 76)
+    time: float = struct.unpack_from(kind, head, at)[0] if len(head) >= at + width else 0.0
+    return time
+
+
+def repeats(times: Sequence[float]) -> list[str]:
+    """Says which frames have the time of the one before, or an earlier one: an appended run."""
+    late = [i for i in range(1, len(times)) if times[i] <= times[i - 1]]
+    if not late:
+        return []
+    first = late[0]
+    return [
+        f"{len(late):,} frames are repeated or late, from frame {first} on: its time is "
+        f"{times[first]:g} ps, that of the frame before is {times[first - 1]:g} ps; all frames are stored"
+    ]
 
 
 # GRO
@@ -123,7 +196,9 @@ class GroFrame:
 
 TIME, STEP = re.compile(r"\bt=\s*([-+\d.eE]+)"), re.compile(r"\bstep=\s*(\d+)")
 POSITION_AT, ANGSTROM = 20, 10.0
-"""The column of a line where numbers start, and the Angstrom in a length of GROMACS."""
+"""Where numbers begin in a line, and how many Angstrom a length of GROMACS has."""
+NAMES_END = 15
+"""Where residue and name of an atom end in a line."""
 
 
 class GroFrames:
@@ -142,8 +217,12 @@ class GroFrames:
         self.n_frames = len(self.starts)
         self.ts = self[0]
 
+    def times(self) -> list[float]:
+        return [self[number].time for number in range(self.n_frames)]
+
     def _scan(self, file: IO[bytes]) -> Iterator[tuple[int, int]]:
         number = 0
+        first: list[bytes] = []
         while True:
             start = file.tell()
             title, count = file.readline(), file.readline()
@@ -155,9 +234,18 @@ class GroFrames:
                     "no number of atoms"
                 )
             atoms = int(count)
-            for _ in range(atoms + 1):
-                if not file.readline():
-                    raise InvalidInput(f"{self.path}: frame {number} is cut off")
+            lines = [file.readline() for _ in range(atoms + 1)]
+            if not all(lines):
+                raise InvalidInput(f"{self.path}: frame {number} is cut off")
+            names = [line[:NAMES_END] for line in lines[:-1]]
+            first = first or names
+            for atom, (own, of_first) in enumerate(zip(names, first, strict=False)):
+                if own != of_first:
+                    said, before = (n.decode("ascii", "replace").strip() for n in (own, of_first))
+                    raise InvalidInput(
+                        f"{self.path}: frame {number}: atom {atom} is {said}, and was {before} in "
+                        "frame 0: give each of them a table"
+                    )
             yield start, atoms
             number += 1
 

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._shown import counted
-from ..source import Options, Source, State, Step, arrow_table, split_columns, unit
+from ..source import (
+    Options,
+    Source,
+    State,
+    Step,
+    arrow_table,
+    in_units,
+    join,
+    split_columns,
+    unit,
+)
 from .hdf5 import COMPONENTS, POSITION, attributes, check_sources, holds, text
 
 if TYPE_CHECKING:
@@ -57,19 +67,19 @@ def look(path: Path, options: Options) -> Source:
             if name not in KEPT:
                 left_out[name] = "it is not of particles"
         said = {n: attributes(file["h5md"][n]) for n in ("author", "creator") if n in file["h5md"]}
-        first = next(iter(groups))
-        clock = _unit_of(file["particles"][first]["position"].get("time"))
-    schema = pa.unify_schemas([group.schema for group in groups.values()])
-    if len(groups) > 1:
-        schema = schema.append(pa.field("group", pa.string()))
-    schema = schema.append(unit(pa.field("time", pa.float64()), clock)).append(
-        pa.field("step", pa.int64())
-    )
+    fields: dict[str, pa.Field] = {}
+    for name, group in groups.items():
+        for field in group.schema:
+            join(fields, field, f"{path}: particles/{name}")
+    time = fields.pop("time")
+    more = [pa.field("group", pa.string())] if len(groups) > 1 else []
+    schema = pa.schema([*fields.values(), *more, time, pa.field("step", pa.int64())])
 
     def steps(_: Any) -> Iterator[Step]:
         order = sorted((g.times[f], n, f) for n, g in groups.items() for f in range(len(g.steps)))
         for time, name, frame in order:
-            read = _reading(path, schema, name, groups[name], frame)
+            own = in_units(schema, {field.name: field for field in groups[name].schema})
+            read = _reading(path, own, name, groups[name], frame)
             number = int(groups[name].steps[frame])
             yield Step(f"{name} {frame}", read, float(time), name if len(groups) > 1 else "", number)
 
@@ -114,6 +124,7 @@ def _looked_at(path: str, group: Any, left_out: dict[str, str]) -> _Group:
         _leave_out_steps(f"{path}/box/edges", group["box/edges"], steps, left_out)
     for column in edges:
         fields.append(unit(pa.field(column, pa.float64()), _unit_of(group["box/edges/value"])))
+    fields.append(unit(pa.field("time", pa.float64()), _unit_of(position.get("time"))))
     return _Group(steps, _times(position), count, elements, edges, box, pa.schema(fields))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step
+from ..source import Options, Source, State, Step, arrow_table, join, unit
 from . import catalogue
 
 if TYPE_CHECKING:
@@ -41,16 +41,20 @@ def look(path: Path, options: Options) -> Source:
     if not files:
         raise InvalidInput(f"{path}: it has no Parquet file of a pixel")
     wanted = None if options.columns is None else set(options.columns)
-    fields = []
-    for field in parquet.read_schema(files[0]):
-        if wanted is not None and field.name not in wanted:
-            continue
-        if pa.types.is_nested(field.type):
-            left_out[f"column {field.name}"] = f"its type {field.type} has no place in a table"
-            continue
-        fields.append(field.remove_metadata())
-    schema = pa.schema(fields)
-    rows = sum(parquet.read_metadata(file).num_rows for file in files)
+    fields: dict[str, pa.Field] = {}
+    rows = 0
+    for file in files:
+        said_of_file = parquet.read_metadata(file)
+        rows += said_of_file.num_rows
+        for field in said_of_file.schema.to_arrow_schema():
+            if wanted is not None and field.name not in wanted:
+                continue
+            if pa.types.is_nested(field.type):
+                left_out[f"column {field.name}"] = f"its type {field.type} has no place in a table"
+                continue
+            said_unit = (field.metadata or {}).get(b"unit", b"").decode() or None
+            join(fields, unit(field.remove_metadata(), said_unit), str(file))
+    schema = pa.schema(list(fields.values()))
     if (said := about.get("hats_nrows", "")).isdigit() and int(said) != rows:
         left_out["rows"] = f"the catalogue has {int(said):,}, its files have {rows:,}"
     named = [about.get(key, "") for key in ("hats_col_ra", "hats_col_dec")]
@@ -73,12 +77,14 @@ def look(path: Path, options: Options) -> Source:
 
 def _reading(file: Path, schema: pa.Schema) -> Callable[[State], Iterator[pa.Table]]:
     def read(_: State) -> Iterator[pa.Table]:
-        import pyarrow as pa
         from pyarrow import parquet
 
         with parquet.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(ROWS, columns=schema.names):
-                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+            there = set(opened.schema_arrow.names)
+            names = [name for name in schema.names if name in there]
+            for batch in opened.iter_batches(ROWS, columns=names):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield arrow_table(columns, schema)
 
     return read
 

@@ -7,7 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, as_json, slices, unit
+from ..source import (
+    Options,
+    Source,
+    State,
+    Step,
+    arrow_table,
+    as_json,
+    in_units,
+    join,
+    slices,
+    unit,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,6 +117,7 @@ def look_at_h5part(path: Path, options: Options) -> Source:
         ]
         left_out = {name: "it is not of particles" for name in file if not name.startswith("Step#")}
         fields: dict[str, pa.Field] = {}
+        of_steps: dict[str, dict[str, pa.Field]] = {}
         counts = {name: _rows(file[name]) for name in names}
         for step in names:
             for name, data in sorted(file[step].items()):
@@ -115,7 +127,8 @@ def look_at_h5part(path: Path, options: Options) -> Source:
                 kind = pa.from_numpy_dtype(data.dtype.newbyteorder("="))
                 said_unit = file.attrs.get(f"{name}Unit", data.attrs.get("unit"))
                 own = unit(pa.field(name, kind), None if said_unit is None else text(said_unit))
-                fields.setdefault(name, own)
+                join(fields, own, f"{path}: {step}")
+                of_steps.setdefault(step, {})[name] = own
             for name in file[step].attrs:
                 if name not in TIMES:
                     left_out.setdefault(f"attribute {name}", "it is of a step, not of particles")
@@ -135,7 +148,7 @@ def look_at_h5part(path: Path, options: Options) -> Source:
                     many = part.stop - part.start
                     arrays["time"] = np.full(many, time)
                     arrays["step"] = np.full(many, int(name[5:]))
-                    yield arrow_table(arrays, schema)
+                    yield arrow_table(arrays, in_units(schema, of_steps.get(name, {})))
 
         return read
 
@@ -144,7 +157,10 @@ def look_at_h5part(path: Path, options: Options) -> Source:
         path=path,
         format="h5part",
         schema=schema,
-        steps=lambda _: [Step(n, reading(n, t), t) for n, t in zip(names, numbers, strict=True)],
+        steps=lambda _: [
+            Step(n, reading(n, t), t, number=int(n[5:]))
+            for n, t in zip(names, numbers, strict=True)
+        ],
         dimensions=[*(n for n in POSITION if n in fields), "time"],
         identity=identity and [*identity, "time"],
         metadata={"h5part": about} if about else {},

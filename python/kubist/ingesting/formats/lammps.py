@@ -17,16 +17,18 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, unit
+from ..source import Options, Source, State, Step, arrow_table, check_range, open_end, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A dump starts with one of these, or with TIMESTEP, which starts with TIME.
+# A dump begins with one of these, or with TIMESTEP, which begins with TIME.
+ITEM = b"ITEM: "
 ITEMS = (b"ITEM: TIME", b"ITEM: UNITS")
 
 
@@ -68,7 +70,9 @@ OPENERS: dict[bytes, Any] = {
 }
 WHOLE = frozenset(("id", "type", "mol", "proc", "ix", "iy", "iz", "procp1"))
 TEXT = frozenset(("element", "typelabel"))
-# Positions in a dump, plain and unwrapped; positions scaled by the box become these.
+NUMBERS = frozenset("id mol proc procp1 ix iy iz x y z xs ys zs xu yu zu xsu ysu zsu".split())
+"""Columns that have no words; `type` has with `dump_modify types labels`."""
+# Positions in words of a dump: plain and unwrapped. Those scaled by the box become these.
 POSITIONS = (("x", "y", "z"), ("xu", "yu", "zu"))
 SCALED = {("xs", "ys", "zs"): ("x", "y", "z"), ("xsu", "ysu", "zsu"): ("xu", "yu", "zu")}
 BOX = ("box_xlo", "box_xhi", "box_ylo", "box_yhi", "box_zlo", "box_zhi")
@@ -83,7 +87,9 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "nano": ("nm", "ns", "ag"),
 }
 VELOCITIES = frozenset(("vx", "vy", "vz"))
-# Words after BOX BOUNDS for the form of the box; the others are kinds of boundaries.
+COUNTS = WHOLE | TEXT | {"step", "xs", "ys", "zs", "xsu", "ysu", "zsu"}
+"""Columns that have no unit in any style."""
+# Words behind BOX BOUNDS that say how the box is written; the others are kinds of boundaries.
 FORMS = (b"xy", b"xz", b"yz", b"abc", b"origin")
 # The maximum number of atoms in a valid header.
 MOST_ATOMS = 2**40
@@ -179,6 +185,7 @@ def look(path: Path, options: Options) -> Source:
             _leave_out(frame, first, left_out)
             yield Step(label, _reading(frame, rows, schema), frame.time, number=frame.step)
 
+    about = {"boundary": first.boundary, "units": first.units}
     names = set(table.column_names)
     dimensions = next((list(p) for p in POSITIONS if set(p) <= names), [])
     return Source(
@@ -188,10 +195,36 @@ def look(path: Path, options: Options) -> Source:
         steps=steps,
         dimensions=[*dimensions, "step"] if dimensions else [],
         identity=["id", "step"] if "id" in names else [],
-        metadata={"lammps": {"boundary": first.boundary, "units": first.units}},
+        metadata={"lammps": about},
         grows=True,
+        notes=[] if _is_binary(head) or head.startswith(tuple(OPENERS)) else open_end(path),
         left_out=left_out,
+        joins=lambda metadata: _joined(path, about, schema, metadata.get("lammps")),
     )
+
+
+def _joined(
+    path: Path, about: dict[str, Any], schema: pa.Schema, here: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The table's metadata after this file is added.
+
+    Raises:
+        InvalidInput: The file has another style of units than the table, and columns that cannot be
+        converted.
+    """
+    if here is None:
+        return {"lammps": about}
+    own, theirs = about["units"], here.get("units")
+    if None not in (own, theirs) and own != theirs:
+        without = [f.name for f in schema if not (f.metadata or f.name in COUNTS)]
+        without = [name for name in without if not name.startswith("i_")]
+        if not {own, theirs} <= STYLES.keys() or without:
+            raise InvalidInput(
+                f"{path}: its units are those of the style {own}, those of the table of {theirs}, and "
+                f"{', '.join(without) or 'lengths'} cannot be converted: give it a table of its own"
+            )
+    changed = {name: value for name, value in about.items() if here.get(name) != value}
+    return {f"lammps of {path}": changed} if changed else {}
 
 
 def _leave_out(frame: Frame, first: Frame, left_out: dict[str, str]) -> None:
@@ -276,38 +309,52 @@ def _text(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
     opener = next((o for m, o in OPENERS.items() if magic.startswith(m)), open)
     with opener(path, "rb") as file:
         behind = 0
+        texts: set[str] = set()
         try:
-            while (frame := _header(path, file)) is not None:
-                yield frame, _rows(path, file, frame)
+            begin = _next_line(file)
+            while begin[1]:
+                frame = _header(path, file, *begin)
+                rows = _rows(path, file, frame, texts)
                 behind = file.tell()
+                begin = offset, line = _next_line(file)
+                if not line.startswith(ITEM) and not ITEM.startswith(line):
+                    raise ValueError(
+                        f"{path}: byte {offset}: step {frame.step} has more than the {frame.atoms} atoms "
+                        f"that it announces: {line.decode('utf-8', 'replace').strip()!r}"
+                    )
+                yield frame, rows
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             # The compressed data is damaged; complete time steps end at this byte of the text.
             raise ValueError(f"{path}: behind byte {behind} of its text: {error}") from error
 
 
-def _header(path: Path, file: IO[bytes]) -> Frame | None:
-    """Reads up to the line before the atoms; None at the end of the file."""
-    offset = file.tell()
+def _next_line(file: IO[bytes]) -> tuple[int, bytes]:
+    """Where the next line that is not blank begins, and the line; it is empty at the end."""
+    at = file.tell()
     line = file.readline()
     while line and not line.strip():
+        at = file.tell()
         line = file.readline()
-    if not line:
-        return None
+    return at, line
+
+
+def _header(path: Path, file: IO[bytes], offset: int, line: bytes) -> Frame:
+    """The header of the time step that begins with a line, up to the line before the atoms."""
     step = atoms = time = units = box = None
     boundary, unknown = "", []
     while True:
         where = f"{path}: byte {file.tell() - len(line)}"
-        if not line.startswith(b"ITEM: "):
+        if not line.startswith(ITEM):
             raise ValueError(f"{where}: a line that begins with 'ITEM: ' is missing")
         words = line[6:].split()
         if words[:1] == [b"TIMESTEP"]:
-            step = int(_number(where, file))
+            step = _integer(where, file)
         elif words[:1] == [b"TIME"]:
             time = _number(where, file)
         elif words[:1] == [b"UNITS"]:
             units = file.readline().strip().decode()
         elif words[:3] == [b"NUMBER", b"OF", b"ATOMS"]:
-            atoms = int(_number(where, file))
+            atoms = _integer(where, file)
             if not 0 <= atoms < MOST_ATOMS:
                 raise ValueError(f"{where}: it says that there are {atoms} atoms")
         elif words[:2] == [b"BOX", b"BOUNDS"]:
@@ -316,7 +363,9 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
         elif words[:1] == [b"ATOMS"]:
             if step is None or atoms is None:
                 raise ValueError(f"{where}: neither step nor number of atoms come before ATOMS")
-            columns = [word.decode() for word in words[1:]]
+            columns = [word.decode("utf-8", "replace") for word in words[1:]]
+            if twice := sorted({name for name in columns if columns.count(name) > 1}):
+                raise ValueError(f"{where}: two columns are named {twice[0]}")
             return Frame(offset, step, atoms, columns, box, boundary, units, time, tuple(unknown))
         elif words[:1] in ([b"ENTRIES"], [b"GRID"]):
             raise ValueError(f"{where}: it is a dump of {words[0].decode().lower()}, not of atoms")
@@ -325,6 +374,10 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
             unknown.append(b" ".join(words).decode("utf-8", "replace"))
             file.readline()
         line = file.readline()
+        if not line:
+            raise ValueError(
+                f"{path}: byte {file.tell()}: the file ends in the header of a time step"
+            )
 
 
 def _box(where: str, words: list[bytes], lines: list[bytes]) -> Box:
@@ -349,23 +402,35 @@ def _number(where: str, file: IO[bytes]) -> float:
         raise ValueError(f"{where}: {line!r} is no number") from None
 
 
-def _rows(path: Path, file: IO[bytes], frame: Frame) -> pa.Table:
+def _integer(where: str, file: IO[bytes]) -> int:
+    line = file.readline()
+    try:
+        return int(line)
+    except ValueError:
+        raise ValueError(f"{where}: {line!r} is no integer") from None
+
+
+def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Table:
+    """The atoms of a time step.
+
+    Args:
+        texts: Columns of words. A column is one if its first value in the file is no number.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
-    begin = file.tell()
-    lines = [file.readline() for _ in range(frame.atoms)]
-    if lines and not lines[-1].endswith(b"\n") and len(lines[-1].split()) != len(frame.columns):
-        raise ValueError(
-            f"{path}: byte {begin}: step {frame.step} ends early: "
-            f"{frame.atoms} atoms were announced"
-        )
-    kinds = {name: _type(name) for name in frame.columns}
+    where = f"{path}: byte {file.tell()}: step {frame.step}"
+    lines = [line for line in islice(file, frame.atoms)]
+    _check_lines(where, frame, lines)
+    if lines:
+        words = zip(frame.columns, lines[0].split(), strict=True)
+        texts |= {name for name, word in words if name not in NUMBERS and not _is_number(word)}
+    kinds = {name: pa.string() if name in texts else _type(name) for name in frame.columns}
     body = b"".join(b" ".join(line.split()) + b"\n" for line in lines)
     if not lines:
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
     try:
-        return csv.read_csv(
+        table = csv.read_csv(
             _memory(body),
             read_options=csv.ReadOptions(column_names=frame.columns),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
@@ -374,7 +439,44 @@ def _rows(path: Path, file: IO[bytes], frame: Frame) -> pa.Table:
             ),
         )
     except pa.ArrowException as error:
-        raise ValueError(f"{path}: byte {begin}: step {frame.step}: {error}") from None
+        for row, line in enumerate(lines):
+            for name, word in zip(frame.columns, line.split(), strict=True):
+                if kinds[name] != pa.string() and not _is_number(word, kinds[name] == pa.int64()):
+                    said = word.decode("utf-8", "replace")
+                    raise ValueError(f"{where}: row {row}: {name} is {said!r}, no number") from None
+        raise ValueError(f"{where}: {error}") from None
+    for at, name in enumerate(frame.columns):
+        if kinds[name] == pa.float64():
+            column = table.column(name).to_numpy()
+            check_range(f"{where}: ", name, column, lambda row, at=at: lines[row].split()[at])
+    return table
+
+
+def _check_lines(where: str, frame: Frame, lines: list[bytes]) -> None:
+    """Checks the number of atoms and of their values."""
+    for row, line in enumerate(lines):
+        if len(line.split()) != len(frame.columns):
+            there = line.decode("utf-8", "replace").strip()
+            if row + 1 < len(lines) or line.endswith(b"\n"):
+                raise ValueError(
+                    f"{where}: row {row} of {frame.atoms}: {len(frame.columns)} values are "
+                    f"announced, and it is {there!r}"
+                )
+            lines = lines[:row]
+            break
+    if len(lines) < frame.atoms:
+        raise ValueError(
+            f"{where} ends early: {frame.atoms} atoms were announced, and the file ends in row "
+            f"{len(lines)}"
+        )
+
+
+def _is_number(word: bytes, is_integer: bool = False) -> bool:
+    try:
+        int(word) if is_integer else float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _memory(body: bytes) -> pa.BufferReader:
@@ -393,7 +495,10 @@ def _memory(body: bytes) -> pa.BufferReader:
 def _type(name: str) -> Any:
     import pyarrow as pa
 
-    return pa.int64() if name in WHOLE else pa.string() if name in TEXT else pa.float64()
+    if name in TEXT:
+        return pa.string()
+    # Integers of atoms that the user defined (`fix property/atom`).
+    return pa.int64() if name in WHOLE or name.startswith("i_") else pa.float64()
 
 
 # Binary

@@ -34,6 +34,40 @@ def need(path: Path) -> None:
         raise ImportError(f"{path}: LAZ is read with lazrs: pip install 'kubist[lidar]'")
 
 
+VARIABLE = 2**32 - 1
+"""The size of chunks that have different sizes."""
+
+
+def points(path: Path, header: Any) -> int | None:
+    """The least number of points that the chunks of a file have; None if it is not known.
+
+    Chunks have one size but for the last. In point formats from 6 on a chunk says its own number.
+    """
+    records = header.vlrs.get(RECORD)
+    if not records or len(record := records[0].record_data) < 16:
+        return None
+    of_chunk = int.from_bytes(record[12:16], "little")
+    begin = header.offset_to_point_data
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(begin)
+        table = int.from_bytes(file.read(8), "little", signed=True)
+        if table == -1 and size >= 8:
+            file.seek(-8, 2)
+            table = int.from_bytes(file.read(8), "little", signed=True)
+        # What is damaged here is reported when the points are read.
+        if not begin < table <= size - 8 or of_chunk in (0, VARIABLE):
+            return None
+        file.seek(table + 4)
+        chunks = int.from_bytes(file.read(4), "little")
+        if not chunks:
+            return None
+        if chunks == 1 and header.point_format.id >= 6:
+            file.seek(begin + 8 + header.point_format.size)
+            return int.from_bytes(file.read(4), "little")
+    return (chunks - 1) * of_chunk + 1
+
+
 def unpacked(path: Path, header: Any) -> Iterator[bytes]:
     """Yields all points, decompressed, in parts.
 

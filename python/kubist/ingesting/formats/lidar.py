@@ -79,6 +79,8 @@ def look(path: Path, options: Options) -> Source:
         moved = None if options.crs is None else reprojection.into(path, about, options.crs, low, high)
         no_data = las_columns.marks(header)
         others, left_out = _records(header)
+        if more := _more_points(path, header):
+            left_out["points"] = f"the header counts {rows:,}, {more}"
         if others:
             about["records"] = others
     schema = pa.schema([unit(f, las_columns.UNITS.get(f.name)) for f in schema])
@@ -255,6 +257,25 @@ def _records(header: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
 def _text(said: str | bytes) -> str:
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     return text.rstrip("\0")
+
+
+def _more_points(path: Path, header: Any) -> str | None:
+    """Says that a file has more points than its header counts; None if nothing says so."""
+    width, counted = header.point_format.size, header.point_count
+    begin, end = header.offset_to_point_data, path.stat().st_size
+    if header.are_points_compressed:
+        there = laz.points(path, header)
+    else:
+        behind = getattr(header, "start_of_first_evlr", 0) or 0
+        waves = getattr(header, "start_of_waveform_data_packet_record", 0) or 0
+        end = min([end, *(at for at in (behind, waves) if at > begin)])
+        there = (end - begin) // width
+    if there is not None and there > counted:
+        return f"and the file has {there:,}"
+    of_returns = int(sum(header.number_of_points_by_return))
+    if of_returns > counted:
+        return f"and by return {of_returns:,}"
+    return None
 
 
 def _of_header(path: Path) -> str:

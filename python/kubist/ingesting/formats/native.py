@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-KINDS = "biufSUMm"
-"""Kinds of NumPy types for columns."""
+KINDS = "biufSU"
+"""Kinds of NumPy's types that columns have, next to times."""
+TICKS = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
+"""Units of dates, times and durations that columns have."""
 TEXTS = (".csv", ".tsv", ".txt", ".dat")
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
@@ -98,11 +100,20 @@ def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
     for name, (shape, kind) in heads.items():
         if shape[:1] != (rows,):
             left_out[f"array {name}"] = f"its shape {shape} has no value for each of {rows:,} rows"
-        elif kind.kind not in KINDS or len(shape) > 2:
+        elif not _is_readable(kind) or len(shape) > 2:
             left_out[f"array {name}"] = f"its type {kind} and shape {shape} have no column"
         else:
             columns += [name] if len(shape) == 1 else [f"{name}_{i}" for i in range(shape[1])]
     return columns, left_out
+
+
+def _is_readable(kind: np.dtype[Any]) -> bool:
+    import numpy as np
+
+    if kind.kind in TICKS:
+        unit, count = np.datetime_data(kind)
+        return count == 1 and unit in TICKS[kind.kind]
+    return kind.kind in KINDS and (kind.kind in "SU" or kind.itemsize <= 8)
 
 
 def _head(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

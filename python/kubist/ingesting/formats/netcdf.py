@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,20 +57,31 @@ class Texts:
 
 @dataclass(frozen=True)
 class Valid:
-    """The smallest and largest valid value and the default fill value, after scaling."""
+    """The smallest and largest valid value and the default fill value, after scaling.
 
-    low: float
-    high: float
-    unwritten: float | None
+    Those of integers are integers, because floats do not have all of 64 bits.
+    """
+
+    low: float | int | None
+    high: float | int | None
+    unwritten: float | int | None
 
     def mask(self, values: Array) -> Array:
-        wrong: Array = (values < self.low) | (values > self.high)
+        """Returns a mask of invalid values."""
+        import numpy as np
+
+        wrong = np.zeros(len(values), bool)
+        if self.low is not None:
+            wrong |= values < self.low
+        if self.high is not None:
+            wrong |= values > self.high
         if self.unwritten is not None:
             wrong |= values == values.dtype.type(self.unwritten)
         return wrong
 
 
 UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
+             "i8": -9223372036854775806, "u8": 18446744073709551614,
              "f4": 9.969209968386869e36, "f8": 9.969209968386869e36}  # fmt: skip
 """The library's fill value of unwritten data, by type; bytes may have any value."""
 
@@ -80,13 +91,17 @@ class Beside:
     """Strings, valid ranges, unlimited axes and attributes of the variables of a file, by name.
 
     Attributes:
-        attributes: Without those of the storage; attributes of the file have an empty name.
+        scales: The scale of each axis, if it is known: groups may have axes of one name.
+        links: Names that lead out of the file, or to nothing, and why they are not read.
+        attributes: Without those that say how values are stored; those of the file under no name.
     """
 
     texts: Mapping[str, Texts]
     valid: Mapping[str, Valid]
     grows: Mapping[str, tuple[bool, ...]]
     attributes: Mapping[str, Mapping[str, Any]]
+    scales: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 USED = frozenset((
@@ -118,7 +133,7 @@ def _of_classic(path: Path) -> Beside:
     for variable in variables:
         if variable.kind != netcdf_classic.CHARACTER:
             kind = netcdf_classic.TYPES[variable.kind].lstrip(">")
-            if (found := _valid(variable.attributes, UNWRITTEN.get(kind))) is not None:
+            if (found := _valid(variable.attributes, kind, is_netcdf=True)) is not None:
                 valid[variable.name] = found
         elif variable.shape:
             axes, shape, letters = variable.axes, variable.shape, None
@@ -136,6 +151,7 @@ def _of_hdf5(path: Path) -> Beside:
     texts: dict[str, Texts] = {}
     valid: dict[str, Valid] = {}
     grows: dict[str, tuple[bool, ...]] = {}
+    scales: dict[str, tuple[str, ...]] = {}
     said: dict[str, Mapping[str, Any]] = {}
 
     def visit(name: str, item: Any) -> None:
@@ -143,12 +159,15 @@ def _of_hdf5(path: Path) -> Beside:
         if not isinstance(item, h5py.Dataset):
             return
         if item.dtype.kind in "iuf":
-            scales = [len(item.dims[axis]) > 0 for axis in range(item.ndim)]
+            of_axes = _scales(item)
             limits = item.maxshape or ()
-            grows[name] = tuple(s and most is None for s, most in zip(scales, limits, strict=True))
+            grows[name] = tuple(
+                bool(s) and most is None for s, most in zip(of_axes, limits, strict=True)
+            )
+            if of_axes and all(of_axes):
+                scales[name] = of_axes
             kind = f"{item.dtype.kind}{item.dtype.itemsize}"
-            unwritten = UNWRITTEN.get(kind) if is_netcdf else None
-            if (found := _valid(item.attrs, unwritten)) is not None:
+            if (found := _valid(item.attrs, kind, is_netcdf)) is not None:
                 valid[name] = found
         elif item.ndim and (found_texts := _texts(path, item)) is not None:
             texts[name] = found_texts
@@ -158,38 +177,77 @@ def _of_hdf5(path: Path) -> Beside:
         is_netcdf = "_NCProperties" in file.attrs
         said[""] = attributes(file)
         file.visititems(visit)
-    return Beside(texts, valid, grows, {name: _said(own) for name, own in said.items()})
+        links = _links(file)
+    own = {name: _said(attributes) for name, attributes in said.items()}
+    return Beside(texts, valid, grows, own, scales, links)
 
 
-def _valid(attributes: Mapping[str, Any], unwritten: float | None) -> Valid | None:
+def _links(file: Any) -> dict[str, str]:
+    import h5py
+
+    found: dict[str, str] = {}
+
+    def visit(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            found[name] = f"it is a link to {link.path} in {link.filename}"
+        elif isinstance(link, h5py.SoftLink) and file.get(name) is None:
+            found[name] = f"it is a link to {link.path}, which is not there"
+
+    file.visititems_links(visit)
+    return found
+
+
+def _scales(data: Any) -> tuple[str, ...]:
+    """The path of the scale of each axis; empty for an axis without one."""
+    if text(data.attrs.get("CLASS", "")) == "DIMENSION_SCALE" and data.ndim == 1:
+        return (data.name,)
+    return tuple(
+        data.dims[axis][0].name if len(data.dims[axis]) else "" for axis in range(data.ndim)
+    )
+
+
+def _valid(attributes: Mapping[str, Any], kind: str, is_netcdf: bool) -> Valid | None:
+    """The valid values of a variable of numbers.
+
+    Args:
+        kind: Its stored type, such as ``i2``.
+    """
     import numpy as np
 
-    # Strings give no range.
+    unwritten = UNWRITTEN.get(kind) if is_netcdf and "_FillValue" not in attributes else None
+    # Stored signed numbers may stand for unsigned ones, also in the limits.
+    is_unsigned = kind[0] == "i" and text(attributes.get("_Unsigned", "")).lower() == "true"
+    # A text is no number of a range, whatever its name is.
     attributes = {n: v for n, v in attributes.items() if np.asarray(v).dtype.kind in "iuf"}
-    if "_FillValue" in attributes:
-        unwritten = None
     said = attributes.get("valid_range")
     low, high = attributes.get("valid_min"), attributes.get("valid_max")
     if said is not None and np.size(said) == 2:
         low, high = np.ravel(said)
-    if low is None and high is None and unwritten is None:
+    ends = [None if end is None else _one(end) for end in (low, high)] + [unwritten]
+    if kind[0] in "iu":
+        # As the library of netCDF: a limit that is no stored number is of none.
+        ends = [None if end is None or end != int(end) else int(end) for end in ends]
+    if ends == [None, None, None]:
         return None
-    ends = [-np.inf if low is None else _one(low), np.inf if high is None else _one(high)]
+    if is_unsigned:
+        bits = 8 * int(kind[1:])
+        ends = [end + (1 << bits) if end is not None and end < 0 else end for end in ends]
     scale, offset = (
         _one(attributes.get("scale_factor", 1.0)),
         _one(attributes.get("add_offset", 0.0)),
     )
     if (scale, offset) != (1.0, 0.0):
-        low, high = sorted(end * scale + offset for end in ends)
-        ends = [low, high]
-        unwritten = None if unwritten is None else unwritten * scale + offset
-    return Valid(ends[0], ends[1], unwritten)
+        ends = [None if end is None else end * scale + offset for end in ends]
+        if scale < 0:
+            ends[:2] = ends[1::-1]
+    return Valid(*ends)
 
 
-def _one(value: Any) -> float:
+def _one(value: Any) -> float | int:
     import numpy as np
 
-    return float(np.ravel(value)[0])
+    number: float | int = np.ravel(value)[0].item()
+    return number
 
 
 def _texts(path: Path, data: Any) -> Texts | None:

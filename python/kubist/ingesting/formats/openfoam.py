@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Options, Source, State, Step, arrow_table, unit
+from ..source import Options, Source, State, Step, arrow_table, check_range, unit
 from .foam_mesh import Mesh, ascii_faces, find_mesh
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 COMPONENTS = {
@@ -33,6 +34,7 @@ COMPONENTS = {
     "sphericalTensor": 1,
 }
 AXES = ("x", "y", "z")
+WHOLE = re.compile(rb"[-+]?\d+")
 POSITIONS = "positions"
 COORDINATES = "coordinates"
 HEADER = re.compile(rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
@@ -340,7 +342,7 @@ def _parcels(file: Path, block: Block) -> Any:
     if not count:
         return np.empty((0, 4))
     if not block.binary:
-        numbers = _numbers(file, block, begin)
+        numbers = _numbers(file, block, begin, np.dtype(float))
         if len(numbers) not in (4 * count, 7 * count):
             raise ValueError(
                 f"{file}: byte {begin}: {len(numbers)} numbers of {count} parcels, "
@@ -450,24 +452,48 @@ def _of_width(file: Path, block: Block, width: int, label: bool = False) -> Any:
                 f"{file}: byte {begin}: {count} values were announced, the file ends before"
             )
         return np.frombuffer(block.raw, kind, stored * width, begin).reshape(-1, width)
-    numbers = _numbers(file, block, begin)
+    numbers = _numbers(file, block, begin, np.dtype(kind))
     if len(numbers) != stored * width:
         raise ValueError(
             f"{file}: byte {begin}: {len(numbers)} numbers instead of {stored * width}"
         )
-    values = numbers.astype(kind).reshape(-1, width)
+    values = numbers.reshape(-1, width)
     return np.repeat(values, count, axis=0) if uniform else values
 
 
-def _numbers(file: Path, block: Block, begin: int) -> Any:
+def _numbers(file: Path, block: Block, begin: int, kind: np.dtype[Any]) -> Any:
+    """The numbers of a text.
+
+    Raises:
+        ValueError: A word is no number of the kind.
+    """
     import numpy as np
 
     end = block.raw.rfind(b"}" if block.raw[begin - 1 : begin] == b"{" else b")")
-    words = block.raw[begin : max(end, begin)]
+    text = block.raw[begin : max(end, begin)]
+    words = text.replace(b"(", b" ").replace(b")", b" ").split()
+    where = f"{file}: byte {begin}: "
+    if kind.kind == "f":
+        try:
+            values = np.array(words, dtype=float)
+        except ValueError as error:
+            raise ValueError(f"{where}{error}") from None
+        with np.errstate(over="ignore"):
+            values = values.astype(kind)
+        check_range(where, "the value", values, words.__getitem__)
+        return values
+    limits = np.iinfo(kind)
     try:
-        return np.array(words.replace(b"(", b" ").replace(b")", b" ").split(), dtype=float)
-    except ValueError as error:
-        raise ValueError(f"{file}: byte {begin}: {error}") from None
+        labels = np.array(words).astype(np.int64)
+        if ((labels >= limits.min) & (labels <= limits.max)).all():
+            return labels.astype(kind)
+    except (ValueError, OverflowError):
+        pass
+    for row, word in enumerate(words):
+        if not WHOLE.fullmatch(word) or not limits.min <= int(word) <= limits.max:
+            said = word.decode("utf-8", "replace")
+            raise ValueError(f"{where}row {row}: {said} is no label of {limits.bits} bits")
+    return np.array([int(word) for word in words], dtype=kind)
 
 
 def matches(path: Path, head: bytes) -> bool:

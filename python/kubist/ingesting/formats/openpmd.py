@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..source import Options, Source, State, Step, arrow_table, slices, unit
+from ..source import Options, Source, State, Step, arrow_table, in_units, join, slices, unit
 from .hdf5 import MAGIC, holds
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def look(path: Path, options: Options) -> Source:
         for mesh in iteration.meshes:
             left_out.setdefault(f"mesh {mesh}", "it is not of particles")
         for name, value in _values_of_step(iteration, left_out).items():
-            fields.setdefault(name, pa.field(name, pa.array([value]).type))
+            join(fields, pa.field(name, pa.array([value]).type), f"{path}: iteration {number}")
         for name in iteration.particles:
             particles = iteration.particles[name]
             species.add(name)
             rows += _rows(particles)
-            for column, field, _ in _columns(particles, name, left_out):
-                fields.setdefault(column, field)
+            for _, field, _ in _columns(particles, name, left_out):
+                join(fields, field, f"{path}: iteration {number}: {name}")
             if len(particles.particle_patches):
                 left_out.setdefault(f"{name}/particlePatches", "they are of ranks")
             for record in particles:
@@ -172,6 +172,34 @@ def _unit(record: Any, component: Any) -> str | None:
     return " ".join(powers) if factor == 1 else f"{factor!r} {' '.join(powers)}"
 
 
+def _factors(schema: pa.Schema, particles: Any, found: Any) -> dict[str, float]:
+    """What values are multiplied by if a species, or an iteration, has another factor to SI than
+    the first, and the same dimension.
+    """
+    factors = {}
+    for column, field, (record, component) in found:
+        first, own = (_text_of_unit(f) for f in (schema.field(column), field))
+        if first is None or own is None or first == own or record == "position":
+            continue
+        factor, powers = _parts_of_unit(first)
+        if powers == _parts_of_unit(own)[1]:
+            factors[column] = particles[record][component].unit_SI / factor
+    return factors
+
+
+def _text_of_unit(field: pa.Field) -> str | None:
+    return (field.metadata or {}).get(b"unit", b"").decode() or None
+
+
+def _parts_of_unit(said: str) -> tuple[float, str]:
+    """The factor to SI and the powers, of a text that `_unit` made."""
+    first, _, rest = said.partition(" ")
+    try:
+        return float(first), rest
+    except ValueError:
+        return 1.0, said
+
+
 def _reading(
     path: Path, number: int, time: float, schema: pa.Schema
 ) -> Callable[[State], Iterator[pa.Table]]:
@@ -184,10 +212,16 @@ def _reading(
             iteration = series.iterations[number]
             for name in iteration.particles:
                 particles = iteration.particles[name]
+                found = list(_columns(particles, name, {}))
+                own = in_units(schema, {column: field for column, field, _ in found})
+                factors = _factors(schema, particles, found)
                 for part in slices(_rows(particles)):
                     columns: dict[str, Any] = {}
-                    for column, _field, (record, component) in _columns(particles, name, {}):
+                    for column, _field, (record, component) in found:
                         columns[column] = _load(series, particles[record][component], part)
+                        if column in factors:
+                            columns[column] = columns[column] * factors[column]
+                            own = in_units(own, {column: schema.field(column)})
                         if record == "position":
                             columns[column] = _whole(
                                 series, particles, component, columns[column], part
@@ -199,7 +233,7 @@ def _reading(
                         columns.setdefault(column, pa.array([value] * many))
                     columns["time"] = np.full(many, time)
                     columns["iteration"] = np.full(many, number)
-                    yield arrow_table(columns, schema)
+                    yield arrow_table(columns, own)
         finally:
             series.close()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..._errors import InvalidInput
 from ..._md import layout
 from ..._md.batch import FrameBatch, frames_together
-from ..source import Options, Source, State, Step, unit
+from ..source import Options, Source, State, Step, reason, unit
 from . import gromacs
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def look(path: Path, options: Options) -> Source:
         reader = several if several.n_frames > 1 else reader
     elif path.suffix.lower() == ".dcd":
         notes += _dcd_notes(path, reader.n_frames)
+    if path.suffix.lower() == ".gro" and reader.n_frames > 1:
+        notes += gromacs.repeats(reader.times())
+    notes += gromacs.repeats(whole.times)
     ts = reader.ts
     atoms = reader.n_atoms
     frames = reader.n_frames if whole.count is None else min(whole.count, reader.n_frames)
@@ -133,6 +136,11 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
         files = [str(path)] if topology_file is None else [str(topology_file), str(path)]
         try:
             return mda.Universe(*files, to_guess=())
+        except (TypeError, ValueError, OSError, EOFError, IndexError, StopIteration) as error:
+            raise InvalidInput(
+                f"{path}: MDAnalysis cannot read it, or its topology (read option topology); it may be "
+                f"damaged or cut off: {reason(error)}"
+            ) from error
         except ImportError as error:
             library = LIBRARIES.get(path.suffix.lower())
             raise ImportError(

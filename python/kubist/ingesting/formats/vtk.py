@@ -123,6 +123,10 @@ def _time(mesh: Any) -> float | None:
     return None
 
 
+BITS = "_PYVISTA_BITARRAY_POINT_"
+"""Field data in which PyVista keeps the names of arrays of truths, which it stores as bytes."""
+
+
 def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
     """Returns the field data with one value each. Each becomes a column with equal values.
 
@@ -131,6 +135,8 @@ def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
     found = {}
     for name in mesh.field_data:
         values = mesh.field_data[name]
+        if name.startswith(BITS[:-6]):
+            continue
         if values.size != 1:
             left_out[f"field data {name}"] = f"it has {values.size:,} values, a row has one"
         elif name not in TIMES:
@@ -174,8 +180,11 @@ def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str
     count = len(columns["x"])
     has_points = mesh.IsA("vtkPointSet") and mesh.GetPoints() is not None
     units = dict.fromkeys(VECTOR, _unit(mesh.GetPoints().GetData()) if has_points else None)
+    truths = set(mesh.field_data[BITS]) if BITS in mesh.field_data else set()
     for name in mesh.point_data:
         values = mesh.point_data[name][part]
+        if name in truths:
+            values = values.astype(bool)
         if values.dtype.kind not in "iufbU":
             left_out[f"point data {name}"] = f"its type {values.dtype} has no place in a table"
             continue

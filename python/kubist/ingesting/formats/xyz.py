@@ -9,13 +9,25 @@ a sample of any size has them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import Options, Source, State, Step, arrow_table, unit
+from ..source import (
+    INFINITE,
+    Options,
+    Source,
+    State,
+    Step,
+    arrow_table,
+    check_range,
+    open_end,
+    reason,
+    unit,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +67,7 @@ def look(path: Path, options: Options) -> Source:
         dimensions=("frame", "x", "y", "z"),
         identity=("atom",),
         grows=True,
+        notes=open_end(path),
         left_out=left_out,
     )
 
@@ -75,17 +88,52 @@ def _extended(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
     from ase.io import iread
 
     number = 0
+    floats = _floats(path)
     try:
         for atoms in iread(str(path), index=":", format="extxyz"):
-            yield _columns(atoms, number, left_out)
+            table = _columns(atoms, number, left_out, floats)
+            _check_finite(path, number, table)
+            yield table
             number += 1
     except KeyError as error:
         raise InvalidInput(f"{path}: frame {number}: {error} is no element") from error
-    except (OSError, ValueError, IndexError) as error:
-        raise InvalidInput(f"{path}: frame {number}: {error}") from error
+    except (OSError, ValueError, IndexError, OverflowError, TypeError) as error:
+        raise InvalidInput(f"{path}: frame {number}: {reason(error)}") from error
 
 
-def _columns(atoms: Any, number: int, left_out: dict[str, str]) -> pa.Table:
+def _check_finite(path: Path, number: int, table: pa.Table) -> None:
+    """Refuses infinite numbers in a file that has none: ASE reads 1e400 as one."""
+    import numpy as np
+    import pyarrow as pa
+
+    for field in table.schema:
+        if not pa.types.is_floating(field.type):
+            continue
+        infinite = np.isinf(table.column(field.name).to_numpy())
+        if infinite.any() and not INFINITE.search(path.read_bytes()):
+            raise ValueError(
+                f"atom {int(np.argmax(infinite))}: {field.name} is beyond the range of float64"
+            )
+
+
+VALUE = re.compile(r"""([A-Za-z_]\w*)=(?:"([^"]*)"|(\S+))""")
+FLOAT = re.compile(r"[-+]?(?:\d+[.eE]|\.\d)")
+
+
+def _floats(path: Path) -> frozenset[str]:
+    """Names in comments whose value has a decimal point in any frame: `energy=0` may come first."""
+    found: set[str] = set()
+    with path.open(errors="replace") as file:
+        while (first := file.readline()) and first.strip().isdigit():
+            for name, quoted, plain in VALUE.findall(file.readline()):
+                if name not in found and any(FLOAT.match(w) for w in (quoted or plain).split()):
+                    found.add(name)
+            for _ in islice(file, int(first)):
+                pass
+    return frozenset(found)
+
+
+def _columns(atoms: Any, number: int, left_out: dict[str, str], floats: frozenset[str]) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
@@ -115,6 +163,8 @@ def _columns(atoms: Any, number: int, left_out: dict[str, str]) -> pa.Table:
         except ValueError:
             left_out.setdefault(f"value {name}", "it is a list of lists of different lengths")
             continue
+        if values.dtype.kind == "i" and (name in floats or name in of_frame):
+            values = values.astype(np.float64)
         if name in columns:
             left_out.setdefault(f"value {name}", "atoms have values of the same name")
         elif values.ndim == 0:
@@ -222,9 +272,12 @@ def _numbers(where: str, name: str, words: list[str]) -> Any:
     import numpy as np
 
     try:
-        return np.array(words, dtype=np.float64)
+        values = np.array(words, dtype=np.float64)
     except ValueError:
-        pass
+        values = None
+    if values is not None:
+        check_range(f"{where}: ", name, values, lambda atom: words[atom].encode())
+        return values
     for atom, word in enumerate(words):
         try:
             float(word)

@@ -26,6 +26,9 @@ const ALSO: &[(&str, &str)] = &[
     ("degrees_E", "degree"),
     ("degree_E", "degree"),
 ];
+/// A year is 365.25 days, as in FITS and astronomy; to fend-core it is the tropical year.
+const YEARS: [&str; 3] = ["yr", "year", "years"];
+const JULIAN_YEAR: &str = "julian_year";
 /// Spellings of degrees Celsius and Fahrenheit inside units, longest first.
 const DEGREES: &[(&str, &str)] = &[
     ("degrees_Celsius", "celsius"),
@@ -118,13 +121,19 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
 }
 
+/// Adds `^` before a power at the end of a name: `s-1` becomes `s^-1`, `m2` becomes `m^2`. Names the year in full.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
+        if let Some((name, power)) = word.split_once('^') {
+            let own = if YEARS.contains(&name) { JULIAN_YEAR } else { name };
+            return format!("{own}^{power}");
+        }
         let name = word.trim_end_matches(|last: char| last.is_ascii_digit());
         let name = name.strip_suffix(['-', '+']).filter(|_| name.len() < word.len()).unwrap_or(name);
+        let own = if YEARS.contains(&name) { JULIAN_YEAR } else { name };
         match name.len() < word.len() && name.ends_with(char::is_alphabetic) {
-            true => format!("{name}^{}", word[name.len()..].trim_start_matches('+')),
-            false => word.to_owned(),
+            true => format!("{own}^{}", word[name.len()..].trim_start_matches('+')),
+            false => format!("{own}{}", &word[name.len()..]),
         }
     };
     let mut written = String::with_capacity(unit.len() + 4);
