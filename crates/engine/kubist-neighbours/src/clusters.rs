@@ -18,7 +18,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use kubist::{Cancel, Error, Result, Stats};
+use kubist::{Error, Result};
 use kubist_metric::{MOST_AXES, Near, Reach, Sets};
 use rayon::prelude::*;
 

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_schema::{Field, Schema, SchemaRef};
-use kubist::{Cancel, Error, Result, Stats};
+use kubist::{Error, Result, Stats};
 use kubist_metric::Density;
 
 use crate::columns::unit;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, SchemaRef};
-use kubist::{Cancel, Error, Result, Stats};
+use kubist::{Error, Result};
 use kubist_metric::{Density, Group, Limits, Space, Tree, groups};
 use rayon::prelude::*;
 

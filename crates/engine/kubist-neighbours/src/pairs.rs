@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
-use kubist::{Cancel, Error, Result, Stats};
+use kubist::{Error, Result};
 use rayon::prelude::*;
 
 use crate::results::Results;
