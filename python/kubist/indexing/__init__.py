@@ -531,6 +531,8 @@ class FileSplit:
 class _Source:
     """A query of files that gets columns and conditions from another engine."""
 
+    takes_conditions = True
+
     def __init__(self, files: FileIndex, question: dict[str, Any]) -> None:
         self._files, self._question = files, question
         self.empty = files._ask({**question, "where": both(question["where"], "FALSE")})
@@ -540,13 +542,20 @@ class _Source:
         # Conditions cannot use the file name.
         self.kinds.pop("file", None)
 
-    def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
+    def read(
+        self, columns: Sequence[str] | None, where: str | None, exactly: str | None = None
+    ) -> Result:
+        """The result with ``columns``, restricted to rows that meet ``exactly``.
+
+        ``where`` leaves out other rows if it can.
+        """
         # An engine may name a column twice.
         wanted = self.columns if columns is None else list(dict.fromkeys(columns))
-        asked = {**self._question, "columns": wanted}
+        condition = both(self._question["where"], exactly)
+        asked = {**self._question, "columns": wanted, "where": condition}
         if where is not None:
             try:
-                return self._files._ask({**asked, "where": both(self._question["where"], where)})
+                return self._files._ask({**asked, "where": both(condition, where)})
             except InvalidInput:
                 # For example, the parser refuses deep nesting. The reader applies it again.
                 pass

@@ -484,14 +484,17 @@ impl Accumulated {
         for (number, asked) in task.aggregates.iter().enumerate() {
             let arguments: Vec<&[f64]> = values.arguments[number].iter().map(Vec::as_slice).collect();
             let mut made = asked.bound.aggregate.features(&arguments, &pilot.shifts[number], values.rows);
-            if let (Some(made), true) = (&made, certain) {
-                let totals: Vec<Vec<f64>> =
-                    made.iter().map(|feature| totals(feature, of_rows.as_deref(), counts.len())).collect();
+            let as_totals = made.as_ref().filter(|_| certain).map(|made| {
+                made.iter().map(|feature| totals(feature, of_rows.as_deref(), counts.len())).collect::<Vec<Vec<f64>>>()
+            });
+            if let Some(totals) = &as_totals {
                 for (part, (_, group)) in parts() {
                     let of_part: Vec<f64> = totals.iter().map(|totals| totals[part]).collect();
                     self.groups[*group].accumulators[number].add_totals(&of_part);
                 }
-                continue;
+                if values.wholes[number].is_none() {
+                    continue;
+                }
             }
             if let (Some(made), Some(design)) = (&mut made, &design) {
                 design.expand(made);
@@ -510,7 +513,11 @@ impl Accumulated {
                     None => Rows::All(part),
                     Some(rows) => Rows::Some(rows[part].iter()),
                 };
-                self.groups[*group].accumulators[number].add(&records, rows, priorities);
+                let accumulator = &mut self.groups[*group].accumulators[number];
+                match as_totals {
+                    Some(_) => accumulator.add_wholes(&records, rows),
+                    None => accumulator.add(&records, rows, priorities),
+                }
             }
         }
         Ok(())

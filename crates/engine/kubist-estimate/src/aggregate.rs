@@ -183,6 +183,9 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         unreachable!("the aggregate has no features")
     }
 
+    /// Adds the integers of records whose totals were added.
+    fn add_wholes(&mut self, _records: &Records, _rows: Rows) {}
+
     /// Adds the content of another accumulator of the same aggregate; see [`same`].
     fn merge(&mut self, other: Box<dyn Accumulator>);
 

@@ -22,17 +22,25 @@ impl ExactSum {
 
 impl Accumulator for ExactSum {
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>) {
-        let Some(wholes) = records.wholes else { return self.estimated.add(records, rows, priorities) };
-        let mut part = 0i128;
         let rows: Vec<usize> = rows.collect();
-        for value in rows.iter().filter_map(|row| wholes.get(*row)) {
+        self.add_wholes(records, Rows::Some(rows.iter()));
+        self.estimated.add(records, Rows::Some(rows.iter()), priorities);
+    }
+
+    fn add_totals(&mut self, totals: &[f64]) {
+        self.estimated.add_totals(totals);
+    }
+
+    fn add_wholes(&mut self, records: &Records, rows: Rows) {
+        let Some(wholes) = records.wholes else { return };
+        let mut part = 0i128;
+        for value in rows.filter_map(|row| wholes.get(row)) {
             part = part.checked_add(value).unwrap_or_else(|| {
                 self.total = self.total.wrapping_add(i256::from_i128(part));
                 value
             });
         }
         self.total = self.total.wrapping_add(i256::from_i128(part));
-        self.estimated.add(records, Rows::Some(rows.iter()), priorities);
     }
 
     fn merge(&mut self, other: Box<dyn Accumulator>) {
