@@ -19,13 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from ..._errors import InvalidInput
 from ..source import Options, Source, State, Step, arrow_table, check_range, open_end, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 # A dump begins with one of these, or with TIMESTEP, which begins with TIME.
 ITEM = b"ITEM: "
@@ -348,13 +350,13 @@ def _header(path: Path, file: IO[bytes], offset: int, line: bytes) -> Frame:
             raise ValueError(f"{where}: a line that begins with 'ITEM: ' is missing")
         words = line[6:].split()
         if words[:1] == [b"TIMESTEP"]:
-            step = _integer(where, file)
+            step = _line_of(int, where, file)
         elif words[:1] == [b"TIME"]:
-            time = _number(where, file)
+            time = _line_of(float, where, file)
         elif words[:1] == [b"UNITS"]:
             units = file.readline().strip().decode()
         elif words[:3] == [b"NUMBER", b"OF", b"ATOMS"]:
-            atoms = _integer(where, file)
+            atoms = _line_of(int, where, file)
             if not 0 <= atoms < MOST_ATOMS:
                 raise ValueError(f"{where}: it says that there are {atoms} atoms")
         elif words[:2] == [b"BOX", b"BOUNDS"]:
@@ -394,20 +396,13 @@ def _box(where: str, words: list[bytes], lines: list[bytes]) -> Box:
         raise ValueError(f"{where}: BOX BOUNDS {lines} are not three lines of numbers") from None
 
 
-def _number(where: str, file: IO[bytes]) -> float:
+def _line_of(kind: Callable[[bytes], T], where: str, file: IO[bytes]) -> T:
     line = file.readline()
     try:
-        return float(line)
+        return kind(line)
     except ValueError:
-        raise ValueError(f"{where}: {line!r} is no number") from None
-
-
-def _integer(where: str, file: IO[bytes]) -> int:
-    line = file.readline()
-    try:
-        return int(line)
-    except ValueError:
-        raise ValueError(f"{where}: {line!r} is no integer") from None
+        word = "integer" if kind is int else "number"
+        raise ValueError(f"{where}: {line!r} is no {word}") from None
 
 
 def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Table:

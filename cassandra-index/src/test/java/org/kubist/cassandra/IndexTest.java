@@ -50,8 +50,8 @@ class IndexTest {
     }
 
     /**
-     * Of two points of one timestamp, Cassandra keeps the larger value of each column, so neither point has
-     * to match.
+     * If two points have the same timestamp, Cassandra keeps the larger value of each column. The row can then
+     * match a box that contains neither point.
      */
     @Test
     void mixedPointsOfOneTimestampAreFound() throws Exception {
