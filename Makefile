@@ -2,7 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make docs    the documentation site, in site/; make docs-serve shows it on 127.0.0.1:8000
 # make check   the tests of every hour: five minutes once all is compiled
-# make test    the tests before a change is handed on: 25 minutes from nothing, on two cores
+# make test    the tests before a change is handed on: half an hour from nothing, on two cores
 # make test-all    all tests, and all campaigns below, for a release: hours, and gigabytes of other programs
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make stress-frames   5,000 random plans of Polars and 2,500 queries of DuckDB, against frames in memory; SEEDS=n

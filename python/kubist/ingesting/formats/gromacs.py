@@ -31,7 +31,7 @@ class Frames:
         count: None if they are not counted.
         vectors: Of each frame, if frames may differ.
         wrong: Says of the first frame that is not whole what is wrong, and where.
-        times: Of each frame, if they are known.
+        times: The time of each frame, if it is known.
     """
 
     count: int | None
