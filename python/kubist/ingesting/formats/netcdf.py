@@ -91,7 +91,8 @@ class Beside:
     """Strings, valid ranges, unlimited axes and attributes of the variables of a file, by name.
 
     Attributes:
-        scales: The dimension scale of each axis, if it has one. Groups may have axes with the same name.
+        scales: The dimension scale of each axis, if it has one. Groups may have axes with the same
+            name.
         links: Names that lead out of the file, or to nothing, and why they are not read.
         attributes: Without those that say how values are stored; those of the file under no name.
     """
