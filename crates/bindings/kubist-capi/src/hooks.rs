@@ -109,7 +109,7 @@ impl Hooks {
             return catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)));
         };
         let answer = workers::beside(LOOK, work, || {
-            // SAFETY: the caller of kubist_table_set_hooks provided functions of these types.
+            // SAFETY: the caller of kubist_table_set_hooks provided functions with these types.
             unsafe {
                 if let Some(progress) = hooks.progress {
                     progress(hooks.user, call.done.load(Ordering::Relaxed), call.total.load(Ordering::Relaxed));

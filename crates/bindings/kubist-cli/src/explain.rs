@@ -1,4 +1,4 @@
-//! `kubist explain`: the plan of a query and the time of each stage.
+//! `kubist explain`: the plan of a query and the time per stage.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Neighbours. `python3 -m kubist.finding` has the options, output and exit codes of these commands.
+//! Commands of neighbours: `python3 -m kubist.finding` has their options, output and exit codes.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

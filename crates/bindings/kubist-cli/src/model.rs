@@ -127,7 +127,7 @@ struct Counsel {
     #[serde(flatten)]
     best: Advice,
     records_of_request: f64,
-    /// Concurrent requests of one client to all nodes.
+    /// Concurrent requests from one client to all nodes.
     parallel: u32,
     /// Reading such a cube is a request of the best size.
     capacity: u32,

@@ -1,4 +1,4 @@
-//! The options of a step writer, and the report of each step. A step is the output of a simulation at one time, and
+//! The options of a step writer, and the report on a step. A step is the output of a simulation at one time, and
 //! becomes one commit of its writer.
 
 use std::fmt;

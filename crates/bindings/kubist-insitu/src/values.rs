@@ -152,7 +152,7 @@ impl Values<'_> {
         while done < into.len() {
             let (row, inside) = ((from + done) / width, (from + done) % width);
             let some = (width - inside).min(into.len() - done);
-            // SAFETY: as above, for part of one value.
+            // SAFETY: as above, for part of a value.
             unsafe {
                 let value = self.first.add(row * self.stride + inside);
                 std::ptr::copy_nonoverlapping(value, into.as_mut_ptr().add(done), some);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn values_of_structs_are_picked_out() {
         let rows: [[f64; 3]; 4] = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 10.0, 11.0]];
-        // SAFETY: the second value of each of the four rows.
+        // SAFETY: the second value in all four rows.
         let second = unsafe { Values::from_raw(Kind::F64, rows.as_ptr().cast::<u8>().add(8), 4, 24) }.unwrap();
         let array = second.to_array(&Copies::default()).unwrap();
         assert_eq!(array.as_primitive::<Float64Type>().values().to_vec(), [1.0, 4.0, 7.0, 10.0]);

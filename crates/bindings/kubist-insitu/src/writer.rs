@@ -242,8 +242,8 @@ impl StepWriter {
     /// # Errors
     ///
     /// The step stays open after `Invalid` (no step is open, or a column is missing), `Unsupported` (a token
-    /// with a ring), `Busy` (the queue is full) and `Cancelled`. It is no longer open, and nothing of it is
-    /// stored, after the error of a queued step and errors of `Writer::commit_as`.
+    /// with a ring), `Busy` (the queue is full) and `Cancelled`. After the error of a queued step, and after
+    /// errors of `Writer::commit_as`, the step is no longer open, and nothing is stored.
     pub fn end(&mut self, token: Option<&str>, patience: &Patience) -> Result<Report> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
         if self.budget.is_some() {

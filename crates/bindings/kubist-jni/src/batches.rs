@@ -48,7 +48,7 @@ pub extern "system" fn Java_org_kubist_Native_releaser(_: Env, _: Class) -> jlon
     released as *const () as jlong
 }
 
-/// Imports a struct array of these columns, and validates its values, because the program may be wrong.
+/// Imports a struct array with these columns, and validates its values, because the program may be wrong.
 ///
 /// # Errors
 ///

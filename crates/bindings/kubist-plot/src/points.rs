@@ -25,7 +25,7 @@ pub struct Points {
     period: [Option<f64>; 2],
     /// A string is a number; `None` unless a single column colours the points.
     pub(crate) value: Option<Vec<f64>>,
-    /// The strings of these numbers.
+    /// The strings that these numbers stand for.
     pub(crate) names: Names,
     /// Empty unless columns are red, green and blue.
     pub(crate) rgb: Vec<[f32; 3]>,

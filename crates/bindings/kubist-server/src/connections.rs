@@ -30,7 +30,7 @@ pub struct Connection {
 }
 
 struct Waits {
-    /// The start of its wait for a request or the rest of one.
+    /// The time since which it waits for a request or the rest of a request.
     silent_since: Option<Instant>,
     /// The start of its wait for the client to read.
     unread_since: Option<Instant>,

@@ -60,7 +60,7 @@ pub struct Playing {
     pub json: bool,
 }
 
-/// Play a workload, and print throughput and latencies of each query
+/// Play a workload, and print throughput and latencies per query
 ///
 /// With a rate in the file, queries arrive at random times, and latencies include the wait for earlier queries.
 /// Without it, each client sends its next query after a result. docs/workloads.md describes the file.

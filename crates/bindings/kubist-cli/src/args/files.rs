@@ -9,10 +9,9 @@ use crate::parse;
 
 /// Index files by their values: HDF5, netCDF, Parquet, .npy
 ///
-/// Writes FILE.kubix next to each file, with the minimum and maximum of each block of an array. Its size is a few
+/// Writes FILE.kubix next to each file, with the minimum and maximum per block of an array. Its size is a few
 /// thousandths of the file. `kubist query FILE` then reads only the blocks that can match. The files do not
-/// change.
-/// An indexed file is skipped, unless its index lacks something that the options request.
+/// change. An indexed file is skipped, unless its index lacks something that the options request.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -16,7 +16,7 @@ pub enum Model {
 
 /// Measure the cost of requests and fit the scalability model to it
 ///
-/// Takes about 20 s. Writes about 20 MiB next to the location, then deletes them. Measure while the store is
+/// Takes about 20 s, writes about 20 MiB next to the location, and deletes them. Measure while the store is
 /// idle. docs/scalability.md explains the figures.
 #[derive(Debug, Args)]
 #[command(after_help = "\

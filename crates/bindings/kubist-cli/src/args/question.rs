@@ -19,7 +19,7 @@ pub struct Region {
     /// An SQL condition: "diameter > 2e-5 AND NOT deposited"
     #[arg(long = "where", value_name = "SQL")]
     pub filter: Option<String>,
-    /// A region in JSON, or a file of it: '{"sphere": {"center": {"x": 0, "y": 0}, "radius": "1 cm"}}'
+    /// A region in JSON, or a file with it: '{"sphere": {"center": {"x": 0, "y": 0}, "radius": "1 cm"}}'
     ///
     /// docs/regions.md lists the kinds: sphere, ellipsoid, cylinder, polygon, cone, moc, union and others
     #[arg(long, value_name = "JSON", value_parser = parse::region)]

@@ -8,7 +8,7 @@ use super::question::{Question, Region, Selection};
 use crate::location::Location;
 use crate::parse::{self, Goal};
 
-/// Return the rows of a region, all of them or a sample
+/// Return all rows of a region, or a sample
 ///
 /// Prints a table on a terminal and CSV into a pipe, and the cost of the query to standard error. An output
 /// file gets its name only after it is complete.
@@ -147,7 +147,7 @@ pub enum Format {
     Arrows,
 }
 
-/// Run a query and report its plan and the time of each stage
+/// Run a query and report its plan and the time per stage
 ///
 /// The rows are discarded. Stages overlap, so the times of all requests add up to more than the elapsed time.
 #[derive(Debug, Args)]
@@ -172,7 +172,7 @@ pub struct Explain {
     /// (by the Python package)
     #[arg(long)]
     pub predict: bool,
-    /// Draw the stages of each request over time into a PNG file
+    /// Draw the stages of the requests over time into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
     /// Print JSON
@@ -252,7 +252,7 @@ pub struct Info {
     /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF, Parquet or
     /// .npy file
     pub table: Location,
-    /// Print the storage of each column instead: bytes per row, encodings, decoding speed
+    /// Print the storage per column instead: bytes per row, encodings, decoding speed
     #[arg(long)]
     pub columns: bool,
     /// Print JSON

@@ -126,7 +126,7 @@ pub struct Ingest {
     /// Ingest files and steps again that the table already has
     #[arg(long, conflicts_with = "follow")]
     pub again: bool,
-    /// Continue with the next file if one cannot be read; no row of that file is written
+    /// Continue with the next file if one cannot be read; none of its rows is written
     #[arg(long)]
     pub keep_going: bool,
     /// Print JSON
@@ -278,9 +278,9 @@ pub struct Sync {
 
 /// Seal a table into one file
 ///
-/// The file has all rows of one snapshot, while others may write, and appears as a whole. It never changes.
-/// Every command that reads opens it at its path, at http:// or https:// on a server with range requests, or at
-/// s3://bucket/key.
+/// The file has all rows of a snapshot, while others may write, and appears only when it is complete. It never
+/// changes. Every command that reads opens it at its path, at http:// or https:// on a server with range
+/// requests, or at s3://bucket/key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -395,7 +395,7 @@ pub struct Optimize {
 /// Delete files that no snapshot needs any more
 ///
 /// Files of rewritten rows stay for readers of old snapshots. This command records files that are no longer
-/// needed, and deletes those recorded longer ago than the retention time. In a directory of one machine, it
+/// needed, and deletes those recorded longer ago than the retention time. In a directory on one machine, it
 /// also frees unneeded parts of files that hold other rows. With a retention of 0 it records nothing, so it can
 /// free space on a full disk.
 #[derive(Debug, Args)]
@@ -441,8 +441,8 @@ pub struct Cache {
 
 /// Remove the steps after a step, to undo or to continue from a checkpoint
 ///
-/// New readers do not see their rows, and writers can commit these steps again. Stop the writers of these steps
-/// first, because their later commits count. Commits without a step stay.
+/// New readers do not see their rows, and writers can commit these steps again. Stop their writers first,
+/// because later commits count. Commits without a step stay.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -462,8 +462,8 @@ pub struct Retract {
 
 /// Delete a table
 ///
-/// Deletes the files of the table, then its directory if it is empty. Asks for confirmation on a terminal.
-/// Refuses while a writer is running. Run it again if it was interrupted.
+/// Deletes the files of the table, then its directory if it is empty. Asks for confirmation on a terminal, and
+/// refuses while a writer is running. If it was interrupted, run it again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -321,7 +321,7 @@ impl Writing {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Aspect {
-    /// Equal for spatial axes of one unit.
+    /// Equal for spatial axes with the same unit.
     #[default]
     Auto,
     Equal,

@@ -16,7 +16,7 @@ pub struct Range {
     pub high: Option<String>,
 }
 
-/// The ranges of one `--box` option.
+/// The ranges of a `--box` option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges(pub Vec<Range>);
 

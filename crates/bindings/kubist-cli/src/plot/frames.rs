@@ -1,4 +1,4 @@
-//! The frames of an animation: the rows of each value of a column, or of equal parts of its range.
+//! The frames of an animation: the rows per value of a column, or per equal part of its range.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

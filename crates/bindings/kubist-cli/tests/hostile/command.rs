@@ -12,7 +12,7 @@ use super::{FINE, Outcome, Verdict};
 
 /// Longer than the command needs for a small file on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Address space in KiB, most of which allocator and threads only reserve.
+/// Address space in KiB; allocator and threads only reserve most bytes.
 const MEMORY: u64 = 6 << 20;
 /// The exit codes of an orderly end.
 const CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];

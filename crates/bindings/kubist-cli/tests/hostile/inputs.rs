@@ -18,7 +18,7 @@ struct Inputs {
     folder: PathBuf,
     table: PathBuf,
     rows: u64,
-    /// Valid files of each format: extension and bytes.
+    /// Valid files per format: extension and bytes.
     sound: Vec<(String, Vec<u8>)>,
 }
 
