@@ -30,7 +30,7 @@ impl<T: Send + 'static> Work<T> {
     }
 
     /// Returns the next result as `Some(Some(result))`, `Some(None)` at the end, or `None` if there is no result within
-    /// `patience`. A piece with a single task runs it on this thread, however long it takes. An error ends the iteration.
+    /// `patience`. A single task of a piece runs on this thread, however long it takes. An error ends the iteration.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let deadline = Instant::now().checked_add(patience);
         let mut is_first = true;
