@@ -1,4 +1,4 @@
-//! Conformance suite: tests the guarantees of the trait on any engine.
+//! Conformance suite: tests the guarantees of the trait on any store.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -7,7 +7,7 @@
 //! conformance::run(&mut || Arc::new(MemoryStore::new("a")));
 //! ```
 //!
-//! Crashes and several processes are tested per engine.
+//! Crashes and several processes are tested per store.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -252,7 +252,7 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
 }
 
-/// An engine may free the ranges or not.
+/// A store may free the ranges or not.
 fn parts_of_segments_are_given_back(store: &dyn Store) {
     let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
     let mut segment = store.create_segment("s").unwrap();
