@@ -288,8 +288,7 @@ impl Files {
     }
 }
 
-/// The number of threads that open files. For many files it exceeds the number of cores, because most threads wait for
-/// a disk or a network.
+/// The number of threads. For many files it exceeds the number of cores, because most threads wait for a device.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }

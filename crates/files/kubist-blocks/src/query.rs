@@ -231,7 +231,6 @@ struct Execution<'a> {
     /// Only positions with a priority below this are examined; all if `None`.
     below: Option<Threshold>,
     cancel: &'a Cancel,
-    /// Reads of the files.
     reads: Reads,
     /// Reads of sorted copies.
     sorted: Reads,

@@ -111,9 +111,7 @@ pub fn positions(shape: &[u64]) -> Result<u64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
     shape: Vec<u64>,
-    /// The shape of a chunk.
     chunk: Vec<u64>,
-    /// The shape of a block.
     block: Vec<u64>,
     /// The number of chunks along each axis of the array.
     chunks: Vec<u64>,

@@ -34,7 +34,7 @@ const HEAD_ROWS: usize = 10_000;
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
 const MOST_COMMENTS: u64 = 1 << 16;
-/// The maximum number of fields in a batch, because the decoder allocates memory for all of them.
+/// The maximum number of fields in a batch, for which the decoder allocates memory.
 const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;

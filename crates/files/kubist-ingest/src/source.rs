@@ -38,7 +38,6 @@ pub struct Facts {
     pub numbers_frames: bool,
     /// True if the file changes the table's metadata; see [`Source::joins`].
     pub joins: bool,
-    /// Notes for the user.
     pub notes: Vec<String>,
 }
 

@@ -239,7 +239,7 @@ fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> 
     joining.into_iter().try_for_each(|source| source.joins(metadata).map(drop))
 }
 
-/// Checks that all files have the same number of atoms, because trajectory tools need this.
+/// Refuses different numbers of atoms, because trajectory tools need equal ones.
 fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Result<()> {
     let Some(here) = metadata.get("trajectory") else { return Ok(()) };
     for source in sources {

@@ -11,8 +11,8 @@
 //! content. The content follows. Copies are not synced, so after a power failure a copy may have a wrong checksum.
 //!
 //! The least recently used copies are removed first, by file modification time to a minute. After a handle has written
-//! 1/64 of the capacity, it examines all files, and if they exceed the capacity, frees a tenth of it. The first
-//! interval has a random length, so that many short processes do this as often as one long process.
+//! 1/64 of the capacity, it examines all files and, if necessary, frees a tenth of the capacity. The first interval is
+//! random, so many short processes do this as often as one long process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};

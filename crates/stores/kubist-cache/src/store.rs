@@ -17,7 +17,7 @@ use crate::folder::Folder;
 
 /// The size of a cached block. Blocks start at multiples of this size.
 pub const BLOCK_BYTES: u64 = 128 << 10;
-/// Reads of more than this part of the capacity (1/4) are not cached, because they would evict everything else.
+/// Reads of more than 1/4 of the capacity are not cached, because they would evict everything else.
 const LARGE_SHARE: u64 = 4;
 
 /// A network store that is read through a folder of copies.

@@ -1,8 +1,7 @@
 //! Lists of names, with one partition for each kind of thing in a store.
 //!
-//! A name is added before its segment or object is written, and removed after the segment or object is deleted. So a
-//! list may briefly have an extra name, but never lacks one. The name of a log is added last, because the log is empty
-//! before.
+//! A name is added before its segment or object is written, and removed after the deletion. So a list may briefly have
+//! an extra name, but never lacks one. The name of a log is added last, because the log is empty before.
 
 use kubist_store::Result;
 use uuid::Uuid;

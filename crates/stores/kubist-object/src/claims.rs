@@ -1,8 +1,8 @@
 //! Claims on logs ([`kubist_store::claims`]): objects `claims/WRITER/NUMBER`. The highest number counts.
 //!
-//! A holder puts an object with its name, and every 10 seconds an object with the next number. If another process wants
-//! the log of a holder on another machine, it waits until it has seen no new number for 30 seconds by its own clock.
-//! Then it puts the next number itself. If both put it, one of them finds the number taken.
+//! A holder puts an object with its name, and renews the claim by an object with the next number. Another process waits
+//! until it has seen no new number for 30 seconds by its own clock, and then puts the next number itself. If both put
+//! it, one of them finds the number taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -131,7 +131,7 @@ impl Claims {
         }
     }
 
-    /// Whether the claim of a holder on another machine has lapsed. Returns `Busy` if this holder is alive.
+    /// Returns `Busy` if the holder, on another machine, has renewed its claim.
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -65,8 +65,8 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     Ok(builder)
 }
 
-/// Limits the search for the machine's credentials. For each request, the library would search as long as it retries a
-/// read, and most machines have no credential service.
+/// Limits the search for the machine's credentials, because most machines have no credential service, and the library
+/// would search as long as it retries a read.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ use crate::client::Link;
 
 /// A part is sent once it has this size.
 const PART: usize = 8 << 20;
-/// The number of parts with this size. A service accepts ten thousand parts, so later parts are larger.
+/// Later parts are larger, because a service accepts only ten thousand parts.
 const SHORT_PARTS: usize = 1000;
 const LONG_PART: usize = 64 << 20;
 /// The maximum number of concurrent parts. Further appends wait.

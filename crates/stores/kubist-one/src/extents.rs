@@ -5,8 +5,7 @@ use std::ops::Range;
 /// The random number that identifies a sealed file.
 pub type Nonce = [u8; 16];
 
-/// The checksum of bytes at a position of a file. It includes the file's number and the position, so bytes of another
-/// file or from another position do not match.
+/// The checksum of bytes at a position of a file. Bytes from another file or position do not match it.
 pub fn checksum(nonce: &Nonce, position: u64, bytes: &[u8]) -> u32 {
     let head = crc32c::crc32c_append(crc32c::crc32c(nonce), &position.to_le_bytes());
     crc32c::crc32c_append(head, bytes)
@@ -51,7 +50,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Adds an extent at the end. Returns `None` and changes nothing if the length would be above `u64::MAX`.
+    /// Returns `None` and changes nothing if the length would be above `u64::MAX`.
     pub fn push(&mut self, extent: Extent) -> Option<()> {
         let length = self.length.checked_add(extent.length)?;
         self.offsets.push(self.length);
@@ -60,7 +59,7 @@ impl Extents {
         Some(())
     }
 
-    /// Adds bytes at the end of the segment, which were written at `position` of the file.
+    /// Adds bytes to the segment, which are at `position` of the file.
     pub fn append(&mut self, nonce: &Nonce, position: u64, bytes: &[u8]) {
         match self.all.last_mut().filter(|last| last.end() == position) {
             Some(last) => {
@@ -84,7 +83,7 @@ impl Extents {
         self.all.iter()
     }
 
-    /// The ranges of the file that hold a range of the segment; `None` if the segment does not have the whole range.
+    /// The ranges of the file that hold a range of the segment; `None` if the segment is shorter.
     pub fn locate(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
         if range.start > range.end || range.end > self.length {
             return None;

@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an extent of an object, an entry or the tree, which is read as a whole.
+    /// An extent that is read as a whole.
     fn whole(&mut self) -> Result<Extent, Wrong> {
         let extent = self.extent()?;
         match extent.length <= MOST_BYTES {

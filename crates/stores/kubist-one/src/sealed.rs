@@ -349,7 +349,7 @@ impl Stamps for SealedStore {
     }
 }
 
-/// A sealed file never changes, so nothing is ever missing because it is not visible yet.
+/// A sealed file never changes, so there is nothing to wait for.
 impl Sharing for SealedStore {
     fn share(&self) -> Result<()> {
         self.refused()

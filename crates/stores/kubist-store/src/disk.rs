@@ -91,9 +91,8 @@ pub struct Listed {
     pub sort: Sort,
 }
 
-/// The error for a path with the wrong type of file. It is the source of an [`io::Error`], whose kind is `IsADirectory`
-/// for a directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput` for a type that no store
-/// creates.
+/// The error for a path with the wrong type of file, as the source of an [`io::Error`]. The kind is `IsADirectory` for
+/// a directory, `NotADirectory` for a file in the middle of the path, and otherwise `InvalidInput`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {sort}, not {wanted}", path.display())]
 pub struct Irregular {

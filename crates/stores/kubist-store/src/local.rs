@@ -11,8 +11,7 @@
 //! There is no server, and readers take no lock. These rules make it safe:
 //!
 //! - A file gets its name (by a link) only after its bytes are durable. A call that reports the name as present has
-//!   synced the directory. Segments are an exception: they have their name while they are written, but no entry names
-//!   them before their owner has synced them.
+//!   synced the directory. Segments have their name while they are written, but no entry names them before a sync.
 //! - Nothing is overwritten except the acknowledgements, which are checksummed hints.
 //! - A log's owner holds the lock on the file, which ends with the process. On a network file system (NFS, Lustre,
 //!   GPFS, BeeGFS, CephFS), locks may work on one machine only. A store there is **shared**, which a mark in the
@@ -203,7 +202,7 @@ impl LocalStore {
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 
-    /// Takes ownership of a log. With `waits`, it waits to find out whether a holder on another machine is dead.
+    /// With `waits`, it waits to find out whether a holder on another machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
             return Err(Error::InvalidName {

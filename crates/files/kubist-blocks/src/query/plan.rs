@@ -165,8 +165,7 @@ impl BlockSelection<'_> {
         Ok((extent, Cell { rect, all, sorted, places: None }))
     }
 
-    /// Separates the written blocks of a region. The unwritten part is added to `unwritten`, in rectangles as large as
-    /// possible.
+    /// Adds the unwritten part of a region to `unwritten`, in rectangles as large as possible.
     fn apart(&self, region: &Rect, written: Vec<u64>, unwritten: &mut Vec<Rect>) -> Vec<u64> {
         let chunks = |chunks: Vec<u64>| chunks.into_iter().map(|chunk| (chunk, self.tiling.chunk_rect(chunk)));
         let mut open: Vec<(Rect, Vec<(u64, Rect)>)> = vec![(region.clone(), chunks(written).collect())];
@@ -190,8 +189,7 @@ impl BlockSelection<'_> {
         found
     }
 
-    /// Examines unwritten rectangles. If cells are only counted, each cell is as large as one result of the test
-    /// allows.
+    /// If cells are only counted, each is as large as one test of the summary allows.
     fn unwritten(&self, mut open: Vec<Rect>, fill: Option<&Summary>, cells: &mut Vec<(Extent, Cell)>) -> Result<()> {
         let (grid, execution) = (self.grid, self.execution);
         let mut made = 0;

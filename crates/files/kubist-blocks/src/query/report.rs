@@ -21,7 +21,6 @@ pub struct Report {
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
-    /// The bytes that were read from sorted copies.
     pub sorted_bytes: u64,
     pub sorted_requests: u64,
     pub stored_bytes: u64,

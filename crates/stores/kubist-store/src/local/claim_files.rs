@@ -103,7 +103,7 @@ impl Claims {
         }
     }
 
-    /// Whether the claim of a holder on another machine has lapsed. Returns `Busy` if this holder is alive.
+    /// Returns `Busy` if the holder, on another machine, has renewed its claim.
     fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);

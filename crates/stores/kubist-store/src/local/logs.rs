@@ -428,8 +428,7 @@ enum Acknowledged {
 }
 
 impl Acknowledged {
-    /// The number of bytes that must be intact. If the acknowledgement is unreadable, this is the header, because a log
-    /// gets its name only after its header is durable.
+    /// The number of bytes that must be intact. The header is durable before a log gets its name.
     fn length(self) -> u64 {
         match self {
             Acknowledged::Up(length) => length,
@@ -459,8 +458,7 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
     Ok(Some(bytes))
 }
 
-/// Opens the acknowledgement, or replaces an invalid one by a new file: if its file had a second name, overwriting
-/// would change that file too.
+/// Replaces an invalid acknowledgement by a new file: if the old file had a second name, overwriting would change it.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

@@ -278,8 +278,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Call this if something is missing: it may only be invisible yet. Then the call waits, longer with each `attempt`
-    /// (from 0), and returns `true`: try again. It returns `false` if the thing would be visible by now.
+    /// For a caller that finds something missing, which may only be invisible yet. Waits, longer with each `attempt`
+    /// (from 0), and returns `true`: look again. Returns `false` if it would be visible by now.
     ///
     /// # Errors
     ///
