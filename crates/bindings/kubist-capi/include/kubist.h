@@ -102,7 +102,7 @@ typedef int32_t KubistType;
 // Commits the steps that the ranks of a node write into their ring.
 typedef struct KubistLeader KubistLeader;
 
-// Results from coarse to fine; each row is returned once.
+// A refinement: its results go from coarse to fine, and return each row once.
 typedef struct KubistRefine KubistRefine;
 
 // An open table. Threads may share it; each process opens its own.
@@ -157,30 +157,30 @@ const char *kubist_version(void);
 void kubist_set_log(KubistLog callback,
                     void *user);
 
-// Counts the matching rows: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
+// Counts the rows that match a query, such as {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1}.
 KubistStatus kubist_count(const struct KubistTable *table,
                           const char *query,
                           uint64_t *rows);
 
-// Returns the matching rows as a stream of batches. Queries are as in HTTP and Python; see
-// docs/simulations.md.
+// Returns the rows that match a query, as a stream of batches. Queries have the same names as in HTTP and
+// Python; see docs/simulations.md.
 KubistStatus kubist_query(const struct KubistTable *table,
                           const char *query,
                           struct ArrowArrayStream *stream);
 
-// Estimates aggregates with intervals, from a sample as small as the goal permits, as JSON: {"aggregates":
-// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}.
+// Estimates aggregates with intervals, from a sample that is large enough for the goal. Returns JSON. A request
+// with a relative error and a limit in seconds: {"aggregates": ["mean(ux)"], "error": 0.01, "within": 2}.
 KubistStatus kubist_estimate(const struct KubistTable *table,
                              const char *request,
                              char **answer);
 
-// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", its growth
-// per further result.
+// Starts a refinement. The request is a query with "start", the sample fraction of the first result, and
+// "factor", by which each further result increases the fraction.
 KubistStatus kubist_refine(const struct KubistTable *table,
                            const char *request,
                            struct KubistRefine **refine);
 
-// Returns the next result as a stream; `found` is 0 after the last one.
+// Returns the next result as a stream. After the last result, `found` is 0 and no stream is returned.
 KubistStatus kubist_refine_next(const struct KubistRefine *refine,
                                 struct ArrowArrayStream *stream,
                                 int32_t *found);

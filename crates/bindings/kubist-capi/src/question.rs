@@ -1,4 +1,7 @@
-//! Queries: JSON in, Arrow streams or JSON out. Each query sees the commits up to its start.
+//! Queries of the C interface: counts, rows, estimates and refinements.
+//!
+//! A request is JSON text with the names that HTTP and Python use (docs/simulations.md). Rows are returned as Arrow
+//! streams, and estimates as JSON. Each request takes a snapshot, so it sees all commits before it started.
 
 use std::ffi::c_char;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +21,7 @@ use crate::status::{KubistStatus, guarded};
 use crate::table::{KubistTable, free, hand_handle_out, handle, no_handle};
 use crate::text::{hand_out, json, set};
 
-/// Counts the matching rows: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
+/// Counts the rows that match a query, such as {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c_char, rows: *mut u64) -> KubistStatus {
     guarded!({
@@ -32,8 +35,8 @@ pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c
     })
 }
 
-/// Returns the matching rows as a stream of batches. Queries are as in HTTP and Python; see
-/// docs/simulations.md.
+/// Returns the rows that match a query, as a stream of batches. Queries have the same names as in HTTP and
+/// Python; see docs/simulations.md.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_query(
     table: *const KubistTable,
@@ -51,6 +54,7 @@ pub unsafe extern "C" fn kubist_query(
     })
 }
 
+/// The JSON form of [`kubist::Estimate`].
 #[derive(Serialize)]
 struct Figures<'a> {
     fraction: f64,
@@ -62,7 +66,7 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// Open bounds are null, because JSON has no infinity.
+/// The JSON form of [`Figure`]. Infinite bounds are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
@@ -76,6 +80,7 @@ struct OneFigure<'a> {
     exact: bool,
 }
 
+/// The values of a figure's group by column, as text; null for null, and empty without groups.
 fn group(groups: &RecordBatch, figure: &Figure) -> serde_json::Map<String, serde_json::Value> {
     let schema = groups.schema();
     let values = schema.fields().iter().zip(groups.columns()).filter(|_| figure.group < groups.num_rows());
@@ -108,8 +113,8 @@ fn figures(estimate: &kubist::Estimate) -> Figures<'_> {
     }
 }
 
-/// Estimates aggregates with intervals, from a sample as small as the goal permits, as JSON: {"aggregates":
-/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}.
+/// Estimates aggregates with intervals, from a sample that is large enough for the goal. Returns JSON. A request
+/// with a relative error and a limit in seconds: {"aggregates": ["mean(ux)"], "error": 0.01, "within": 2}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_estimate(
     table: *const KubistTable,
@@ -130,14 +135,14 @@ pub unsafe extern "C" fn kubist_estimate(
     })
 }
 
-/// Results from coarse to fine; each row is returned once.
+/// A refinement: its results go from coarse to fine, and return each row once.
 pub struct KubistRefine {
     steps: Mutex<Refine>,
     hooks: Hooks,
 }
 
-/// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", its growth
-/// per further result.
+/// Starts a refinement. The request is a query with "start", the sample fraction of the first result, and
+/// "factor", by which each further result increases the fraction.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine(
     table: *const KubistTable,
@@ -157,7 +162,7 @@ pub unsafe extern "C" fn kubist_refine(
     })
 }
 
-/// Returns the next result as a stream; `found` is 0 after the last one.
+/// Returns the next result as a stream. After the last result, `found` is 0 and no stream is returned.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_next(
     refine: *const KubistRefine,

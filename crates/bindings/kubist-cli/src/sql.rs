@@ -1,5 +1,7 @@
-//! `kubist sql`: SQL by Polars or DuckDB. `python3 -m kubist._sql_command` runs the query and sends its result
-//! as an Arrow stream, which this command writes in the formats of `kubist query`.
+//! `kubist sql`: runs SQL on tables with Polars or DuckDB.
+//!
+//! A child process, `python3 -m kubist._sql_command`, runs the query and sends its result as an Arrow stream on its
+//! standard output. This command writes the result in the formats of `kubist query`. Ctrl-C kills the child process.
 
 use std::io::BufReader;
 use std::process::{Child, Command, Stdio};
@@ -20,6 +22,7 @@ use crate::foreign::{ended, errors_of, package};
 use crate::output::{print_json, remark, remark_raw};
 use kubist_types::human;
 
+/// The interval at which a wait checks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(20);
 
 pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
@@ -66,22 +69,24 @@ pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
+/// A message from the thread that reads the Arrow stream.
 enum Sent {
     Schema(SchemaRef),
     Batch(RecordBatch),
 }
 
-/// A program that is killed on drop.
+/// The child process, which is killed on drop.
 struct Running {
+    /// With the thread that reads its standard error; `None` once the process has ended.
     child: Option<(Child, JoinHandle<String>)>,
 }
 
 impl Running {
-    /// The columns of the result once they are known; `None` if the program ended without a result.
+    /// Starts to read the result and waits for its columns. Returns `None` if the process sent no valid stream.
     fn begin(&mut self, cancel: &Cancel) -> Result<Option<(SchemaRef, Receiver<Result<Sent, ArrowError>>)>> {
         let Some(output) = self.child.as_mut().and_then(|(child, _)| child.stdout.take()) else { return Ok(None) };
         let (sender, receiver) = sync_channel(2);
-        // Reading blocks, but Ctrl-C must end it.
+        // A separate thread reads, because a blocked read would not notice Ctrl-C.
         std::thread::spawn(move || match StreamReader::try_new(BufReader::new(output), None) {
             Err(error) => drop(sender.send(Err(error))),
             Ok(reader) => {
@@ -95,6 +100,7 @@ impl Running {
         }
     }
 
+    /// Returns the next batch, or `None` if the process ended successfully.
     fn next(&mut self, receiver: &Receiver<Result<Sent, ArrowError>>, cancel: &Cancel) -> Result<Option<RecordBatch>> {
         match wait(receiver, cancel)? {
             Some(Ok(Sent::Batch(batch))) => Ok(Some(batch)),
@@ -106,7 +112,7 @@ impl Running {
         }
     }
 
-    /// The message of the ended program; empty after success.
+    /// Waits for the end of the process and returns its error; the message is empty after success.
     fn failure(&mut self) -> Failure {
         match self.child.take() {
             Some((child, errors)) => ended(child, errors, "the Python package could not run this query"),
@@ -123,7 +129,7 @@ impl Drop for Running {
     }
 }
 
-/// The next message; `None` at the end.
+/// Waits for the next message; `None` at the end of the stream.
 fn wait<T>(receiver: &Receiver<T>, cancel: &Cancel) -> Result<Option<T>> {
     loop {
         match receiver.recv_timeout(POLL) {

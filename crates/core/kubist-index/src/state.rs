@@ -1,11 +1,12 @@
-//! The state of a table: a lattice that joins all logs.
+//! The state of a table: its runs, cutoffs and log positions, joined from the entries of all logs.
 //!
-//! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs.
-//! Runs form a two-phase set (a removed run stays removed: I6), cutoffs are min-registers that start at
-//! [`Threshold::ALL`] (I3), and positions are max-registers. So commits of different writers can be joined in
-//! any order, once or twice, with the same result.
+//! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs. States
+//! form a lattice: a removed run stays removed (I6), each cutoff is the minimum of its entries, from
+//! [`Threshold::ALL`] on (I3), and each position is the maximum. So commits of different writers can be joined in any
+//! order, also repeatedly, with the same result. Rewrites are joined in the order of their numbers.
 //!
-//! A run's payload `L` describes its bytes and their location; this module never reads it.
+//! ARCHITECTURE.md lists the rules I1 to I6. A run's payload `L` describes its bytes and their location; this module
+//! never reads it.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -15,8 +16,10 @@ use crate::cube::CubeId;
 use crate::priority::Threshold;
 use crate::spread::{SpreadMap, SpreadSet};
 
-/// The permanent id of a run, from high to low: 48 bits of the origin (a hash of the writer's name, or of the
-/// rewrite log), 48 bits of the entry's sequence number in that log, 32 bits of the run's index in the entry.
+/// The permanent id of a run.
+///
+/// From the highest bits: 48 bits for the origin (a hash of the writer's name, or of the rewrite log), 48 bits for the
+/// entry's sequence number in that log, and 32 bits for the run's index in the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -31,12 +34,13 @@ impl RunId {
     }
 }
 
-/// An immutable sorted set of rows of a cube.
+/// An immutable sorted set of rows in one cube.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<L> {
     pub id: RunId,
     pub cube: CubeId,
     pub rows: u64,
+    /// The lowest and the highest.
     pub priorities: (u64, u64),
     /// The runs that a replica copies (I4); empty for a primary.
     pub copies: Vec<RunId>,
@@ -49,10 +53,11 @@ impl<L> Run<L> {
     }
 }
 
+/// An entry of a writer's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit<L> {
     pub runs: Vec<Arc<Run<L>>>,
-    /// New cutoffs, and a copy of every ancestor cutoff that the placement of the runs relied on (I5).
+    /// The new cutoffs, and a copy of each ancestor's cutoff that decided where the runs were placed (I5).
     pub cutoffs: Vec<(CubeId, Threshold)>,
 }
 
@@ -62,25 +67,30 @@ impl<L> Default for Commit<L> {
     }
 }
 
+/// An entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub removes: Vec<RunId>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// The log positions that it read. A snapshot that shows the rewrite shows the commits before them (I5).
+    /// By writer, the log position up to which the rewrite read. A snapshot with the rewrite also has the commits up to
+    /// there (I5).
     pub needs: Vec<(String, u64)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct State<L> {
-    /// In the order of arrival, which in large commits is close to the order in space.
+    /// Also runs that were removed later, in the order of arrival, which in large commits is close to the order in
+    /// space.
     added: Vec<Arc<Run<L>>>,
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
+    /// By writer, the end of the last joined log entry.
     positions: BTreeMap<String, u64>,
+    /// The number of the last joined rewrite.
     rewrites: u64,
-    /// The runs and cutoffs of a prefix are stored elsewhere.
+    /// True if the runs and cutoffs of earlier entries are not here, but on pages of a checkpoint.
     continued: bool,
 }
 
@@ -98,7 +108,7 @@ impl<L> Default for State<L> {
     }
 }
 
-/// A rewrite that cannot be shown yet, or is out of order.
+/// The reason why a rewrite cannot be joined yet.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotYet {
     #[error("rewrite {found} follows rewrite {expected}: one is missing between them")]
@@ -108,8 +118,8 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
-    /// The state of prefixes of all logs. Later entries never name runs that these prefixes removed, so those
-    /// can be omitted.
+    /// The state of a checkpoint: the live runs and the cutoffs at the given positions. Removed runs are omitted,
+    /// because later entries never name them.
     pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
         state.add(live.runs);
@@ -117,12 +127,13 @@ impl<L> State<L> {
         state
     }
 
-    /// The state after prefixes of all logs whose live runs and cutoffs are stored elsewhere.
+    /// The state at the given positions if the live runs and cutoffs are on pages of a checkpoint. It then collects
+    /// only the changes by later entries.
     pub fn continuing(positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log; `position` is the next entry's.
+    /// Joins one entry of a writer's log. `position` is the end of the entry.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -134,7 +145,8 @@ impl<L> State<L> {
         }
     }
 
-    /// Joins the rewrite with this number, from 1, after all earlier rewrites and the commits that it needs.
+    /// Joins the rewrite with this number, from 1. All earlier rewrites and the commits that it needs must have been
+    /// joined. A rewrite that is in the state already changes nothing.
     ///
     /// # Errors
     ///
@@ -182,7 +194,7 @@ impl<L> State<L> {
         }
     }
 
-    /// Becomes the least state that contains both.
+    /// Joins the entries of another state: afterwards, this is the least state that contains both.
     pub fn join(&mut self, other: &State<L>) {
         for run in &other.added {
             self.add_once(run.id, || run.clone());
@@ -196,7 +208,7 @@ impl<L> State<L> {
         self.rewrites = self.rewrites.max(other.rewrites);
     }
 
-    /// W(cube): [`Threshold::ALL`] until an entry lowers it.
+    /// The cutoff of a cube: [`Threshold::ALL`] until an entry lowers it.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
@@ -217,7 +229,7 @@ impl<L> State<L> {
         self.rewrites
     }
 
-    /// A run that an entry added, even if removed since.
+    /// A run that an entry added, even if it was removed later.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
@@ -226,22 +238,23 @@ impl<L> State<L> {
         &self.removed
     }
 
-    /// Removed runs of the prefix that is stored elsewhere.
+    /// The removed runs that are on pages of a checkpoint.
     pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// Includes removed runs.
+    /// The number of added runs, including removed ones.
     pub fn added(&self) -> usize {
         self.added.len()
     }
 
-    /// A continued state knows only its own removals.
+    /// Whether a run exists and was not removed. A state that continues a checkpoint assumes that unknown runs are on
+    /// its pages.
     pub fn is_live(&self, run: RunId) -> bool {
         (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }
 
-    /// Live primaries, and the replicas whose sources are all live (I4), in no order.
+    /// The live primary runs, and the replicas whose sources are all live (I4), in no particular order.
     pub fn live(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
         self.added
             .iter()

@@ -1,15 +1,15 @@
-//! Minimum and maximum of stored numbers, at memory speed.
+//! The minimum and maximum of stored numbers, computed at memory speed.
 //!
-//! Numbers are compared as signed integers of the same width and order, so one branch-free loop, which the
-//! compiler vectorizes, serves all types and both byte orders. Only float blocks with NaN or missing values
-//! need the slower loop: if the extremes are numbers, the block has no NaN.
+//! Numbers are mapped to signed integers of the same width and order. So one branch-free loop, which the compiler
+//! vectorizes, serves all types and both byte orders. Only float blocks with NaN or missing values need the slower
+//! loop: if the extremes are numbers, the block has no NaN.
 
 use crate::layout::{Number, Variable};
 
-/// Bounds of the stored numbers, before unpacking.
+/// The bounds of stored numbers, before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBounds {
-    /// Order keys of the stored type; without numbers, `least` is above `greatest`.
+    /// The order key of the minimum in the stored type. Without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
     pub missing: usize,
@@ -59,7 +59,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
     }
 }
 
-/// `order` maps bits to an ordered integer; `infinity` has the bits of a float type's infinity.
+/// `order` maps bits to an ordered integer, and `infinity` is the bits of a float type's infinity.
 macro_rules! scan {
     ($name:ident, $signed:ty, $unsigned:ty) => {
         #[inline(always)]
@@ -90,7 +90,7 @@ macro_rules! scan {
                 }
             }
             let is_nan = |value: $signed| value < low || value > high;
-            // If one zero of a float marks missing values, both do.
+            // If one of the two zeros of a float marks missing values, both do.
             let mut gone: Vec<$signed> = missing.iter().map(|bits| order(*bits as $unsigned)).collect();
             if infinity.is_some() && gone.iter().any(|value| *value == order(0) || *value == order(sign)) {
                 gone.extend([order(0), order(sign)]);

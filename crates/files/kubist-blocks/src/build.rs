@@ -1,6 +1,5 @@
-//! Builds an index in one pass over a file. The blocks with a sorted copy are chosen at the end. If blocks
-//! must be decoded, copies of likely blocks are made during the pass; otherwise the chosen blocks are read
-//! again.
+//! Builds an index in one pass over a file. The blocks that get a sorted copy are chosen at the end. If blocks must be
+//! decoded, copies of likely blocks are made during the pass. Otherwise the chosen blocks are read again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,31 +20,31 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
-/// A task reads this many bytes, which fit in a core's cache.
+/// The bytes that a task reads, which fit into a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
-/// Tasks of Parquet are larger, because pages at their ends are decoded twice.
+/// Tasks of Parquet files are larger, because the pages at their ends are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
-/// A build needs all pieces, so those up to this distance are one request.
+/// A build needs all ranges, so ranges up to this distance form one request.
 const GAP: u64 = 1 << 20;
-/// Random blocks of an older index that are read again before the others are trusted. If a fraction f of
-/// all blocks changed, no checked block changed with probability (1 - f)^512: 1 in 170 for f = 1 %.
+/// The number of random blocks of an older index that are read again before the others are trusted. If a fraction f of
+/// all blocks changed, the probability that no checked block changed is (1 - f)^512: 1 in 170 for f = 1 %.
 const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
-/// Number of tasks whose sorted copies are in memory together.
+/// The number of tasks whose sorted copies are in memory together.
 const WAVE: usize = 16;
 /// One in this many tasks runs first, to predict the blocks with a sorted copy.
 const FIRST: usize = 16;
-/// Bytes of sorted copies in memory before the choice is known.
+/// The maximum bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;
 
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// `None`: as in an existing index, otherwise all.
+    /// If `None`, as in an existing index, and otherwise all.
     pub variables: Option<Vec<String>>,
-    /// `None`: as in an existing index, otherwise the default.
+    /// If `None`, as in an existing index, and otherwise the default.
     pub block: Option<Block>,
-    /// The fraction of blocks with the greatest gain that get a sorted copy; `None`: as in an existing
-    /// index, otherwise 0.
+    /// The fraction of blocks that get a sorted copy: those with the greatest gain. If `None`, as in an existing index,
+    /// and otherwise 0.
     pub sorted: Option<f64>,
     pub workers: usize,
 }
@@ -60,7 +59,7 @@ pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// Called with the completed and the total bytes.
+/// It is called with the completed and the total bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Writes the index of a file to `path`. An older index provides the summaries of unchanged blocks.
@@ -209,8 +208,8 @@ impl IndexBuild<'_> {
         Ok((found, sorted_copies.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Older summaries of blocks whose bytes did not move; none with sorted copies, which are chosen among
-    /// all blocks.
+    /// The older summaries of blocks whose bytes did not move. If sorted copies are wanted, there are none, because the
+    /// copies are chosen among all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
         let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
             let at = older.layout.variables.iter().position(|old| old.name == variable.name)?;
@@ -240,8 +239,8 @@ impl IndexBuild<'_> {
         }
     }
 
-    /// Compares a sample of the blocks to be reused: the last block, after which the file grew, and random
-    /// others.
+    /// Compares a sample of the blocks to reuse with the file: the last block, after which the file grew, and random
+    /// other blocks.
     fn are_as_before(
         &self,
         variable: &Variable,
@@ -400,7 +399,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
     }
 }
 
-/// Groups the blocks of a chunk that must be decoded, otherwise neighbours.
+/// Groups blocks into tasks: the blocks of a chunk that must be decoded, and otherwise neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };
@@ -412,7 +411,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
             continue;
         }
         let whole = rect.len() * width;
-        // Memory that the block adds, and whether it must join the last task or start a new one.
+        // The memory that the block adds, and whether it must join the last task or start a new one.
         let (own, together) = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
                 true => (0, Some(true)),
@@ -422,7 +421,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
                 let begin = rect.start[0];
                 let page =
                     &table[table.partition_point(|page| page.first_row + page.rows <= begin).min(table.len() - 1)];
-                // Such a task avoids decoding the page twice.
+                // A task that starts here does not decode the page twice.
                 let is_full = bytes >= TASK_BYTES && page.first_row == begin;
                 let apart = if begin == end { 0 } else { page.rows * width };
                 end = begin + rect.count[0];

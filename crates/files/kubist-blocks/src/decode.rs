@@ -14,11 +14,11 @@ use flate2::{FlushDecompress, Status};
 
 use crate::layout::{Filter, Number, Packing, Variable};
 
-/// Undoes a chunk's filters. The result has exactly `raw` bytes.
+/// Undoes the filters of a chunk. The result has exactly `raw` bytes.
 ///
 /// # Errors
 ///
-/// Why the bytes are damaged.
+/// The reason why the bytes are damaged.
 pub fn unfilter(
     stored: &[u8],
     filters: &[Filter],
@@ -31,7 +31,7 @@ pub fn unfilter(
         if skipped >> place & 1 == 1 {
             continue;
         }
-        // There may be a checksum between compressor and data.
+        // There may be a checksum between the compressor and the data.
         let most = raw + 64;
         bytes = match filter {
             Filter::Deflate => inflate(&bytes, most)?.into(),
@@ -48,7 +48,7 @@ pub fn unfilter(
     }
 }
 
-/// In one call, so that the output serves as the window.
+/// Inflates in one call, so that the output also serves as the window.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     // Deflate expands at most by a factor of 1,032.
     let mut out = Vec::with_capacity((most + 1).min(bytes.len().saturating_mul(1032).saturating_add(64)));
@@ -71,8 +71,8 @@ fn bounded(out: Vec<u8>, most: usize) -> Result<Vec<u8>, String> {
     if out.len() > most { Err(format!("it inflates to more than {most} bytes")) } else { Ok(out) }
 }
 
-/// The frame of the registered HDF5 filter: total length, block length, then each block with its stored
-/// length. A block that did not shrink is stored uncompressed.
+/// Decodes the registered HDF5 filter: the total length, the block length, and then each block with its stored length.
+/// A block that did not shrink is stored uncompressed.
 fn lz4(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let cut = || "lz4: it is cut short".to_string();
     let take = |at: usize, length: usize| at.checked_add(length).and_then(|end| bytes.get(at..end)).ok_or_else(cut);
@@ -119,7 +119,7 @@ fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
         8 => gathered::<8>(bytes, count),
         _ => (0..count * element).map(|at| bytes[at % element * count + at / element]).collect(),
     };
-    // The remainder is not shuffled.
+    // The remaining bytes are not shuffled.
     out.extend_from_slice(&bytes[count * element..]);
     out
 }
@@ -151,7 +151,7 @@ fn checked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, String> {
     })
 }
 
-/// HDF5's `H5_checksum_fletcher32`.
+/// The checksum of HDF5's `H5_checksum_fletcher32`.
 pub fn fletcher32(bytes: &[u8]) -> u32 {
     let (mut low, mut high) = (0u32, 0u32);
     let mut pairs = bytes.chunks_exact(2);
@@ -174,7 +174,7 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     fold(high) << 16 | fold(low)
 }
 
-/// `bits` are in the lowest bytes.
+/// The stored bytes of a number, whose `bits` are in the lowest bytes.
 pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     let mut bytes = bits.to_le_bytes()[..variable.number.bytes() as usize].to_vec();
     if variable.big_endian {

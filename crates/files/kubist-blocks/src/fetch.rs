@@ -1,4 +1,4 @@
-//! Reads the values of rectangles: finds their pieces of the file, reads neighbours together if that is
+//! Reads the values of rectangles: finds their byte ranges in the file, reads neighbouring ranges together if this is
 //! faster, and decodes them.
 
 use std::borrow::Cow;
@@ -48,8 +48,8 @@ pub enum Found<'a> {
     Array(ArrayRef),
 }
 
-/// Calls `each` for every run along the trailing axes with its first element in the dense array, its first
-/// element in the rectangle, and its length.
+/// Calls `each` for every run along the trailing axes, with its first element in the dense array, its first element in
+/// the rectangle, and its length.
 fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     let (from, to) = (strides(&part.dense), strides(&rect.count));
     let last = rect.count.len() - 1;
@@ -66,7 +66,7 @@ fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     });
 }
 
-/// The error names a chunk that is shorter than its values.
+/// The parts of a rectangle. The error names a chunk that is shorter than its values.
 fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>> {
     let shape = layout.shape(variable);
     let width = variable.number.bytes();
@@ -115,7 +115,7 @@ fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>>
     })
 }
 
-/// The pieces are ascending.
+/// The byte ranges of a rectangle, ascending.
 fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece>> {
     if let Storage::Pages { table, .. } = &variable.storage {
         let mut pieces = pages::pieces(table, rect);
@@ -139,7 +139,7 @@ fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece
     Ok(pieces)
 }
 
-/// The byte range of the values; `None` if none is stored, or only the library knows it.
+/// The byte range of the values; `None` if no value is stored, or if only the library knows it.
 ///
 /// # Errors
 ///
@@ -159,7 +159,7 @@ impl Source {
         }
     }
 
-    /// `continues`: the first request starts where the last one ended.
+    /// Reads rectangles. With `continues`, the first request starts where the last one ended.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Source {
     }
 }
 
-/// Ascending ranges along one axis; adjacent ranges are joined.
+/// The ranges along one axis, ascending, with adjacent ranges joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);
@@ -279,7 +279,7 @@ impl Fetched<'_> {
         found.ok_or_else(|| Error::internal(format!("{bytes} bytes at {offset} were not read")))
     }
 
-    /// The values of a fetched rectangle, without a copy if they are contiguous.
+    /// The values of a fetched rectangle. They are not copied if they are contiguous.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! A set of files that is queried as one. A file is opened when a block is read, so a selective query on a
-//! thousand files opens few.
+//! A set of files that is queried as one. A file is opened when one of its blocks is read, so a selective query on a
+//! thousand files opens only a few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The name of the arrays in several `.npy` files, which have no names.
+/// The name of the arrays in several `.npy` files, because these have no names.
 const UNNAMED: &str = "value";
-/// Number of files for each opening thread, and limit of these threads.
+/// The number of files for each thread that opens files, and the maximum number of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
 /// Variables with fewer axes stay in memory up to this size in bytes.
@@ -38,7 +38,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// The index must match the file's present state.
+    /// Opens a file by its index, which must match the file's present state.
     fn indexed(path: &Path, into: Option<&Path>, library: Option<&Arc<Library>>) -> Result<Member> {
         let index = sidecar::open(&sidecar::path_of(path, into))?;
         source::is_still(path, &index.key)?;
@@ -88,7 +88,7 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// The blocks in the index, or those that an index would have.
+    /// The blocks in the index, or the blocks that an index would have.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Member {
         known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
-    /// All values of a small variable with fewer axes than the query, which is needed often.
+    /// All values of a small variable with fewer axes than the query. They are cached, because they are needed often.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Member {
     }
 }
 
-/// Serializes a path for JSON; it need not be valid text.
+/// Serializes a path for JSON. A path may not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -146,11 +146,11 @@ pub struct Built {
     pub index: PathBuf,
     pub bytes: u64,
     pub index_bytes: u64,
-    /// False if an up-to-date index existed.
+    /// False if there was an up-to-date index.
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
-    /// Variables that only the library can read, with reasons.
+    /// The variables that only the library can read, with the reasons.
     pub by_library: Vec<String>,
     pub device: Device,
 }
@@ -184,7 +184,7 @@ pub fn index(
     }
     let source = Source::open(path, library, cancel)?;
     let options = completed(options, older.as_ref());
-    // Without growth, older summaries are not trusted.
+    // If the file did not grow, older summaries are not trusted.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
     let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))
@@ -231,7 +231,7 @@ fn built(path: &Path, index: Index, is_new: bool) -> Built {
     }
 }
 
-/// They have the same variables on the same axes.
+/// Files with the same variables on the same axes.
 pub struct Files {
     pub members: Vec<Member>,
 }
@@ -241,7 +241,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// `Missing` if one has no index; `Refused` if one changed; `Invalid` if their variables differ;
+    /// `Missing` if a file has no index; `Refused` if a file changed; `Invalid` if their variables differ;
     /// `Damaged`; `Newer`; a storage error; `Cancelled`.
     pub fn open(
         paths: &[PathBuf],
@@ -254,7 +254,7 @@ impl Files {
         Files::of(members)
     }
 
-    /// Files without an index are scanned.
+    /// Opens files. A file without an index is scanned.
     ///
     /// # Errors
     ///
@@ -288,7 +288,7 @@ impl Files {
     }
 }
 
-/// For many files, this exceeds the number of cores, because most threads wait for a disk or a network.
+/// The number of threads. For many files it exceeds the number of cores, because most threads wait for a device.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
@@ -297,7 +297,7 @@ fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
-/// Only the first axis of a variable may differ in length.
+/// Checks that two files have the same variables. Only the first axis of a variable may differ in length.
 fn alike(first: &Member, other: &Member) -> Result<()> {
     let differ =
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
@@ -355,15 +355,15 @@ pub struct AboutVariable {
     #[serde(rename = "type")]
     pub data_type: String,
     pub unit: Option<String>,
-    /// For times in `UNIT since DATE`.
+    /// The calendar of times in `UNIT since DATE`.
     pub calendar: Option<String>,
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// Number of positions along each axis; `None` without an index.
+    /// The number of positions along each axis of a block; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
-    /// True for bounds of another variable's cells.
+    /// True for the bounds of another variable's cells.
     pub is_bounds: bool,
 }
 

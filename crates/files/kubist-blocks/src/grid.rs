@@ -1,6 +1,6 @@
-//! The columns of a query: the variables of a grid, which have the same axes. A variable with fewer axes,
-//! such as a coordinate or a depth per location, has its value at every position. The positions are the
-//! columns `AXIS_index`.
+//! The columns of a query: the variables of a grid, which have the same axes. A variable with fewer axes, such as a
+//! coordinate or a depth per location, has a value at every position. The positions along an axis are the column
+//! `AXIS_index`.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::shape::Rect;
 pub struct Question {
     #[serde(rename = "where")]
     pub filter: Option<String>,
-    /// Axis, first position, and the position after the last.
+    /// By axis: the first position, and the position after the last one.
     pub isel: Vec<(String, u64, Option<u64>)>,
-    /// Closed ranges of the values of columns.
+    /// By column: a closed range of its values.
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
     pub region: Option<Region>,
     pub columns: Option<Vec<String>>,
     /// The fraction of positions to sample.
     pub sample: Option<f64>,
-    /// The records of lowest priority are a uniform sample.
+    /// The maximum number of records. These are the records with the lowest priority, which are a uniform sample.
     pub limit: Option<u64>,
     pub skip_damaged: bool,
-    /// A part of the result: its number from 0, and the number of parts.
+    /// A part of the result: the part's number from 0, and the number of parts.
     pub split: Option<(u64, u64)>,
 }
 
@@ -41,17 +41,17 @@ pub enum Column {
         variable: usize,
         axes: Vec<usize>,
     },
-    /// Positions along an axis.
+    /// The positions along an axis.
     Index {
         axis: usize,
     },
 }
 
-/// A query, bound to the arrays of a file.
+/// A query that is bound to the arrays of a file.
 #[derive(Clone, Debug)]
 pub struct Grid {
     pub driver: usize,
-    /// Indexes into the layout's dimensions.
+    /// The axes, as indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
     pub schema: SchemaRef,
     pub columns: Vec<Column>,
@@ -76,7 +76,7 @@ impl Grid {
         names(layout).0
     }
 
-    /// `several`: several files are queried, and `file` is a column of the result.
+    /// Binds a query to a file. With `several`, several files are queried, and `file` is a column of the result.
     ///
     /// # Errors
     ///
@@ -131,8 +131,8 @@ impl Grid {
         Arc::new(Int64Array::from_iter_values(places.iter().map(at)))
     }
 
-    /// Positions in the rectangle's projection onto some axes, or with `whole` in the full array of these
-    /// axes, which has these lengths.
+    /// The linear numbers of places within the rectangle's projection onto some axes. With `whole`, the lengths of
+    /// these axes, the numbers are within the full array.
     pub fn projected(rect: &Rect, axes: &[usize], whole: Option<&[u64]>, places: &[u32]) -> Vec<u64> {
         let lengths: Vec<u64> = match whole {
             Some(lengths) => lengths.to_vec(),
@@ -172,8 +172,8 @@ fn names(layout: &Layout) -> (SchemaRef, Vec<Name>) {
     (Arc::new(Schema::new(fields)), names)
 }
 
-/// The named variable with most axes; of several the first in the file, so that the order in the condition
-/// does not matter.
+/// The named variable with the most axes, and among several the first in the file, so the order in the condition does
+/// not matter.
 fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
     let rank = |variable: &usize| layout.variables[*variable].dimensions.len();
     let mut variables: Vec<usize> = named
@@ -185,7 +185,7 @@ fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
         .collect();
     variables.sort_unstable();
     let Some(most) = variables.iter().map(rank).max() else {
-        // As for ingestion, the variables with most axes are the data.
+        // As in ingestion, the data is the variables with the most axes.
         let data = || (0..layout.variables.len()).filter(|at| layout.is_data(&layout.variables[*at]));
         let most = data().map(|at| rank(&at)).max();
         let data: Vec<usize> = data().filter(|at| Some(rank(at)) == most).collect();
@@ -220,7 +220,7 @@ fn placed(layout: &Layout, name: &Name, dimensions: &[usize]) -> Option<Column> 
     }
 }
 
-/// Positions, coordinates, and the variables of the condition.
+/// The default columns: positions, coordinates, and the variables of the condition.
 fn everything(
     layout: &Layout,
     names: &[Name],

@@ -1,7 +1,7 @@
 //! The layout of a file: where its arrays are and how bytes become numbers.
 //!
-//! It comes from a header that this crate parses, from a library, or from an index. None is trusted:
-//! [`Layout::check`] compares every length with the file's size before anything is read.
+//! The layout comes from a header that this crate parses, from a library, or from an index, and none of them is
+//! trusted: [`Layout::check`] compares every length with the file's size before anything is read.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ use crate::shape::{Tiling, block_shape, positions};
 
 type Outcome<T> = std::result::Result<T, String>;
 
-/// Largest number of blocks of an array.
+/// The largest number of blocks in an array.
 pub const MOST_BLOCKS: u64 = 1 << 26;
-/// Larger blocks save nothing, and a scan has them in memory.
+/// The limit of a block's size: larger blocks save nothing, and a scan holds them in memory.
 const MOST_BLOCK_BYTES: u64 = 16 << 20;
-/// HDF5 has the same limit.
+/// The limit of a chunk's size, as in HDF5.
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
 const MOST_VARIABLES: usize = 100_000;
 const COORDINATE_BLOCK: u64 = 16;
 const MOST_AXES: usize = 32;
-/// Decoded bytes that a chunk may have whatever its stored size.
+/// The number of decoded bytes that a chunk may have, whatever its stored size.
 const INFLATION_FLOOR: u64 = 64 << 20;
-/// Maximum decoded bytes per stored byte; deflate reaches 1032.
+/// The maximum number of decoded bytes per stored byte; deflate reaches 1032.
 const INFLATION: u64 = 1100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,8 +110,8 @@ impl Number {
     }
 }
 
-/// By the CF conventions, the value is `stored * scale + offset` in double precision, and null if the
-/// stored number is in `missing`.
+/// The packing of values by the CF conventions: the value is `stored * scale + offset` in double precision, and null if
+/// the stored number is in `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packing {
     pub scale: Option<f64>,
@@ -135,7 +135,7 @@ pub enum Filter {
     Fletcher32,
     Lz4,
     Zstd,
-    /// Only the format's library can undo it.
+    /// A filter that only the format's library can undo.
     Other(String),
 }
 
@@ -144,7 +144,7 @@ pub struct Chunk {
     pub number: u64,
     pub offset: u64,
     pub bytes: u64,
-    /// One bit per skipped filter, the first filter lowest.
+    /// One bit per skipped filter. The lowest bit is the first filter.
     pub skipped: u32,
 }
 
@@ -154,7 +154,7 @@ pub enum Storage {
     Contiguous {
         offset: u64,
     },
-    /// One piece per index of the first axis, `stride` bytes apart.
+    /// One record per index of the first axis, at distances of `stride` bytes.
     Records {
         offset: u64,
         stride: u64,
@@ -175,7 +175,7 @@ pub enum Storage {
         #[serde(skip)]
         table: Vec<Page>,
     },
-    /// Only the library can read it.
+    /// Bytes that only the library can read.
     Library {
         why: String,
     },
@@ -184,7 +184,7 @@ pub enum Storage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     pub name: String,
-    /// Indexes into the layout's dimensions.
+    /// The variable's dimensions, as indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
     pub number: Number,
     #[serde(default)]
@@ -193,7 +193,7 @@ pub struct Variable {
     pub packing: Packing,
     #[serde(default)]
     pub unit: Option<String>,
-    /// For times, whose unit is `UNIT since DATE`.
+    /// The calendar of times, which have the unit `UNIT since DATE`.
     #[serde(default)]
     pub calendar: Option<String>,
     pub storage: Storage,
@@ -213,7 +213,7 @@ pub struct Layout {
     /// Contents that cannot be queried, with reasons.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Variables that are cell bounds of others, from the CF attributes `bounds` and `climatology`.
+    /// The variables that are cell bounds of other variables, by the CF attributes `bounds` and `climatology`.
     #[serde(default)]
     pub bounds: Vec<String>,
 }
@@ -223,7 +223,7 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
-    /// The shape of its chunks; without chunks, the shape of the array.
+    /// The shape of a variable's chunks, or of the whole array if it has no chunks.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -231,19 +231,20 @@ impl Layout {
         }
     }
 
-    /// True for the values along an axis of others.
+    /// Whether a variable has the values along an axis of other variables.
     pub fn is_coordinate(&self, variable: &Variable) -> bool {
         let [axis] = variable.dimensions[..] else { return false };
         self.dimensions[axis].name == variable.name
             && self.variables.iter().any(|other| other.dimensions.len() > 1 && other.dimensions.contains(&axis))
     }
 
-    /// True if it is neither a coordinate nor cell bounds.
+    /// Whether a variable is neither a coordinate nor cell bounds.
     pub fn is_data(&self, variable: &Variable) -> bool {
         !self.is_coordinate(variable) && !self.bounds.contains(&variable.name)
     }
 
-    /// Blocks of coordinates are short, because a block of another variable spans few of their values.
+    /// Divides a variable into blocks. Coordinates have short blocks, because a block of data spans only a few of their
+    /// values.
     ///
     /// # Errors
     ///
@@ -255,7 +256,7 @@ impl Layout {
             _ if self.is_coordinate(variable) => vec![COORDINATE_BLOCK],
             Block::Bytes(bytes) => block_shape(&chunk, variable.number.bytes(), *bytes, cubes),
             Block::Shape(block) if block.len() == rank => block.clone(),
-            // A shape of another rank gives the number of positions.
+            // If the shape has another number of axes, only its number of positions is used.
             Block::Shape(block) => {
                 let bytes = block.iter().fold(variable.number.bytes(), |bytes, length| bytes.saturating_mul(*length));
                 block_shape(&chunk, variable.number.bytes(), bytes, cubes)
@@ -264,6 +265,8 @@ impl Layout {
         self.tiled(variable, &block)
     }
 
+    /// Divides a variable into blocks with this shape.
+    ///
     /// # Errors
     ///
     /// `Invalid` if the blocks are too large or too many. Blocks that were never written do not count.
@@ -414,14 +417,14 @@ impl std::str::FromStr for Block {
     }
 }
 
-/// The calendar by the CF conventions; `None` if it is no calendar time.
+/// The calendar by the CF conventions; `None` if the unit is not a calendar time.
 pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
     let is_time = unit.is_some_and(|unit| unit.to_ascii_lowercase().contains(" since "));
     is_time.then(|| said.map_or_else(|| "standard".to_string(), |said| said.trim().to_ascii_lowercase()))
 }
 
 impl Variable {
-    /// Packed values have double precision.
+    /// The type of the column. Packed values have double precision.
     pub fn data_type(&self) -> DataType {
         if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
     }
@@ -442,7 +445,7 @@ impl Variable {
         }
     }
 
-    /// `None` if this crate can decode it.
+    /// The reason why only the library can read the variable; `None` if this crate can decode it.
     pub fn needs_library(&self) -> Option<String> {
         match &self.storage {
             Storage::Library { why } => Some(why.clone()),

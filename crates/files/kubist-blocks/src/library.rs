@@ -1,11 +1,11 @@
 //! Runs the HDF5 library in a separate process, so that a damaged file can crash only that process.
 //!
-//! The process runs Python's h5py (`kubist/indexing/library.py`) with a limit of its memory. It returns the layout of
-//! a file, and the values of arrays whose compression this crate cannot decode.
+//! The process runs Python's h5py (`kubist/indexing/library.py`) with a memory limit. It returns the layout of a file,
+//! and the values of arrays whose compression this crate cannot decode.
 //!
-//! A request is one line of JSON on its standard input. The response is one line of JSON, followed by as many bytes
-//! as that line says. There is one request at a time. After a cancelled request or an invalid response, the process
-//! is ended; the next request starts a new one.
+//! A request is one line of JSON on its standard input. The response is one line of JSON, followed by the number of
+//! bytes that the line states. There is one request at a time. After a cancelled request or an invalid response, the
+//! process is ended, and the next request starts a new one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -26,16 +26,16 @@ use crate::shape::Rect;
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
-/// The maximum length of the line of a response, in bytes.
+/// The maximum length of a response's line, in bytes.
 const LONGEST_LINE: u64 = 256 << 20;
 /// The maximum number of bytes after the line.
 const LONGEST_ANSWER: u64 = 4 << 30;
 /// The time between two checks for cancellation while a request runs.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// A chunk in a response is four numbers of 8 bytes: its number, offset, stored bytes, and a mask of skipped filters.
+/// The bytes of a chunk in a response: four 8-byte numbers (number, offset, stored bytes, mask of skipped filters).
 const CHUNK_BYTES: usize = 32;
 
-/// Starts the process at the first request.
+/// The library's process, which starts at the first request.
 pub struct Library {
     python: PathBuf,
     running: Mutex<Option<Running>>,
@@ -59,7 +59,7 @@ impl Drop for Running {
     }
 }
 
-/// The line of a response.
+/// The line of JSON of a response.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -69,18 +69,18 @@ struct Head {
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// Number of chunks of each variable.
+    /// The number of chunks of each variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }
 
 impl Library {
-    /// `python` is an interpreter that has `kubist[files]` installed.
+    /// Creates a library. `python` is an interpreter that has `kubist[files]` installed.
     pub fn new(python: &Path) -> Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
 
-    /// Returns the layout of a file, which is not checked yet (`Layout::check`).
+    /// The layout of a file, before `Layout::check`.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Library {
         Ok(layout)
     }
 
-    /// Returns the decoded values of `rect` of a variable: `bytes` bytes, in the file's byte order.
+    /// The decoded values in a rectangle of a variable: `bytes` bytes, in the file's byte order.
     ///
     /// # Errors
     ///
@@ -154,7 +154,8 @@ impl Library {
         let (head, bytes) = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                // The process is ended, because its late output could be taken for the response to the next request.
+                // Late output of the process could be taken for the response to the next request, so the process is
+                // ended.
                 *running = None;
                 let what = match error.kind() {
                     std::io::ErrorKind::InvalidData => format!("gave no valid response ({error})"),

@@ -1,5 +1,5 @@
-//! The I/O model of block indexes, which gives the cost of a query before it runs, and the merging of
-//! pieces into requests.
+//! The I/O model of block indexes. It predicts the cost of a query, and decides which byte ranges are merged into one
+//! request.
 //!
 //! Source: Wu et al., "Optimizing the Query Performance of Block Index Through Data Analysis and I/O
 //! Modeling", SC17. Independent values reach its upper bounds. The number of requests with merging follows
@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Limit of bytes between merged pieces, because memory holds them and the measurement may be wrong.
+/// The maximum bytes between merged ranges, because they need memory, and the measurement may be wrong.
 const MOST_GAP: u64 = 16 << 20;
 
-/// A request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
+/// The device model: a request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     pub latency: f64,
@@ -19,7 +19,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// The gap in bytes below which two pieces are one request (section 4.1 of the paper).
+    /// The gap in bytes below which two ranges form one request (section 4.1 of the paper).
     pub fn gap(&self) -> u64 {
         let gap = self.latency * self.bandwidth;
         if gap.is_finite() && gap > 0.0 { (gap as u64).min(MOST_GAP) } else { 0 }
@@ -37,8 +37,8 @@ pub struct Expected {
     pub requests: f64,
 }
 
-/// The expected reads for `elements` numbers of `width` bytes if a fraction `selectivity` is selected and
-/// pieces up to `gap` bytes apart are merged: propositions 3.1 to 3.3, extended to merging.
+/// The expected reads for `elements` numbers of `width` bytes, if a fraction `selectivity` is selected and ranges up to
+/// `gap` bytes apart are merged. These are propositions 3.1 to 3.3 of the paper, extended to merging.
 pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64, gap: u64) -> Expected {
     let blocks = elements.div_ceil(block_elements.max(1)) as f64;
     let block_bytes = (block_elements * width) as f64;
@@ -48,18 +48,18 @@ pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64
     let apart = (gap as f64 / block_bytes).floor();
     // A request begins at a hit block if the last `apart` + 1 blocks were not hit.
     let requests = hit + (blocks - 1.0).max(0.0) * hit * (1.0 - hit).powf(apart + 1.0);
-    // Merged requests also read the unhit blocks in short gaps.
+    // Merged requests also read blocks without results in short gaps.
     let between = (blocks - read) * short_gap_share(hit, apart);
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// The fraction of unhit blocks in gaps of at most `apart` blocks. Lengths of gaps have a geometric
-/// distribution.
+/// The fraction of the blocks without results that are in gaps of at most `apart` blocks. The lengths of gaps have a
+/// geometric distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
         return 0.0;
     }
-    // A fraction (1-S)^d (1 + d S) of the unhit blocks is in gaps longer than d.
+    // A fraction (1-S)^d (1 + d S) of the blocks without results is in gaps longer than d.
     let miss = 1.0 - hit;
     1.0 - miss.powf(apart) * (1.0 + apart * hit)
 }
@@ -76,7 +76,7 @@ impl Piece {
     }
 }
 
-/// Merges ascending pieces up to `gap` bytes apart into requests of at most `most` bytes.
+/// Merges ascending byte ranges up to `gap` bytes apart into requests of at most `most` bytes.
 pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     let mut requests: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -97,7 +97,7 @@ pub struct Advice {
     pub expected: Expected,
 }
 
-/// Block sizes, the fastest first.
+/// Predicted costs by block size, the fastest first.
 pub fn advise(elements: u64, width: u64, selectivity: f64, device: &Device) -> Vec<Advice> {
     let mut advice: Vec<Advice> = (12..=22)
         .map(|power| {

@@ -11,7 +11,7 @@ const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
 /// Attributes that name the cell bounds of a variable.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
-/// The number of records in a file whose writer died.
+/// The number of records that a file states if its writer died.
 const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
 
 type Outcome<T> = Result<T, String>;
@@ -20,7 +20,7 @@ pub fn is_one(head: &[u8]) -> bool {
     head.starts_with(b"CDF") && matches!(head.get(3), Some(1 | 2 | 5))
 }
 
-/// `reader` is at the beginning of a file of `file_bytes`.
+/// Parses the header. `reader` is at the beginning of a file with `file_bytes` bytes.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ fn assemble(
     let mut stride = 0u64;
     for variable in &of_records {
         let own = bytes(variable)?;
-        // A single record variable is not padded.
+        // If there is only one record variable, it is not padded.
         let padded = if of_records.len() == 1 { own } else { own.next_multiple_of(4) };
         stride = stride.checked_add(padded).ok_or("its records are too large")?;
     }
@@ -283,7 +283,7 @@ impl Header<'_> {
             }
             let attributes = self.attributes()?;
             let kind = self.word()?;
-            // The variable's size, which follows from its shape.
+            // Skips the variable's size, which follows from its shape.
             self.count()?;
             let begin = self.offset()?;
             variables.push(Raw { name, axes, attributes, kind, begin });

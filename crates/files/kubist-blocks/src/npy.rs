@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one array, named after its file, with axes `dim0`, `dim1`, ...
+//! NumPy's `.npy`: one array, which is named after its file and has the axes `dim0`, `dim1`, ...
 
 use std::io::Read;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     }
     let axes = header.shape.len();
     let name = |axis: usize| format!("dim{axis}");
-    // Fortran order is the same bytes with reversed axes.
+    // Fortran order stores the same bytes with reversed axes.
     let order: Vec<usize> = if header.fortran_order { (0..axes).rev().collect() } else { (0..axes).collect() };
     let dimensions = order.iter().map(|axis| Dimension { name: name(*axis), length: header.shape[*axis] }).collect();
     let stem = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy().into_owned());

@@ -1,11 +1,11 @@
-//! Finds the pages of a Parquet column that hold given rows.
+//! Finds the pages of a Parquet column that have given rows.
 
 use kubist_files::columns::Page;
 
 use crate::model::Piece;
 use crate::shape::Rect;
 
-/// Includes the dictionaries of their row groups.
+/// The byte ranges of these pages, and of the dictionaries of their row groups.
 pub fn pieces(table: &[Page], rect: &Rect) -> Vec<Piece> {
     let (begin, end) = (rect.start[0], rect.start[0] + rect.count[0]);
     if begin == end {

@@ -1,4 +1,4 @@
-//! Parquet: numeric columns along one axis, `row`, in pages with variable numbers of rows.
+//! Parquet: numeric columns along one axis, `row`, in pages with different numbers of rows.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Var
 
 const AXIS: &str = "row";
 
-/// `with_pages` for [`layout`].
+/// Opens a file. [`layout`] needs `with_pages`.
 ///
 /// # Errors
 ///

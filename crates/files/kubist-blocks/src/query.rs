@@ -39,26 +39,26 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// The number of tasks that run before results are passed on, which bounds the memory.
+/// The number of tasks that run before results are passed on. It bounds the memory.
 const WAVE: usize = 256;
 
-/// The first byte of a cell in the file, and the byte after the last. A cell that was never written has no bytes; its
-/// extent is `u64::MAX`, so it is sorted to the end.
+/// The range of a cell's bytes in the file. A cell that was never written has no bytes; its extent is `u64::MAX`, so it
+/// is sorted to the end.
 type Extent = (u64, u64);
 
-/// The number of a file among the queried files, and a cell of it with its extent.
+/// A file's number among the queried files, and one of its cells with its extent.
 type Placed = (usize, Extent, Cell);
 
 /// The part of a block that is in the region of the query.
 #[derive(Clone)]
 struct Cell {
     rect: Rect,
-    /// True if every position meets the condition, by the bounds alone.
+    /// True if the bounds prove that every position meets the condition.
     all: bool,
-    /// If the block has a copy with sorted values, and that suffices: the block's number, and the lowest and highest
-    /// order key of matching values.
+    /// If a sorted copy of the block suffices: the block's number, and the lowest and highest order key of matching
+    /// values.
     sorted: Option<(u64, u64, u64)>,
-    /// The sampled positions, as numbers within `rect`. `None`: all positions, or they are chosen later.
+    /// The sampled positions, as numbers within `rect`. `None` for all positions, and until the sample is drawn.
     places: Option<Vec<u32>>,
 }
 
@@ -119,10 +119,10 @@ impl Files {
         self.asked(question, run, false, cancel, &mut |_| Ok(()))
     }
 
-    /// Runs a query; `rows` is false if only their number is needed.
+    /// Runs a query. `rows` is false if only the number of rows is needed.
     ///
-    /// A query with a limit examines a sample first, just large enough to have that many results. If it has too few,
-    /// the query starts again with a larger sample, or with all positions.
+    /// A query with a limit first examines a sample that is just large enough to have that many results. If it has too
+    /// few, the query starts again with a larger sample, or with all positions.
     fn asked(
         &self,
         question: &Question,
@@ -173,8 +173,8 @@ impl Files {
                     kept.take(found, take)?;
                 }
             }
-            // A sample has all positions below a priority. So if it has enough results, no other position can have a
-            // result of lower priority.
+            // A sample has all positions below a priority, so if it has enough results, these have the lowest
+            // priorities.
             match limit {
                 Some(limit) if report.rows < limit && execution.below != execution.asked() => {
                     execution.below = execution.next_look(limit, report.rows, &cells);
@@ -199,8 +199,8 @@ impl Files {
     }
 }
 
-/// The tasks of one part of the result. Each part may run in another process: all derive the same tasks from the same
-/// index, so together they return each row once.
+/// The tasks of one part of the result. Each part may run in another process. All processes derive the same tasks from
+/// the same index, so together they return each row once.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -211,7 +211,7 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     own
 }
 
-/// The priority that a result has: none, that of its position, or that of its block (for estimates).
+/// The priority of a result: none, its position's, or its block's (for estimates).
 #[derive(Clone, Copy, PartialEq)]
 enum Drawn {
     Nothing,
@@ -228,10 +228,9 @@ struct Execution<'a> {
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
-    /// Only positions with a priority below this are examined; `None`: all.
+    /// Only positions with a priority below this are examined; all if `None`.
     below: Option<Threshold>,
     cancel: &'a Cancel,
-    /// Reads of the files.
     reads: Reads,
     /// Reads of sorted copies.
     sorted: Reads,
@@ -273,7 +272,7 @@ impl<'a> Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Pieces of the file up to this distance in bytes are read together.
+    /// The largest distance, in bytes, of two ranges of the file that are read together.
     fn gap(&self, member: usize) -> u64 {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }

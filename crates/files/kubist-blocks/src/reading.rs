@@ -32,7 +32,7 @@ impl<'a> Reading<'a> {
         self.take(4).map(|part| part.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
     }
 
-    /// Checks that `count` entries of `bytes` each are left.
+    /// Checks that `count` entries with `bytes` bytes each are left.
     pub fn holds(&self, count: u64, bytes: usize) -> Outcome<usize> {
         match count.checked_mul(bytes as u64) {
             Some(needed) if needed <= self.bytes.len() as u64 => Ok(count as usize),

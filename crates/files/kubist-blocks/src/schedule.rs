@@ -1,6 +1,6 @@
-//! Distributes tasks over threads by the paper's adaptive schedule (section 4.2). A fraction of the tasks
-//! is assigned evenly in advance, which keeps neighbours together. The others are assigned in shrinking
-//! runs of `ceil(left / (2 (workers - 1)))` tasks, so that at the end no thread waits long for a slow one.
+//! Distributes tasks over threads by the paper's adaptive schedule (section 4.2). A fraction of the tasks is assigned
+//! evenly in advance, so neighbours stay together. The other tasks are assigned in runs of `ceil(left / (2 (workers -
+//! 1)))` tasks, which become shorter, so that no thread waits long for a slow one at the end.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,17 +63,17 @@ impl Schedule {
     }
 }
 
-/// Busy seconds of the slowest and the fastest worker.
+/// The busy seconds of the slowest and the fastest worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Balance {
     pub slowest: f64,
     pub fastest: f64,
 }
 
-/// Results by task, and the seconds of the worker.
+/// The results of a worker by task, and its seconds.
 type Done<T> = (Vec<(usize, T)>, f64);
 
-/// Results are in task order. The first error stops the other tasks.
+/// Runs tasks and returns their results in order. The first error stops the other tasks.
 ///
 /// # Errors
 ///

@@ -53,14 +53,14 @@ impl Rect {
         (below, above)
     }
 
-    /// The rectangle of only these axes, in this order.
+    /// The rectangle on these axes only, in this order.
     pub fn project(&self, axes: &[usize]) -> Rect {
         let of = |values: &[u64]| axes.iter().map(|axis| values[*axis]).collect();
         Rect { start: of(&self.start), count: of(&self.count) }
     }
 
-    /// Calls `each` with every combination of positions on the axes before `axis`; the position on the other axes is
-    /// their start. If `axis` is the number of axes, this is every position of the rectangle.
+    /// Calls `each` with every combination of positions on the axes before `axis`, and with the start of the other
+    /// axes. If `axis` is the number of axes, this is every position of the rectangle.
     pub fn rows(&self, axis: usize, each: &mut dyn FnMut(&[u64])) {
         if self.is_empty() {
             return;
@@ -111,13 +111,11 @@ pub fn positions(shape: &[u64]) -> Result<u64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
     shape: Vec<u64>,
-    /// The shape of a chunk.
     chunk: Vec<u64>,
-    /// The shape of a block.
     block: Vec<u64>,
-    /// Number of chunks along each axis of the array.
+    /// The number of chunks along each axis of the array.
     chunks: Vec<u64>,
-    /// Number of blocks along each axis of a chunk.
+    /// The number of blocks along each axis of a chunk.
     inner: Vec<u64>,
 }
 
@@ -162,7 +160,7 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// The number of blocks, with the empty ones.
+    /// The number of blocks, including empty ones.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
@@ -186,7 +184,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
-    /// The positions of a block. Empty for some blocks of the last chunks.
+    /// The positions of a block; empty for some blocks of the last chunks.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);
@@ -257,8 +255,8 @@ impl Tiling {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }
 
-    /// Splits a rectangle into two, between chunks or, if it is within one chunk, between blocks. Cuts the axis with
-    /// the most chunks (or blocks) near its middle. `None` if the rectangle is within one block, or empty.
+    /// Splits a rectangle into two, between chunks, or between blocks if it is within one chunk. Cuts the axis with the
+    /// most chunks (or blocks) near its middle. Returns `None` if the rectangle is within one block, or empty.
     pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
         if rect.is_empty() {
             return None;
@@ -293,8 +291,8 @@ pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     at
 }
 
-/// Chooses the shape of a block of at most `bytes` bytes within a chunk. With `cubes`, halves the longest axis until
-/// the block fits, so that all axes have similar lengths. Otherwise the last axes stay complete, so that a block is
+/// Chooses the shape of a block with at most `bytes` bytes within a chunk. With `cubes`, it halves the longest axis
+/// until the block fits, so all axes have similar lengths. Otherwise the last axes stay complete, so a block is
 /// contiguous in the file.
 pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
     let most = (bytes / element_bytes).max(1);

@@ -1,7 +1,7 @@
-//! The file of an index, `FILE.kubix`; see FORMAT.md, chapter "Indices of files".
+//! The file of an index, `FILE.kubix` (FORMAT.md, chapter "Indices of files").
 //!
-//! An index may come from an untrusted source. Lengths are compared with the file's size, checksums are
-//! verified, and the layout is checked against the indexed file before any of that file is read.
+//! An index may come from an untrusted source. Before any byte of the indexed file is read, lengths are compared with
+//! the size of the index, checksums are verified, and the layout is checked against the indexed file.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -27,10 +27,10 @@ const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
 const FIRST_READ: u64 = 64 << 10;
-/// Bytes of a location in the tables.
+/// The bytes of a location in the tables.
 const PIECE: usize = 28;
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
-/// Limit for the tables of chunks and blocks.
+/// The maximum size of the tables of chunks and blocks.
 const LONGEST_SECTION: u64 = 2 << 30;
 
 #[derive(Clone, Debug)]
@@ -70,18 +70,18 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct Part {
     block: Vec<u64>,
-    /// Number of sorted blocks in the directory.
+    /// The number of sorted blocks in the directory.
     sorted: Option<u64>,
 }
 
-/// The index is next to the file, or in another folder.
+/// The path of an index: next to the file, or in another folder.
 pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".kubix");
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
-/// Sorted values come first, as they are made.
+/// An index that is being written. Sorted values come first, in the order in which they are computed.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,
@@ -118,7 +118,7 @@ impl Writing {
         Error::io(format!("cannot write {}: {error}", self.path.display()), error)
     }
 
-    /// Returns the offset.
+    /// Writes bytes and returns their offset.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Writing {
     ///
     /// # Errors
     ///
-    /// A storage error; an older index is then unchanged.
+    /// A storage error. An older index is then unchanged.
     pub fn finish(mut self, index: &Index) -> Result<u64> {
         let sections = sections(index)?;
         let mut header = Vec::with_capacity(HEADER);
@@ -168,7 +168,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.done {
-            // The name identifies a remaining file.
+            // If this fails, the file's name shows that it is temporary.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }

@@ -1,8 +1,8 @@
-//! Sorted copies of a few blocks: their numbers in ascending order, with their positions in the block.
+//! Sorted copies of a few blocks: the numbers of a block in ascending order, with their positions in the block.
 //!
-//! Most queries hit a block with a wide range of values but few results, so they read only the matching
-//! part of a sorted copy (section 4.3 of the paper). The copy has segments of [`SEGMENT`] entries, with a
-//! table of their first keys. A segment has its values, then its positions, so one request reads both.
+//! Most queries hit a block that has a wide range of values but few results, so they read only the matching part of a
+//! sorted copy (section 4.3 of the paper). A copy has segments of [`SEGMENT`] entries, and a table of the segments'
+//! first keys. A segment has its values and then their positions, so one request reads both.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -30,10 +30,10 @@ pub struct Sorted {
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// Number of entries, without missing values and NaN.
+    /// The number of entries, without missing values and NaN.
     pub count: u32,
     place_bytes: u8,
-    /// Lowest key and checksum of each segment.
+    /// The lowest key and the checksum of each segment.
     segments: Vec<(u64, u32)>,
 }
 
@@ -75,7 +75,7 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
-/// Positions of equal keys ascend.
+/// The places in the order of their keys. Places with equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -125,10 +125,10 @@ impl Entries<'_> {
 }
 
 const DIGIT: u32 = 11;
-/// With fewer entries a comparison sort is faster.
+/// With fewer entries, a comparison sort is faster.
 const FEW: usize = 1024;
 
-/// Stable radix sort by key, from the lowest digit. Digits that are equal in all keys are skipped.
+/// A stable radix sort by key, from the lowest digit. Digits that are equal in all keys are skipped.
 fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
     if entries.len() < FEW {
         entries.sort_by_key(key);
@@ -185,12 +185,12 @@ impl SortedBlock {
     }
 
     fn segments_of(&self, low: u64, high: u64) -> Range<usize> {
-        // The segment before the first one at or above `low` may contain it.
+        // The segment before the first one at or above `low` may contain `low`.
         let first = self.segments.partition_point(|(key, _)| *key < low).saturating_sub(1);
         first..self.segments.partition_point(|(key, _)| *key <= high)
     }
 
-    /// Offset and bytes within the index, for keys from `low` to `high`.
+    /// The offset and bytes within the index of the keys from `low` to `high`.
     pub fn extent(&self, width: u64, low: u64, high: u64) -> (u64, u64) {
         let segments = self.segments_of(low, high);
         let entry = width + u64::from(self.place_bytes);
@@ -198,7 +198,7 @@ impl SortedBlock {
         (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
     }
 
-    /// Entries with keys from `low` to `high`, and a few around them; `None` without entries.
+    /// The entries with keys from `low` to `high`, and a few around them; `None` if there are no entries.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! An open file of arrays (HDF5, netCDF, Parquet or `.npy`): its layout, reads, and a check that it has not changed.
 //!
-//! An index describes the file as it was when `kubist index` read it. [`Key`] identifies that content, so a query of
-//! a changed file is refused instead of giving a wrong result.
+//! An index describes the file at the time when `kubist index` read it. [`Key`] identifies this content, so a query
+//! refuses a changed file instead of returning a wrong result.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -21,10 +21,10 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// The hash of a file covers this many bytes at its beginning, and at `PLACES` further positions.
+/// The number of bytes that the hash of a file covers at its beginning, and at each of `PLACES` further positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
-/// The signature of HDF5. It is at offset 0, 512, 1024, 2048, …
+/// The signature of HDF5, at offset 0, 512, 1024, 2048, …
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
@@ -166,7 +166,7 @@ impl Source {
         Ok(out)
     }
 
-    /// Checks that size and modification time are still those at the opening. Called at the end of each query.
+    /// Checks that size and modification time have not changed since the opening. Called at the end of each query.
     ///
     /// # Errors
     ///
@@ -179,8 +179,8 @@ impl Source {
         }
     }
 
-    /// Measures latency and bandwidth of the device, by small and large reads of `workers` threads. Asks the kernel to
-    /// drop these positions from the page cache first. Uses medians, because other programs may delay single reads.
+    /// Measures latency and bandwidth of the device, by small and large reads with `workers` threads. First asks the
+    /// kernel to drop these positions from the page cache. Uses medians, because other programs may delay single reads.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl Source {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // If the kernel does not drop them, this measures the page cache, which later reads will use too.
+                // If the kernel does not drop them, this measures the page cache, which later reads use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -236,7 +236,7 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// Checks that a file has the size and modification time of its key. This needs no read.
+/// Checks, without a read, that a file has the size and modification time of its key.
 ///
 /// # Errors
 ///

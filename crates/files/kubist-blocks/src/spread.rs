@@ -1,9 +1,8 @@
-//! Selects the blocks that gain most from a sorted copy.
+//! Selects the blocks that gain the most from a sorted copy.
 //!
-//! A copy avoids reading the values of a block that a query does not use. All copies have about the same
-//! size, so the gain per byte is the fraction of queries whose values a block spans. Queries are assumed to
-//! be as frequent in a tail as in the middle, so a span is measured in log-odds of ranks. A sample of all
-//! values gives the ranks, and beyond it the bounds of blocks.
+//! All copies have about the same size, so the gain per byte is the fraction of queries that hit the block. Queries are
+//! assumed to be as frequent in a tail as in the middle of the values, so the range of a block is measured in log-odds
+//! of ranks. A sample of all values gives the ranks, and beyond the sample the bounds of blocks.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
@@ -15,7 +14,7 @@ use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
-/// Keys of evenly spaced numbers.
+/// The order keys of evenly spaced numbers.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -41,10 +40,10 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
     keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
-/// A block, its summary, and keys of some of its values.
+/// A block, its summary, and the keys of some of its values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
-/// The distribution comes from a sample and the bounds of blocks.
+/// The distribution of values, from a sample and the bounds of blocks.
 pub struct ValueDistribution {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -69,8 +68,8 @@ impl ValueDistribution {
         }
     }
 
-    /// The fraction of queries that hit a block, in log-odds; `None` for a block whose values are equal,
-    /// missing or unknown.
+    /// The fraction of queries that hit a block, in log-odds. `None` if the block's values are equal, missing or
+    /// unknown.
     pub fn span(&self, summary: &Summary) -> Option<f64> {
         let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
         let differ = summary.least < summary.greatest && !summary.is_unreadable();
@@ -87,13 +86,13 @@ impl ValueDistribution {
         self.share(behind(&self.sample), behind(&self.greatest))
     }
 
-    /// A bound of a block counts as at least one value.
+    /// The rank as a fraction. Each bound of a block counts as at least one value.
     fn share(&self, of_sample: usize, of_ends: usize) -> f64 {
         (of_sample as f64 / (self.sample.len() as f64).max(1.0)).max(of_ends as f64 / self.values)
     }
 }
 
-/// The `count` blocks with the greatest gain, ascending. Blocks of equal values gain nothing.
+/// The `count` blocks with the greatest gain, ascending. Blocks with equal values gain nothing.
 pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
         spans(&ValueDistribution::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
@@ -108,16 +107,16 @@ fn spans(scale: &ValueDistribution, blocks: &[BlockSample]) -> Vec<(u64, f64)> {
     spans
 }
 
-/// Predicts the chosen blocks from a part of all, so that their copies are made while they are decoded.
+/// Predicts from some blocks which blocks will be chosen, so that their copies are made while they are decoded.
 pub struct CopyPredictor {
     scale: ValueDistribution,
-    /// The smallest span of a block that may be chosen.
+    /// The smallest range of a block that may be chosen.
     least: f64,
 }
 
 impl CopyPredictor {
-    /// Uses some blocks with `values` values, if a fraction `share` of all blocks will be chosen. Accepts
-    /// twice that fraction, because some blocks do not represent all.
+    /// Learns from some blocks with `values` values, if a fraction `share` of all blocks will be chosen. It accepts
+    /// twice this fraction, because some blocks do not represent all.
     pub fn of(blocks: &[BlockSample], values: u64, share: f64) -> CopyPredictor {
         let scale = ValueDistribution::of(blocks, values);
         let spans = spans(&scale, blocks);
@@ -127,7 +126,7 @@ impl CopyPredictor {
     }
 
     pub fn has(&self, summary: &Summary) -> bool {
-        // A block beyond the sample is in a tail and has no span.
+        // A block with values beyond the sample is in a tail, and has no range.
         self.scale.span(summary).is_some_and(|span| span.is_nan() || span >= self.least)
     }
 }

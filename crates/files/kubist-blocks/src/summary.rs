@@ -1,4 +1,4 @@
-//! The summary of a block: bounds of its numbers, and number of missing values.
+//! The summary of a block: the bounds of its numbers, and the number of missing values.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -11,17 +11,17 @@ use crate::fetch::Found;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
-/// The block could not be read during indexing.
+/// The flag of a block that could not be read during indexing.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
 pub const BYTES: usize = 22;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Order keys of the minimum and maximum; without numbers, `least` is above `greatest`.
+    /// The order key of the minimum. Without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
-    /// Number of missing values, saturated at 32 bits.
+    /// The number of missing values, at most 2^32 - 1.
     pub missing: u32,
     flags: u8,
     any: bool,
@@ -61,7 +61,7 @@ impl Summary {
     fn of_stored(variable: &Variable, bytes: &[u8]) -> Summary {
         let packing = &variable.packing;
         let (scale, offset) = (packing.scale.unwrap_or(1.0), packing.offset.unwrap_or(0.0));
-        // Otherwise a number may become NaN.
+        // With such a packing, a number may become NaN.
         if !(scale.is_finite() && scale != 0.0 && offset.is_finite()) {
             return Summary::of(&decode::array(variable, bytes));
         }
@@ -132,7 +132,7 @@ impl Summary {
         let (low, high) = order::number_keys(data_type);
         let (mut min, mut max) = (self.least, self.greatest);
         if self.has_nan() {
-            // NaN has keys on both sides of the numbers.
+            // The keys of NaN are on both sides of the numbers.
             (min, max) = match min > max {
                 true => (high.saturating_add(1), u64::MAX),
                 false => (min, u64::MAX),
@@ -174,13 +174,13 @@ pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
     some.then(|| table.iter().map(|chunk| chunk.number).collect())
 }
 
-/// `None` if the format has no unwritten blocks.
+/// The summary of unwritten blocks; `None` if the format has none.
 pub fn of_fill(variable: &Variable) -> Option<Summary> {
     let Storage::Chunks { fill, .. } = &variable.storage else { return None };
     Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))))
 }
 
-/// `None` if part of the rectangle was written.
+/// The summary of an unwritten rectangle; `None` if a part of it was written.
 pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option<Summary> {
     let Storage::Chunks { shape, table, .. } = &variable.storage else { return None };
     let tiling = Tiling::new(&layout.shape(variable), shape, shape).ok()?;
@@ -194,7 +194,7 @@ pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option
     if is_written { None } else { of_fill(variable) }
 }
 
-/// Unwritten chunks contain the fill value, and their blocks share one summary.
+/// The summaries of all blocks. Unwritten chunks contain the fill value, and their blocks share one summary.
 #[derive(Clone, Debug)]
 pub struct Summaries {
     /// The written chunks, ascending; `None` means all.
@@ -213,7 +213,7 @@ impl Summaries {
         Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
     }
 
-    /// The blocks with summaries, ascending.
+    /// The blocks that have summaries, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = u64> {
         let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
         let each = self.blocks_in_chunk.max(1);
@@ -243,8 +243,8 @@ impl Summaries {
         &self.own
     }
 
-    /// The summary of all blocks that overlap a rectangle; `None` if it is empty. Each unwritten chunk
-    /// costs one step; if few were written, only those are visited.
+    /// The summary of all blocks that overlap a rectangle; `None` if the rectangle is empty. Each unwritten chunk costs
+    /// one step, but if few chunks were written, only these are visited.
     pub fn over(&self, tiling: &Tiling, rect: &Rect) -> Option<Summary> {
         let of_chunk = |chunk: u64| match self.place(chunk * self.blocks_in_chunk) {
             None => Some(self.fill),

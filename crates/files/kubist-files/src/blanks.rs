@@ -1,5 +1,5 @@
-//! A reader that reduces each run of blanks and tabs to one blank, and removes it at the ends of a line.
-//! Quoted text is unchanged: a quote counts at the start of a field, and a doubled quote is a quote.
+//! A reader that reduces each run of blanks and tabs to one blank, and removes them at the ends of a line. Quoted text
+//! is unchanged: a quote counts at the start of a field, and a doubled quote is a quote.
 
 use std::io::{BufRead, Read, Result};
 
@@ -17,7 +17,7 @@ enum State {
 pub struct Blanks<R> {
     text: R,
     state: State,
-    /// A byte that waits because the output was full after its blank.
+    /// A byte that is written later, because the output was full after its blank.
     pending: Option<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! Numeric columns of a Parquet file, read by ranges of rows, for an index next to the file.
 //!
-//! The page index or the page headers locate the pages. The caller reads the bytes, so that it can merge
-//! neighbours and count its reads.
+//! The page index or the page headers give the positions of the pages. The caller reads the bytes, so it can merge
+//! neighbouring ranges and count its reads.
 
 use std::io::{BufReader, Cursor};
 use std::ops::Range;
@@ -34,7 +34,7 @@ use crate::source;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// A dictionary has no rows; all pages of its group may need it.
+    /// The first row. A dictionary has no rows, but all pages of its group may need it.
     pub first_row: u64,
     pub rows: u64,
     pub offset: u64,
@@ -47,7 +47,7 @@ pub struct Column {
     pub name: String,
     pub data_type: DataType,
     pub unit: Option<String>,
-    /// Number among the file's leaf columns.
+    /// The number among the file's leaf columns.
     pub leaf: usize,
 }
 
@@ -58,7 +58,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// `with_pages` also reads the page index for [`Columns::pages`].
+    /// Opens a file. `with_pages` also reads the page index, for [`Columns::pages`].
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Columns {
         u64::try_from(rows).map_err(|_| self.damaged(format!("row group {group} has {rows} rows")))
     }
 
-    /// Also returns the names of other columns, with reasons.
+    /// The numeric columns, and the names of other columns with the reasons.
     pub fn columns(&self) -> (Vec<Column>, Vec<String>) {
         let (mut columns, mut others) = (Vec::new(), Vec::new());
         let parquet = self.metadata.parquet_schema();
@@ -130,7 +130,7 @@ impl Columns {
         unknown.map(|codec| format!("compressed with {codec}, which is not supported"))
     }
 
-    /// The pages are ascending.
+    /// The pages of a column, ascending.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Columns {
             for group in 0..self.groups() {
                 let rows = self.rows_of(group)?;
                 let chunk = self.metadata.metadata().row_group(group).column(leaf);
-                // The bytes before the first page are the dictionary.
+                // The bytes before the first data page are the dictionary.
                 let (start, length) = chunk.byte_range();
                 let known = self.metadata.metadata().page_index_for_row_group(group);
                 let mut own: Vec<Page> = match known.page_locations(leaf).filter(|known| !known.is_empty()) {
@@ -191,8 +191,8 @@ impl Columns {
         })
     }
 
-    /// Returns the values of a column in ascending ranges of rows. `table` lists its pages. `held` has the
-    /// bytes of the needed pages with their offsets, ascending.
+    /// The values of a column in ascending ranges of rows. `table` lists its pages, and `held` has the bytes of the
+    /// needed pages by their offset, ascending.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ fn integers(data_type: &DataType, values: impl Iterator<Item = i64>, nulls: Opti
     fn of<T: ArrowPrimitiveType>(values: impl Iterator<Item = T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(PrimitiveArray::<T>::new(values.collect::<Vec<_>>().into(), nulls))
     }
-    // Unsigned integers are stored as signed ones with the same bits.
+    // Unsigned integers are stored as signed integers with the same bits.
     Some(match data_type {
         DataType::Int8 => of::<Int8Type>(values.map(|value| value as i8), nulls),
         DataType::Int16 => of::<Int16Type>(values.map(|value| value as i16), nulls),
@@ -276,7 +276,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Null values are arbitrary numbers.
+    /// The values. A null value is an arbitrary number.
     fn values<T: Stored>(&self) -> Result<(Vec<T::T>, Option<NullBuffer>)> {
         let rows = self.ranges.iter().map(|range| (range.end - range.start) as usize).sum();
         let (mut values, mut present) = (Vec::with_capacity(rows), BooleanBufferBuilder::new(0));
@@ -345,7 +345,7 @@ impl Reading<'_> {
     }
 }
 
-/// Moves the values from `start` on to their rows, whose level is above 0.
+/// Moves the values from `start` on to their rows, which have a level above 0.
 fn spread<T: Clone + Default>(levels: &[i16], values: &mut Vec<T>, start: usize, present: &mut BooleanBufferBuilder) {
     let mut there = values.split_off(start).into_iter();
     for level in levels {
@@ -383,7 +383,7 @@ impl ChunkReader for Held {
         self.from(start).map(Cursor::new).ok_or_else(missing)
     }
 
-    /// Checks the inflated size in the page's header first.
+    /// Returns bytes after checking the inflated size in the page's header.
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         let missing = || ParquetError::General(format!("the page of {length} bytes at {start} was not read"));
         let page = self.from(start).filter(|bytes| bytes.len() >= length).ok_or_else(missing)?.slice(..length);
@@ -401,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    /// 2,500 rows in groups of 1,000 and pages of 100.
+    /// A file with 2,500 rows, in groups of 1,000 and pages of 100.
     fn written(path: &Path, with_index: bool) -> Int16Array {
         let value = |row: i32| (row % 7 != 3).then_some((row % 50 - 25) as i16);
         let array = Int16Array::from_iter((0..2500).map(value));
@@ -435,7 +435,7 @@ mod tests {
             assert_eq!(table.iter().filter(|page| page.rows == 100).count(), 25, "{with_index}");
             let ranges = [5..17, 950..1050, 2499..2500];
             let bytes = std::fs::read(&path).unwrap();
-            // Only the pages with these rows exist, with the dictionaries of their groups.
+            // Keeps only the pages with these rows, and the dictionaries of their groups.
             let is_needed = |page: &&Page| {
                 page.rows == 0
                     || ranges.iter().any(|range| range.start < page.first_row + page.rows && page.first_row < range.end)

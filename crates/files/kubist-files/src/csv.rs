@@ -1,10 +1,10 @@
-//! Delimited text (CSV, TSV, blanks), optionally compressed with gzip or Zstandard. The first line or an
-//! option has the column names.
+//! Delimited text (CSV, TSV, blanks), optionally compressed with gzip or Zstandard. The first line or an option gives
+//! the column names.
 //!
-//! Fields are read as text and then converted to the requested type, so that an error names the row (from
-//! 1, after the names) and column. An inferred type is the narrowest that reads every value of the head. A
-//! missing value is an empty field, `null` in a column that is not text, and `NaN` among integers. Lines
-//! that begin with `#` before the names are comments.
+//! Fields are read as text and then converted to the requested type, so an error names the row (from 1, after the
+//! names) and the column. An inferred type is the narrowest type that can hold every value of the head. A missing value
+//! is an empty field, `null` in a column that is not text, and `NaN` among integers. Lines before the names that begin
+//! with `#` are comments.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -28,13 +28,13 @@ use crate::records::Records;
 use crate::source::Counted;
 use crate::{Batches, Delimiter};
 
-/// Rows that determine the types.
+/// The number of rows that determine the types.
 const HEAD_ROWS: usize = 10_000;
-/// Bytes of text after which a batch ends, whatever its number of rows.
+/// A batch ends after this many bytes of text, whatever its number of rows.
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
 const MOST_COMMENTS: u64 = 1 << 16;
-/// The decoder allocates memory for all fields of a batch.
+/// The maximum number of fields in a batch, for which the decoder allocates memory.
 const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;
@@ -43,13 +43,13 @@ type Bytes = BufReader<Box<dyn Read + Send>>;
 pub struct Text<'a> {
     pub path: &'a Path,
     pub delimiter: Delimiter,
-    /// Set if no line contains the names.
+    /// The names, if no line contains them.
     pub names: Option<&'a [String]>,
     pub marks: &'a Marks,
 }
 
 impl Text<'_> {
-    /// The delimiter after runs of blanks are reduced to one.
+    /// The delimiter, after runs of blanks were reduced to one blank.
     fn delimiter(&self) -> u8 {
         match self.delimiter {
             Delimiter::Byte(byte) => byte,
@@ -81,7 +81,7 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// Comments at the beginning of the text, as metadata `comments`.
+/// The comments at the beginning of the text, as metadata `comments`.
 pub fn comments(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
     let text = inflated(path, Arc::default(), limits)?;
     let mut comments = Vec::new();
@@ -120,7 +120,7 @@ pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
     Ok(Box::new(rows.map(move |texts| typed_batch(texts).map_err(|error| error.within(path.display())))))
 }
 
-/// Returns the most frequent delimiter in the first line.
+/// The most frequent delimiter in the first line.
 pub fn sniff_delimiter(path: &Path, decimal: Decimal, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
@@ -128,7 +128,7 @@ pub fn sniff_delimiter(path: &Path, decimal: Decimal, limits: &Limits) -> Result
     reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Error::io(path, error))?;
     let times = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
     let is_free = |delimiter: &u8| *delimiter != b',' || decimal == Decimal::Point;
-    // Of equal counts the last wins: the comma, or the semicolon next to decimal commas.
+    // If counts are equal, the last one is chosen: the comma, or the semicolon next to decimal commas.
     let delimiters = [b'|', b'\t', b';', b','].into_iter().filter(is_free);
     Ok(Delimiter::Byte(delimiters.max_by_key(times).unwrap_or(b',')))
 }
@@ -169,7 +169,7 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Text of the columns in `indices`. Errors do not name the file.
+/// The text of the columns in `indices`. Errors do not name the file.
 struct Texts {
     records: Records<Bytes>,
     decoder: Decoder,
@@ -199,7 +199,7 @@ impl Texts {
         loop {
             let is_large = bytes >= BATCH_TEXT;
             let part = self.records.part(is_large)?;
-            // An empty part tells the decoder that the text has ended.
+            // An empty slice tells the decoder that the text has ended.
             let decoded = self.decoder.decode(part).map_err(unplaced)?;
             self.records.consume(decoded);
             bytes += decoded;
@@ -230,8 +230,8 @@ fn unplaced(error: ArrowError) -> Error {
     }
 }
 
-/// Inflates the text, and removes a byte order mark and comments at the beginning. The last comment stays
-/// if it `may_have_names`.
+/// Inflates the text, and removes a byte order mark and comments at the beginning. With `may_have_names`, the last
+/// comment stays.
 fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits, may_have_names: bool) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let mut text = inflated(path, consumed, limits)?;
@@ -264,7 +264,7 @@ fn inflated(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<By
     Ok(text)
 }
 
-/// If a number follows the last comment, this comment has the names.
+/// Removes comments. If a number follows the last comment, this comment has the names.
 fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> std::io::Result<Bytes> {
     let mut comment = Vec::new();
     while text.fill_buf()?.first() == Some(&b'#') {
@@ -282,7 +282,7 @@ fn without_comments(mut text: Bytes, limits: &Limits, may_have_names: bool) -> s
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTANDARD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Text up to the inflation limit.
+/// A reader that stops at the inflation limit.
 struct Inflated<R> {
     reader: R,
     packed: u64,
@@ -299,14 +299,14 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
-/// Null marks a value that cannot be converted.
+/// Converts text. A value that cannot be converted becomes null.
 fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     cast_with_options(text, data_type, &options)
         .map_err(|_| Error::invalid(format!("text cannot be read as {data_type}")))
 }
 
-/// Errors name row, column and value.
+/// Converts text. Errors name row, column and value.
 fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) -> Result<ArrayRef> {
     let data_type = field.data_type();
     let of_numbers = data_type.is_numeric().then(|| marks.with_points(given));
@@ -334,7 +334,7 @@ fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) ->
     }
 }
 
-/// Numbers must not become infinite or zero because the type is too narrow.
+/// Checks that no number became infinite or zero because the type is too narrow.
 fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     let floats = cast_with_options(parsed, &DataType::Float64, &CastOptions::default());
     let floats = floats.map_err(Error::invalid)?;
@@ -356,7 +356,7 @@ fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: 
     }
 }
 
-/// Recognizes dates by unit or name, such as `JD` and `date_obs`.
+/// Whether a column has dates, by its unit or name, such as `JD` and `date_obs`.
 fn is_date(field: &Field) -> bool {
     let is_julian = |word: &str| matches!(word, "jd" | "mjd" | "bjd" | "hjd" | "tjd" | "btjd");
     let name = field.name().to_ascii_lowercase();
@@ -364,7 +364,7 @@ fn is_date(field: &Field) -> bool {
     in_days || name == "time" || name.starts_with("date") || name.split('_').any(is_julian)
 }
 
-/// 32 bits round dates, such as 2460000.123 to 2460000. Smaller numbers are durations.
+/// Refuses dates in 32 bits, which would round 2460000.123 to 2460000. Smaller numbers are durations.
 fn check_date(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
     const LATE: f64 = 10_000.0;
     let read = read_as(text, &DataType::Float64)?;
@@ -402,7 +402,7 @@ fn excerpt(value: &str) -> String {
     }
 }
 
-/// The narrowest type that reads every value; `Null` without values.
+/// The narrowest type that can hold every value; `Null` if there are no values.
 fn suggested(given: &StringArray, marks: &Marks) -> DataType {
     let text = &marks.with_points(given);
     let without_nan = trimmed(text, true);
@@ -414,7 +414,7 @@ fn suggested(given: &StringArray, marks: &Marks) -> DataType {
         return DataType::Null;
     }
     if all(&is_whole) {
-        // Integers beyond 64 bits are identifiers, which would lose digits as floats.
+        // Integers of more than 64 bits are identifiers, which would lose digits as floats.
         return [DataType::Int64, DataType::UInt64].into_iter().find(reads).unwrap_or(DataType::Utf8);
     }
     if reads(&DataType::Float64) {
@@ -544,7 +544,7 @@ mod tests {
         gzip.write_all(b"a,b\n1,2\n3,4\n").unwrap();
         gzip.finish().unwrap();
         assert_eq!(read_all(&path, &Options::default()).unwrap().num_rows(), 2);
-        // Two frames, as `cat` and parallel programs write them.
+        // Two frames, which `cat` and parallel programs write.
         let packed = [&b"a,b\n1,2\n"[..], b"3,4\n"].map(|text| zstd::encode_all(text, 3).unwrap()).concat();
         let path = write(folder.path(), "e.CSV.zst", &packed);
         assert_eq!(read_all(&path, &Options::default()).unwrap().num_rows(), 2);

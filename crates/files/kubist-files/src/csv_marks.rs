@@ -1,4 +1,4 @@
-//! Unusual marks for missing values and decimal numbers in text.
+//! Unusual marks of missing values, and decimal commas, in text.
 
 use arrow_array::StringArray;
 
@@ -46,7 +46,7 @@ impl Marks {
         text.iter().map(|value| value.filter(|value| !is_null(value))).collect()
     }
 
-    /// Replaces decimal commas. A field with a point is then not a number, because the point could separate
+    /// Replaces decimal commas. A field that has a point is then not a number, because the point could separate
     /// thousands.
     pub(crate) fn with_points(&self, text: &StringArray) -> StringArray {
         match self.decimal {
@@ -56,7 +56,7 @@ impl Marks {
     }
 }
 
-/// Exchanges points and commas of numbers.
+/// Exchanges the points and commas of a number.
 fn swapped(value: &str) -> String {
     let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.,eE ".contains(&byte);
     let is_number = value.bytes().all(is_part) && value.bytes().any(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Errors of files, grouped by how the caller can react.
+//! Errors of files, grouped by what the caller can do.
 
 use std::fmt::{self, Display};
 use std::io::ErrorKind;
@@ -14,14 +14,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// The file is damaged, has another format, or lacks a requested column.
     Invalid,
-    /// The file exceeds one of [`crate::Limits`], which may be raised for a trusted source.
+    /// The file exceeds one of [`crate::Limits`]. For a trusted source, the limit can be raised.
     Limit,
     Missing,
-    /// The operating system refused; the source has the reason.
+    /// The operating system refused the operation; the source has the reason.
     System,
 }
 
-/// The message is one line and names the file.
+/// The error of a file. The message is one line and names the file.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -38,7 +38,7 @@ impl Error {
         Error { kind: Kind::Invalid, message: message.to_string(), source: None }
     }
 
-    /// `what` exceeds `limit`, which `option` sets.
+    /// The error if `what` exceeds `limit`, which `option` sets.
     pub(crate) fn limit(what: impl Display, limit: impl Display, option: &str) -> Error {
         let message = format!("{what}, and the limit is {limit} ({option} sets it)");
         Error { kind: Kind::Limit, message, source: None }
@@ -92,7 +92,8 @@ impl Error {
     }
 }
 
-/// Says that a file ends early, where the standard library says that a buffer was not filled.
+/// The message of an error. It says that a file ends early, where the standard library says that a buffer was not
+/// filled.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof if error.get_ref().is_none() => {

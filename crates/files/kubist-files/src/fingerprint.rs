@@ -8,14 +8,14 @@ use blake2b_simd::Params;
 use crate::error::{Error, Result};
 use crate::source::open;
 
-/// Files up to this size are read completely.
+/// Files up to this size are read as a whole.
 const SMALL: u64 = 1 << 26;
-/// Larger files are read in this many pieces, the first at the start and the last at the end.
+/// The number of blocks that are read of a larger file: the first at its start, the last at its end.
 const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;
 
-/// Digest of names, sizes and contents; large files contribute only some pieces.
+/// A digest of names, sizes and contents. Of a large file, only some blocks are read.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn fingerprint(files: &[PathBuf]) -> Result<String> {
     Ok(state.finalize().to_hex().to_string())
 }
 
-/// A table records a completely ingested file by its name and fingerprint.
+/// The text by which a table records a completely ingested file: its name and fingerprint.
 ///
 /// # Errors
 ///

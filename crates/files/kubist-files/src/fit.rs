@@ -1,8 +1,8 @@
-//! Matches a file's columns to the table's, and converts them.
+//! Matches the columns of a file to the columns of the table, and converts them.
 //!
-//! A new table has the columns of all its files, in types for the values of every file. A missing column is
-//! null, or an error if the table needs a value. Integers of any type go into an integer column if they
-//! fit; no other type is narrowed, and nothing is rounded.
+//! A new table has the columns of all its files, in types that can hold the values of every file. A missing column is
+//! null, or an error if the table needs a value. Integers of any type fit into an integer column if their values do. No
+//! other type is narrowed, and nothing is rounded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,17 +20,16 @@ pub(crate) const UNIT: &str = "unit";
 pub struct FileColumns<'a> {
     pub path: &'a Path,
     pub fields: &'a Fields,
-    /// True if an integer and a float of two files become a float: text has no types of its own, and other
-    /// readers let the table check each value.
+    /// True if an integer and a float in two files become a float. This is so for text, which has no types of its own.
+    /// For other formats, the table checks each value.
     pub promotes: bool,
 }
 
-/// All columns in order of appearance, each wide enough for every file. A column that a file lacks may be
-/// null.
+/// All columns in order of appearance, each wide enough for every file. If a file lacks a column, it may be null.
 ///
 /// # Errors
 ///
-/// `Invalid` names the file and the column whose type does not fit the others.
+/// `Invalid` names the file, and the column whose type does not fit the other files.
 pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     struct Column<'a> {
         field: Field,
@@ -68,7 +67,7 @@ pub fn settled(input: &Input) -> SchemaRef {
     settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
 
-/// Columns that a table can store: a column without any value becomes text.
+/// The columns that a table can store. A column without any value becomes text.
 pub fn settle(fields: &[Field]) -> SchemaRef {
     let settled = |field: &Field| {
         let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
@@ -77,7 +76,7 @@ pub fn settle(fields: &[Field]) -> SchemaRef {
     Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()))
 }
 
-/// The narrower of two types that contains both. With `promotes`, an integer and a float become a float.
+/// The narrowest type that contains both types. With `promotes`, an integer and a float become a float.
 pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataType> {
     if widens(other, one) {
         return Some(one.clone());
@@ -86,12 +85,12 @@ pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataTyp
         return Some(other.clone());
     }
     if one.is_integer() && other.is_integer() {
-        // A signed and an unsigned type of the same width, or a wider unsigned one.
+        // The types are a signed and an unsigned type of the same width, or a wider unsigned type.
         let bits = one.primitive_width().max(other.primitive_width());
         return match bits {
             Some(1) => Some(DataType::Int16),
             Some(2) => Some(DataType::Int32),
-            // In 64 bits, the values decide whether they fit.
+            // Whether 64 bits are enough depends on the values.
             _ => Some(DataType::Int64),
         };
     }
@@ -99,7 +98,7 @@ pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataTyp
     (promotes && (meet(one, other) || meet(other, one))).then_some(DataType::Float64)
 }
 
-/// Ignores columns that only the file has.
+/// Checks a file against the table. Columns that only the file has are ignored.
 ///
 /// # Errors
 ///
@@ -139,8 +138,8 @@ fn names(fields: &Fields) -> String {
     fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The table's columns with the file's units, so that the writer converts the values. Columns without a
-/// unit in the file, and the columns in `stated`, have the table's unit.
+/// The table's columns with the file's units, so that the writer converts the values. Columns that have no unit in the
+/// file, and the columns in `stated`, have the table's unit.
 pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
     let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
     let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {
@@ -152,7 +151,7 @@ pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRe
     Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
 }
 
-/// Missing columns are null. `first_row` counts from 1, for messages.
+/// Converts a batch to the table's columns. Missing columns are null. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///
@@ -177,7 +176,7 @@ fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Re
     };
     let array =
         if found.data_type() == field.data_type() || found.data_type().is_integer() && field.data_type().is_integer() {
-            // The table decides whether an integer fits, and names its row.
+            // The table decides whether an integer fits, and reports its row.
             found.clone()
         } else {
             let options = CastOptions { safe: false, ..CastOptions::default() };

@@ -1,5 +1,5 @@
-//! Turns panics of decoders into errors of the file, because a crafted or damaged file may trigger an
-//! assertion.
+//! Turns panics of decoders into errors of the file, because a crafted or damaged file may trigger an assertion in
+//! them.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -1,5 +1,5 @@
-//! Arrow IPC: files (also Feather 2) and streams, optionally compressed. This module locates the messages;
-//! `kubist-ipc` checks each message against its bytes and the limits, and decodes it.
+//! Arrow IPC: files (also Feather 2) and streams, optionally compressed. This module finds the messages. `kubist-ipc`
+//! checks each message against its bytes and the limits, and decodes it.
 
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::source::Counted;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// The length of the footer, and `ARROW1`.
+/// The bytes of the footer's length and of `ARROW1`.
 const TRAILER_BYTES: u64 = 10;
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -54,7 +54,7 @@ pub fn batches(
     Ok(Box::new(std::iter::from_fn(move || reader.next().map_err(|error| error.within(shown.display())).transpose())))
 }
 
-/// Errors do not name the file.
+/// A reader of either kind. Its errors do not name the file.
 enum Reader {
     Listed(Listed),
     Stream(Stream<BufReader<Counted>>),
@@ -164,7 +164,7 @@ impl Listed {
         }
         self.decoder.check_bytes("a batch", block.body_bytes).map_err(failed)?;
         let metadata = bytes_at(&mut self.file, self.file_bytes, block.offset, block.metadata_bytes)?;
-        // The length precedes the metadata; older files have no marker before it.
+        // The length precedes the metadata. Older files have no marker before the length.
         let prefix = if metadata.starts_with(&CONTINUATION) { 8 } else { 4 };
         if metadata.len() < prefix {
             return Err(damaged("a message has no metadata"));

@@ -1,12 +1,12 @@
-//! Readers of record files, as Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also compressed
+//! Readers of record files, which return Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also compressed
 //! with gzip or Zstandard) and NPZ.
 //!
-//! [`Input::inspect`] reads a file's head, [`Input::read`] its rows, with one batch in memory however long
-//! the file is.
+//! [`Input::inspect`] reads a file's head, and [`Input::read`] its rows. Only one batch is in memory, however long the
+//! file is.
 //!
-//! Files are not trusted. Lengths are compared with the file's size and the [`Limits`] before memory is
-//! allocated, values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes
-//! an error. An error is one line that names the file.
+//! Files are not trusted. Before memory is allocated, lengths are compared with the file's size and the [`Limits`].
+//! Values are validated (UTF-8, offsets, keys of dictionaries), and a panic in a decoder becomes an error. An error is
+//! one line that names the file.
 
 mod blanks;
 pub mod columns;
@@ -46,7 +46,7 @@ pub use limits::Limits;
 pub use npy::Header as NpyHeader;
 pub use source::open;
 
-/// Batches that a reader may be ahead of its consumer.
+/// The number of batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
 /// Batches in the order of the file, with columns in any order.
@@ -64,7 +64,7 @@ enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
     Byte(u8),
-    /// A run of blanks and tabs is one delimiter, and does not count at the ends of a line.
+    /// A run of blanks and tabs is one delimiter. At the ends of a line it is ignored.
     Blanks,
 }
 
@@ -95,14 +95,14 @@ impl std::fmt::Display for Delimiter {
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `None` reads all.
+    /// The columns to read; all if `None`.
     pub columns: Option<Vec<String>>,
     /// The delimiter of a CSV file; `None` detects it from the first line.
     pub delimiter: Option<Delimiter>,
     /// The names in a CSV file; `None` takes them from the first line.
     pub names: Option<Vec<String>>,
     pub marks: Marks,
-    /// Read as CSV, whatever the file's name.
+    /// Reads the file as CSV, whatever its name is.
     pub text: bool,
     pub limits: Limits,
 }
@@ -111,12 +111,12 @@ pub struct Options {
 pub struct Input {
     pub path: PathBuf,
     pub bytes: u64,
-    /// The chosen columns. In a CSV file, types are inferred from the head, and `Null` without a value
-    /// there.
+    /// The chosen columns. In a CSV file, types are inferred from the head, and a column without a value there has the
+    /// type `Null`.
     pub fields: Fields,
-    /// False for text, whose values can be read in any requested type.
+    /// False for text, because its values can be read in any requested type.
     pub typed: bool,
-    /// Columns of lists, structures and maps, with reasons. They are skipped unless the options name them.
+    /// The columns of lists, structures and maps, with the reasons. They are skipped unless the options name them.
     pub left_out: Vec<(String, String)>,
     format: Format,
     names: Option<Vec<String>>,
@@ -177,8 +177,8 @@ impl Input {
         }
     }
 
-    /// Metadata of Parquet and Arrow, and comments before the first line of text; without metadata of
-    /// programs that repeat the types of columns. Empty if the file cannot be read.
+    /// The metadata of Parquet and Arrow, and the comments before the first line of text. Metadata in which programs
+    /// repeat the types of columns is left out. Empty if the file cannot be read.
     pub fn metadata(&self) -> Vec<(String, String)> {
         const OF_SCHEMA: [&str; 3] = ["ARROW:", "pandas", "org.apache.spark."];
         let found = guarded(&self.path, || match self.format {
@@ -193,7 +193,7 @@ impl Input {
         found
     }
 
-    /// A file with only such columns keeps them.
+    /// Leaves out nested columns, unless the file has no other columns.
     fn leave_out_nested(&mut self) {
         let (nested, plain): (Vec<_>, Vec<_>) =
             self.fields.iter().cloned().partition(|field| !has_place(field.data_type()));
@@ -208,7 +208,7 @@ impl Input {
         self.left_out.extend(nested.iter().map(part));
     }
 
-    /// Starts to read the columns of `wanted` that the file has (text in their types). `consumed` counts
+    /// Starts to read the columns of `wanted` that the file has. Text is read in the wanted types. `consumed` counts
     /// the bytes read. An error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
@@ -253,11 +253,11 @@ impl Input {
     }
 }
 
-/// True if the file exists but this crate has no reader for it. For a file that cannot be opened, reading
-/// gives the reason.
+/// True if the file exists but this crate has no reader for it. If a file cannot be opened, this is false, and reading
+/// it gives the reason.
 pub fn is_foreign(path: &Path) -> bool {
     if has_own_ending(path) {
-        // With another beginning, it is a damaged file.
+        // If the beginning does not match, it is a damaged file.
         return false;
     }
     let Ok(mut file) = open(path) else { return path.is_dir() };
@@ -265,7 +265,7 @@ pub fn is_foreign(path: &Path) -> bool {
     !head.is_empty() && (head.starts_with(ECSV) || magic(path, &head).is_none())
 }
 
-/// Decides by the name of a file or pattern.
+/// Whether the name of a file or pattern belongs to a format of this crate.
 pub fn is_named_native(path: &Path) -> bool {
     has_own_ending(path) || is_named_text(path)
 }
@@ -293,7 +293,7 @@ enum Magic {
     Text,
 }
 
-/// Whether a table has columns of this type.
+/// Whether a table can have columns with this type.
 fn has_place(data_type: &DataType) -> bool {
     match data_type {
         DataType::RunEndEncoded(_, _) => false,
@@ -308,7 +308,7 @@ fn head(path: &Path, file: &mut File) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Decides by the first bytes, or for text by the name.
+/// The format by the first bytes, or for text by the name.
 fn magic(path: &Path, head: &[u8]) -> Option<Magic> {
     if head.starts_with(b"PAR1") {
         Some(Magic::Parquet)
@@ -373,7 +373,7 @@ fn choose(path: &Path, fields: Vec<Field>, columns: Option<&[String]>) -> Result
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Reads a small file completely.
+    //! A function that reads a small file completely.
 
     use super::*;
 

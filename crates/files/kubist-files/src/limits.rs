@@ -1,4 +1,4 @@
-//! Size limits of files from untrusted sources, checked before memory is allocated. Memory is bounded by
+//! Size limits for files from untrusted sources, which are checked before memory is allocated. They bound the memory by
 //! [`Limits::batch_bytes`] and a few pieces.
 
 use arrow_array::RecordBatch;
@@ -6,21 +6,21 @@ use kubist_index::plain;
 
 use crate::error::{Error, Result};
 
-/// Largest number of rows in a batch for the table.
+/// The maximum number of rows in a batch for the table.
 pub const BATCH_ROWS: usize = 64 * 1024;
-/// Target size of a batch, in plain encoding. A single record may exceed it.
+/// The target size of a batch, in plain encoding. A single record may exceed it.
 pub const PIECE_BYTES: usize = 64 << 20;
-/// Smaller files may be very regular, so their inflation is not checked.
+/// The inflation of smaller files is not checked, because they may be very regular.
 const INFLATION_FLOOR: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a line, a row or its values.
+    /// The maximum bytes of a line, or of a row's values.
     pub record_bytes: u64,
     pub columns: usize,
-    /// Bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
+    /// The maximum bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
     pub inflation: u64,
-    /// Bytes that can only be read together: an inflated batch of Arrow IPC, a set of Parquet pages, or all
+    /// The maximum bytes that can only be read together: an inflated batch of Arrow IPC, a set of Parquet pages, or all
     /// dictionaries.
     pub batch_bytes: u64,
 }
@@ -72,8 +72,8 @@ impl Limits {
         }
     }
 
-    /// Pieces have at most [`BATCH_ROWS`] rows and, unless they have a single row, at most [`PIECE_BYTES`]
-    /// in plain encoding. A record beyond the limit is an error.
+    /// Splits a batch into pieces with at most [`BATCH_ROWS`] rows. A piece with several rows has at most
+    /// [`PIECE_BYTES`] in plain encoding. A record beyond the limit is an error.
     pub(crate) fn pieces(
         &self,
         batch: &RecordBatch,

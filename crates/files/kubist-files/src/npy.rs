@@ -27,15 +27,15 @@ pub struct Header {
     pub element: Element,
     pub fortran_order: bool,
     pub shape: Vec<u64>,
-    /// Bytes before the first element.
+    /// The bytes before the first element.
     pub bytes: u64,
 }
 
-/// NumPy writes no longer headers.
+/// The maximum length of a header; NumPy does not write longer ones.
 const LONGEST_HEADER: usize = 1 << 20;
 
 impl Header {
-    /// Leaves the reader at the first element.
+    /// Reads a header, up to the first element.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Header {
         })
     }
 
-    /// `None` above 64 bits.
+    /// The bytes of all elements; `None` if the number exceeds 64 bits.
     pub fn data_bytes(&self) -> Option<u64> {
         self.shape.iter().try_fold(self.element.bytes as u64, |bytes, length| bytes.checked_mul(*length))
     }
@@ -84,7 +84,7 @@ fn shape(text: &str) -> Result<Vec<u64>, String> {
 }
 
 impl Element {
-    /// NumPy writes types as `'<f4'`, `'|b1'`, `'<M8[ns]'`.
+    /// Parses a type as NumPy writes it: `'<f4'`, `'|b1'`, `'<M8[ns]'`.
     fn parse(text: &str) -> Result<Element, String> {
         if text.starts_with('[') {
             return Err("structured arrays are not read; save each field as an array of its own".to_string());
@@ -136,11 +136,11 @@ impl Element {
         self.big_endian
     }
 
-    /// `width` is the number of elements of a row.
+    /// The elements of one column. `width` is the number of elements in a row.
     ///
     /// # Errors
     ///
-    /// Names the value.
+    /// The message names the value.
     pub fn column(&self, rows: &[u8], count: usize, width: usize, column: usize) -> Result<ArrayRef, String> {
         let row_bytes = self.bytes * width;
         let start = column * self.bytes;

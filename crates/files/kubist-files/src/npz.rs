@@ -1,8 +1,8 @@
 //! NumPy archives: arrays of equal length are columns.
 //!
-//! An array of shape `(n, k)` named `u` gives the columns `u_0` to `u_{k-1}`; a single number (shape `()`)
-//! is repeated in every row. All arrays are read in parallel, each through its own stream and in pieces, so
-//! memory does not grow with the file.
+//! An array of shape `(n, k)` with the name `u` gives the columns `u_0` to `u_{k-1}`, and a single number (shape `()`)
+//! is repeated in every row. All arrays are read in parallel, each through its own stream and in blocks, so memory does
+//! not grow with the file.
 
 use std::io::Read;
 use std::path::Path;
@@ -25,15 +25,15 @@ const MOST_COLUMNS: u64 = 1024;
 struct Stored {
     name: String,
     member: Member,
-    /// `Err`: why it cannot be columns.
+    /// `Err` has the reason why the array cannot be columns.
     shape: Result<Shape, String>,
 }
 
 struct Shape {
     header: Header,
-    /// `None`: one value for all rows.
+    /// `None` for one value that is repeated in all rows.
     rows: Option<u64>,
-    /// `None`: one column with the array's own name.
+    /// `None` for one column that has the array's name.
     width: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Stored {
     }
 }
 
-/// Arrays that cannot be columns are errors only if chosen.
+/// The columns of a file. An array that cannot be columns is an error only if it was chosen.
 pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
     for array in arrays(path, limits)? {
@@ -81,7 +81,7 @@ fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
             _ => {}
         }
     }
-    // Single numbers without arrays are one record.
+    // A file with only single numbers has one record.
     Ok(length.map_or(u64::from(constants > 0), |(rows, _)| rows))
 }
 
@@ -135,7 +135,7 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
             return None;
         }
         done += count as u64;
-        // Text is padded, so batches may be much smaller than the data read.
+        // Text is padded, so batches may be much smaller than the bytes that were read.
         if let Err(error) = limits.check_inflation(done.saturating_mul(row_bytes), file_bytes) {
             return Some(Err(error.within(path.display())));
         }
@@ -150,7 +150,7 @@ struct RowStream {
     header: Header,
     width: usize,
     constant: bool,
-    /// Index in the row, and name, of each column.
+    /// For each column, its index in the row and its name.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }

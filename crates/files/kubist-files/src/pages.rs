@@ -1,6 +1,5 @@
-//! Checks of the lengths in a Parquet file before its reader allocates memory: the schema may be nested
-//! without limit, and each page states its inflated length. The pages also determine how many rows can be
-//! read together.
+//! Checks the lengths in a Parquet file before its reader allocates memory: the schema may be nested without limit, and
+//! each page states its inflated length. The pages also determine how many rows can be read together.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -12,10 +11,10 @@ use crate::limits::Limits;
 use crate::thrift::{Thrift, Trouble, kind};
 
 const LONGEST_FOOTER: u64 = 256 << 20;
-/// A page header may contain statistics.
+/// The maximum length of a page header, which may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
 const DEEPEST_SCHEMA: usize = 64;
-/// Size of the footer's length and `PAR1`.
+/// The bytes of the footer's length and of `PAR1`.
 const TRAILER_BYTES: u64 = 8;
 
 fn damaged(why: impl std::fmt::Display) -> Error {
@@ -65,7 +64,7 @@ fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
 
 fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
-    // Remaining children of each enclosing element.
+    // The number of remaining children of each enclosing element.
     let mut around: Vec<i64> = Vec::new();
     for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {
@@ -90,7 +89,7 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pages {
-    /// Inflated bytes of the largest page and the dictionary.
+    /// The inflated bytes of the largest page and of the dictionary.
     pub held_bytes: u64,
     /// The largest number of bytes per value in any page.
     pub value_bytes: f64,
@@ -113,7 +112,8 @@ pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
     }
 }
 
-/// For each page with values, `each` gets the offset, the bytes (with header) and the number of values.
+/// Checks the pages of a column. For each page with values, `each` gets the offset, the bytes (with header) and the
+/// number of values.
 pub fn check_pages(
     file: &mut BufReader<File>,
     total: u64,
@@ -179,8 +179,8 @@ fn parsed(bytes: &[u8]) -> Result<Header, Trouble> {
         match (id, found) {
             (2, kind::I32) => header.inflated = thrift.number()?,
             (3, kind::I32) => header.packed = thrift.number()?,
-            // Headers of data pages (two versions) and of a dictionary; the first field is the number of
-            // values.
+            // These are the headers of data pages (two versions) and of a dictionary. Their first field is the number
+            // of values.
             (5 | 7 | 8, kind::STRUCT) => {
                 header.is_dictionary = id == 7;
                 thrift.fields(&mut |thrift, id, found| {

@@ -1,9 +1,9 @@
 //! Finds the boundaries of records in text, and unclosed quotes.
 //!
-//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote. So
-//! this check comes first, with the same rules (RFC 4180 as csv-core reads it): a quote counts at the start
-//! of a field, a doubled quote is a quote, and lines end with CR, LF or both. Unclosed quotes, and records
-//! that are too long or have too many fields, are errors.
+//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote. So this check
+//! comes first. It uses the same rules (RFC 4180 as csv-core reads it): a quote counts at the start of a field, a
+//! doubled quote is a quote, and lines end with CR, LF or both. Unclosed quotes, and records that are too long or have
+//! too many fields, are errors.
 
 use std::io::Read;
 
@@ -23,7 +23,7 @@ enum State {
     Quote,
 }
 
-/// Each part is checked before it is returned.
+/// The text in parts, which are checked before they are returned.
 pub struct Records<R> {
     reader: R,
     delimiter: u8,
@@ -35,12 +35,12 @@ pub struct Records<R> {
     state: State,
     lines: u64,
     after_return: bool,
-    /// Lines where record and last quote began, and the record's size so far.
+    /// The lines where the record and the last quote began, and the record's size so far.
     record_line: u64,
     quote_line: u64,
     record_bytes: u64,
     record_fields: usize,
-    /// Bytes up to the first record's end.
+    /// The bytes up to the end of the first record.
     first_bytes: Option<u64>,
     passed: u64,
 }
@@ -66,8 +66,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The unconsumed text of the next part; empty at the end. With `whole`, only complete records, if this
-    /// part has one.
+    /// The next part: the text that was not consumed yet, and empty at the end. With `whole`, it has only complete
+    /// records, if there is one.
     pub fn part(&mut self, whole: bool) -> Result<&[u8]> {
         if self.unread.is_empty() {
             let length = loop {
@@ -91,12 +91,12 @@ impl<R: Read> Records<R> {
         self.unread.start += bytes;
     }
 
-    /// True if the consumed text ends with a complete record.
+    /// Whether the consumed text ends with a complete record.
     pub fn at_end_of_record(&self) -> bool {
         self.unread.start == self.whole
     }
 
-    /// The first record; only before anything is consumed.
+    /// The first record. Call this only before anything is consumed.
     pub fn first(&mut self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while !self.part(false)?.is_empty() {

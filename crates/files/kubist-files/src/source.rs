@@ -11,7 +11,8 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-/// Refuses directories, pipes, sockets and devices, because opening or reading them may block for ever.
+/// Opens a regular file. Directories, pipes, sockets and devices are refused, because opening or reading them may block
+/// for ever.
 ///
 /// # Errors
 ///
@@ -20,7 +21,7 @@ pub fn open(path: &Path) -> Result<File> {
     let failed = |error: std::io::Error| Error::io(path, error);
     // Opening a device may have side effects, so the type is checked first.
     regular(path, &std::fs::metadata(path).map_err(failed)?)?;
-    // A pipe may have replaced the file since; opening it must not block.
+    // A pipe may have replaced the file in between, and opening it must not block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?);
     regular(path, &file.metadata().map_err(failed)?)?;

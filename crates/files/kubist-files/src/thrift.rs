@@ -64,7 +64,7 @@ impl<'a> Thrift<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    /// Returns the number and type of the elements.
+    /// The number and the type of a list's elements.
     pub fn list(&mut self) -> Result<(u64, u8)> {
         let head = self.byte()?;
         let size = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
@@ -75,7 +75,7 @@ impl<'a> Thrift<'a> {
         Ok((size, head & 15))
     }
 
-    /// `each` gets a field's number and type, and reads it or returns `false` to skip it.
+    /// Reads a structure. `each` gets a field's number and type, and reads the field or returns `false` to skip it.
     pub fn fields(&mut self, each: &mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<bool>) -> Result<()> {
         self.fields_below(DEEPEST, each)
     }
@@ -104,7 +104,7 @@ impl<'a> Thrift<'a> {
     fn skip(&mut self, kind: u8, deepest: usize) -> Result<()> {
         let deeper = deepest.checked_sub(1).ok_or(Trouble::Damaged)?;
         match kind {
-            // The type contains the value of a boolean.
+            // A boolean's value is in its type.
             1 | 2 => Ok(()),
             3 => self.pass(1),
             4..=6 => self.unsigned().map(|_| ()),
@@ -133,7 +133,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// In lists and maps, a boolean is a separate byte.
+    /// Skips an element of a list or map, where a boolean is a separate byte.
     fn skip_element(&mut self, kind: u8, deepest: usize) -> Result<()> {
         match kind {
             1 | 2 => self.pass(1),

@@ -1,5 +1,5 @@
-//! A subset of the ZIP format that reads members of an NPZ file as streams: the central directory, stored
-//! and deflated members, and the 64-bit extension that NumPy always writes.
+//! A subset of the ZIP format that reads the members of an NPZ file as streams. It supports the central directory,
+//! stored and deflated members, and the 64-bit extension that NumPy always writes.
 
 use std::fs::File;
 use std::io::{BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub name: String,
-    /// Number of inflated bytes.
+    /// The number of inflated bytes.
     pub bytes: u64,
     compressed_bytes: u64,
     deflated: bool,
@@ -29,14 +29,14 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
 const LONGEST_DIRECTORY: u64 = 64 << 20;
-/// Limit of inflated bytes per deflated byte, with a margin.
+/// The maximum inflated bytes per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::InvalidData, format!("the archive is damaged or cut short: {why}"))
 }
 
-/// Little-endian numbers at fixed offsets; `InvalidData` past the end.
+/// Reads little-endian numbers at fixed offsets; `InvalidData` after the end.
 struct Record<'a>(&'a [u8]);
 
 impl Record<'_> {
@@ -96,7 +96,7 @@ pub fn members(file: &mut File) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// These numbers replace 32-bit numbers of all ones.
+/// The 64-bit numbers that replace 32-bit numbers whose bits are all 1.
 struct Wide<'a>(&'a [u8]);
 
 impl<'a> Wide<'a> {
@@ -148,7 +148,7 @@ fn directory(file: &mut File) -> Result<(u64, u64)> {
 }
 
 impl Member {
-    /// Begins at byte `skip`. `source` must be a separate handle.
+    /// A stream of a member from byte `skip` on. `source` must be a separate handle.
     pub fn read<R: Read + Seek + Send + 'static>(&self, mut source: R, skip: u64) -> Result<Box<dyn Read + Send>> {
         let mut header = [0; LOCAL_BYTES];
         source.seek(SeekFrom::Start(self.header_offset))?;
@@ -178,7 +178,7 @@ impl Member {
     }
 }
 
-/// Checks length and checksum after the last byte.
+/// A reader that checks length and checksum after the last byte.
 struct Checked<R> {
     reader: R,
     left: u64,

@@ -7,7 +7,7 @@ use kubist::Writer;
 
 use crate::error::{Error, Result};
 
-/// Appends rows, and writes them as runs, on a thread while the next rows are read.
+/// A thread that appends rows and writes them as runs, while the next rows are read.
 #[derive(Default)]
 pub struct Appender {
     writer: Option<Writer>,
@@ -19,7 +19,7 @@ impl Appender {
         Appender { writer: Some(writer), behind: None }
     }
 
-    /// Waits for the append in progress.
+    /// Waits for an append in progress, and returns the writer.
     pub fn get(&mut self) -> Result<&mut Writer> {
         self.wait()?;
         self.writer.as_mut().ok_or_else(|| Error::Table(kubist::Error::internal("the writer is gone")))
@@ -43,13 +43,13 @@ impl Appender {
         Ok(())
     }
 
-    /// Excludes an append in progress.
+    /// The number of pending rows, without an append in progress.
     pub fn pending_rows(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::pending_rows)
     }
 
     pub fn discard(&mut self) {
-        // An error here matters less than the one before.
+        // An error here matters less than the previous one.
         let _ = self.wait();
         if let Some(writer) = &mut self.writer {
             writer.discard();

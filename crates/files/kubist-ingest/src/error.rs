@@ -11,11 +11,11 @@ pub enum Error {
     Table(kubist::Error),
     File(kubist_files::Error),
     Invalid(String),
-    /// Another ingestion takes the same file.
+    /// Another ingestion reads the same file.
     Busy(String),
     /// The table does not exist, and neither the user nor the files name the columns of positions.
     NoPositions(String),
-    /// A source of another crate failed.
+    /// The error of a source in another crate.
     Source {
         message: String,
         is_of_file: bool,
@@ -28,7 +28,7 @@ impl Error {
         Error::Invalid(message.to_string())
     }
 
-    /// If true, the ingestion can continue with the next file.
+    /// Whether the ingestion can continue with the next file.
     pub fn is_of_file(&self) -> bool {
         match self {
             Error::Table(error) => {
@@ -41,7 +41,7 @@ impl Error {
         }
     }
 
-    /// Adds the path, if the message lacks it. Errors of the table as a whole stay as they are.
+    /// Adds the path if the message lacks it. Errors that concern the whole table are unchanged.
     pub(crate) fn within(self, path: &Path) -> Error {
         let message = named(path, &self.to_string());
         match self {
@@ -90,6 +90,6 @@ impl From<kubist_files::Error> for Error {
 #[derive(Debug)]
 pub struct Failed {
     pub error: Error,
-    /// Files and parts that were committed before.
+    /// The files and parts that were committed before the error.
     pub kept: String,
 }

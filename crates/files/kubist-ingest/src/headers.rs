@@ -1,17 +1,17 @@
-//! Headers of files in the metadata of a table: that of the first file under the name of the format, and
-//! the differences of each other file under `FORMAT of PATH`.
+//! Headers of files in the metadata of a table: the header of the first file under the name of the format, and the
+//! differences of each other file under `FORMAT of PATH`.
 
 use std::path::Path;
 
 use kubist::Metadata;
 use serde_json::{Map, Value};
 
-/// Limit of all metadata, because each reader of a table reads them.
+/// The maximum bytes of all metadata, because every reader of a table reads it.
 const MOST_BYTES: usize = 1 << 20;
-/// Metadata that all files of a table share.
+/// The metadata that all files of a table share.
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
 
-/// The metadata changes; null removes a key.
+/// The changes of the metadata. Null removes a key.
 pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata {
     let mut changed = Metadata::new();
     for (name, header) in headers.iter().filter(|(name, _)| !OF_TABLE.contains(&name.as_str())) {
@@ -34,7 +34,7 @@ pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata
     changed
 }
 
-/// The changed entries; null for a missing entry.
+/// The entries that differ, with null for a missing entry.
 fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     let (Value::Object(header), Value::Object(first)) = (header, first) else {
         let whole = (header != first).then(|| ("value".to_owned(), header.clone()));
@@ -58,7 +58,7 @@ fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     found
 }
 
-/// False, without a change, if the metadata would become too large.
+/// Adds metadata. Returns false and changes nothing if the metadata would become too large.
 pub fn add(metadata: &mut Metadata, changed: Metadata) -> bool {
     let mut after = metadata.clone();
     after.extend(changed);

@@ -1,4 +1,4 @@
-//! The driver: opens the files, and commits the steps that the table does not have.
+//! The driver of an ingestion: it opens the files, and commits the steps that the table does not have.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use crate::rows;
 use crate::source::{Host, Known, Opened, Progress, Source, Step, part};
 use crate::table::{self, Open};
 
-/// A claim, because only one ingestion at a time may number frames.
+/// The name of a claim, because only one ingestion at a time may number frames.
 const FRAMES: &str = "frames";
 /// The time between two searches for files.
 const LOOK: Duration = Duration::from_secs(1);
-/// An unreadable file that has not changed for this time is complete.
+/// An unreadable file that has not changed for this time does not grow any more.
 const SETTLED: Duration = Duration::from_secs(30);
-/// The longest delay of an interrupt while nothing happens.
+/// The longest delay of an interrupt while the ingestion waits.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Sources = Vec<Box<dyn Source>>;
@@ -65,16 +65,16 @@ pub(crate) struct Ingestion<'a> {
     open: Option<Open>,
     writer: Appender,
     numbers_frames: bool,
-    /// Tokens of committed or known steps, because files are examined repeatedly.
+    /// The tokens of steps that were committed or found in the table, because files are examined repeatedly.
     met: HashSet<String>,
     met_before: HashSet<String>,
-    /// Columns that are narrower floats than in the files, in order of appearance.
+    /// The columns whose floats are narrower than in the files, in order of appearance.
     rounded: Vec<String>,
-    /// File and label of each solver step, to report repeated steps.
+    /// By solver step and part, the file and label, to report repeated steps.
     numbers: HashMap<(i64, String), String>,
-    /// Steps without a mark, because the table has later ones: the first, where it is, and their number.
+    /// The steps without a step number, because the table has later steps: the first one, its file, and their count.
     late: Option<(i64, String, u64)>,
-    /// Rows of all files, if they are known.
+    /// The number of rows in all files, if it is known.
     rows_total: Option<u64>,
     bytes_total: u64,
     bytes_before: u64,
@@ -133,24 +133,24 @@ impl<'a> Ingestion<'a> {
         self.report
     }
 
-    /// Deletes a new table without rows. Returns whether nothing is left.
+    /// Deletes a new table without rows. Returns whether nothing of it is left.
     fn undo(&mut self) -> bool {
         self.writer = Appender::default();
         if !self.report.created || self.report.rows > 0 {
             return true;
         }
         self.open = None;
-        // Otherwise another process writes to the table, or it cannot be deleted, and stays empty.
+        // If another process writes to the table, or it cannot be deleted, it stays.
         let is_gone = Table::drop_at(self.request.location.as_str(), false).is_ok();
         self.report.created = !is_gone;
         is_gone
     }
 
-    /// Ends if nothing was added for `patience`. An unreadable file may be growing, so it is tried again
-    /// until it has not changed for that time, or for half a minute.
+    /// Ingests new files as they appear, until nothing was added for `patience`. An unreadable file may be growing, so
+    /// it is tried again until it has not changed for this time, or for half a minute.
     fn follow(&mut self, patience: Option<Duration>) -> Result<()> {
         let mut last_news = Instant::now();
-        // By unreadable file: size and time, and since when they are unchanged.
+        // By unreadable file: its size and modification time, and the time of their last change.
         let mut states: HashMap<String, ((u64, Option<SystemTime>), Instant)> = HashMap::new();
         loop {
             self.report.failed.0.clear();
@@ -296,7 +296,7 @@ impl<'a> Ingestion<'a> {
         let writer = open.table.writer(&self.request.writer)?;
         self.report.writer = Some(writer.name().to_owned());
         self.writer = Appender::new(writer);
-        // A later call adds a missing topology.
+        // Adds the topology that an earlier call did not have.
         let metadata = open.table.snapshot()?.metadata().clone();
         let here = &sources[0].facts().metadata;
         if self.request.has_topology
@@ -355,7 +355,7 @@ impl<'a> Ingestion<'a> {
         self.numbers_frames = false;
         self.writer.get()?.give_back();
         if !self.request.again {
-            // Taken after the claim, so no other writer commits this file from here on.
+            // After this claim, no other writer commits this file.
             self.writer.get()?.take_on(&key).map_err(|error| match error.kind() {
                 kubist::ErrorKind::Busy => Error::Busy(format!("{}: {error}", path.display())),
                 _ => error.into(),
@@ -453,7 +453,7 @@ impl<'a> Ingestion<'a> {
 
     fn take_step(&mut self, source: &mut dyn Source, step: &Step, known: &Known) -> Result<()> {
         self.append(source, step, known)?;
-        // A file that is read step by step reports some parts only here.
+        // A file that is read step by step reports some left-out parts only now.
         self.leave_out(source)?;
         self.show(source, step, true)?;
         let number = self.number_of(source, step)?;
@@ -463,15 +463,15 @@ impl<'a> Ingestion<'a> {
 
     /// The step number of a commit, so that queries find its rows under `steps`.
     ///
-    /// A writer commits each step once, in ascending order. So a step that comes again or too late, or has
-    /// rows in several files, has no number. Neither has any step of a table with declared writers, which
-    /// alone complete a step.
+    /// A writer commits each step once, in ascending order. So a step has no number if it is repeated or too late, or
+    /// has rows in several files. In a table with declared writers no step has a number, because only these writers
+    /// complete a step.
     fn number_of(&mut self, source: &dyn Source, step: &Step) -> Result<Option<i64>> {
         let is_marked = step.part.is_empty() && !source.facts().in_order && !self.opened()?.has_declared_writers;
         let Some(number) = step.number.filter(|_| is_marked) else { return Ok(None) };
         let last = self.writer.get()?.last_step()?;
         let is_late = last.is_some_and(|last| number <= last);
-        // The report names a step that this ingestion repeats by itself.
+        // A step that this ingestion itself repeats is reported elsewhere.
         if is_late && !self.numbers.contains_key(&(number, step.part.clone())) {
             let here = || format!("{}, {}", source.facts().path.display(), step.label);
             self.late.get_or_insert_with(|| (number, here(), 0)).2 += 1;
@@ -496,8 +496,8 @@ impl<'a> Ingestion<'a> {
         Ok(())
     }
 
-    /// Skips the first rows that the table has. If the table lacks columns of the step, its rows are read
-    /// twice: columns cannot be removed again, and a file that fails must leave nothing.
+    /// Appends the rows of a step, except the first rows that the table already has. If the table lacks columns of the
+    /// step, the rows are read twice: columns cannot be removed again, and a file that fails must leave nothing.
     fn append(&mut self, source: &mut dyn Source, step: &Step, known: &Known) -> Result<()> {
         let rows_skipped = self.report.rows_skipped.clone();
         let open = self.opened()?;
@@ -529,8 +529,7 @@ impl<'a> Ingestion<'a> {
         self.append_rows(source, step, known, false).map(drop)
     }
 
-    /// Returns the columns that the table lacks, without appending them. A trial commits no part of the
-    /// step.
+    /// Appends rows, and returns columns that the table lacks instead of adding them. A trial commits nothing.
     fn append_rows(
         &mut self,
         source: &mut dyn Source,
@@ -587,8 +586,7 @@ impl<'a> Ingestion<'a> {
         Ok(late)
     }
 
-    /// Appends rows up to row `end` of the step. Rows after the last full commit wait for the end of the
-    /// step.
+    /// Appends rows up to row `end` of the step. Rows after the last full commit are committed at the end of the step.
     fn put(
         &mut self,
         source: &dyn Source,
@@ -597,7 +595,7 @@ impl<'a> Ingestion<'a> {
         batch: RecordBatch,
         (end, is_trial): (u64, bool),
     ) -> Result<()> {
-        // Parts are numbered by the rows of the file, so skipped rows prevent them.
+        // Partial commits are labelled by rows of the file, so they are impossible if rows are skipped.
         let request = self.request;
         let Some(commit_rows) = request.commit_rows.filter(|_| !is_trial && !request.skips_bad_rows) else {
             return Ok(self.writer.get()?.append(&batch)?);
@@ -628,7 +626,7 @@ impl<'a> Ingestion<'a> {
         let fraction = match (bytes, self.rows_total) {
             (Some((done, total)), _) if total > 0 => Some(done as f64 / total as f64),
             (None, Some(total)) if total > 0 && self.report.created => {
-                // A commit that does all the work takes most of the time.
+                // If the rows are not written in order, the commit takes most of the time.
                 let done = if facts.in_order { pending as f64 } else { pending as f64 / 3.0 };
                 Some((self.report.rows as f64 + done) / total as f64)
             }

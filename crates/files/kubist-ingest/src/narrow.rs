@@ -1,7 +1,7 @@
 //! Columns of a table that are too narrow for the values of a file.
 //!
-//! The table refuses numbers that it cannot represent. Floating-point numbers are rounded, and the report
-//! names their columns. Dates are refused, because they would lose digits: 2460000.123 would be 2460000.
+//! The table refuses numbers that it cannot represent. Floating-point numbers are rounded, and the report names their
+//! columns. Dates are refused, because they would lose digits: 2460000.123 would become 2460000.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Larger numbers of days and seconds are dates, not durations.
 const LATE: f64 = 10_000.0;
-/// The smallest 16-bit float that has all digits.
+/// The smallest 16-bit float that keeps all digits.
 const SMALLEST_HALF: f64 = 6.103_515_625e-5;
 const UNITS: [&str; 3] = ["d", "day", "s"];
 
@@ -22,7 +22,7 @@ fn name_of(data_type: &DataType) -> String {
     data_type.to_string().to_lowercase()
 }
 
-/// Checks integers before they go into a narrower column of the table. Rows count from `first`.
+/// Checks integers before they go into a narrower column of the table. The first row has the number `first`.
 ///
 /// # Errors
 ///
@@ -58,8 +58,8 @@ pub fn check_integers(given: &ArrayRef, column: &Field, first: u64) -> Result<()
     )))
 }
 
-/// Floats with the digits that the table keeps. `None` if it keeps all, or refuses a number that would
-/// become infinite or lose digits because it is small.
+/// Floats with the digits that the table keeps. `None` if it keeps all digits, or if it refuses a number because it
+/// would become infinite or is so small that it would lose digits.
 pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     let smallest = match column.data_type() {
         DataType::Float32 => f64::from(f32::MIN_POSITIVE),
@@ -84,7 +84,7 @@ pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     is_rounded.then_some(kept)
 }
 
-/// Checks floats of rows from row `first` on, before they go into a narrower column of the table.
+/// Checks floats before they go into a narrower column of the table. The first row has the number `first`.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ fn is_lost(value: f64, rounded: f64) -> bool {
     !value.is_nan() && value != rounded
 }
 
-/// Rows count from `first`. Readers of text check their own values.
+/// Checks dates. The first row has the number `first`. Readers of text check their own values.
 ///
 /// # Errors
 ///
@@ -140,7 +140,7 @@ pub fn check_dates(given: &ArrayRef, column: &Field, unit: Option<&str>, first: 
     )))
 }
 
-/// `time`, `date...`, or a Julian date such as `BJD` or `t_mjd`.
+/// Whether a name means a date: `time`, `date...`, or a Julian date such as `BJD` or `t_mjd`.
 fn is_date(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_julian = |word: &str| {

@@ -1,5 +1,5 @@
-//! The source for Parquet, Arrow, CSV and NPZ, which do not name the columns of positions. Text is read in
-//! the types of the table; a new table gets types that fit all files.
+//! The source for Parquet, Arrow, CSV and NPZ files, which do not say which columns are positions. Text is read in the
+//! types of the table. A new table gets types that fit all files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::source::{Facts, Known, Source, State, Step};
 
 /// The longest delay of an interrupt while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Limit of a file's metadata in bytes.
+/// The maximum bytes of a file's metadata.
 const MOST_BYTES: usize = 1 << 16;
 pub const LABEL: &str = "rows";
 
@@ -61,7 +61,7 @@ impl Native {
         Native { input, facts, left_out, lacking, cancel, is_started: false, rows: None, consumed }
     }
 
-    /// The columns of the table, without added ones that the file lacks, and the file's other columns.
+    /// The columns of the table and the file's other columns, without added columns that the file lacks.
     fn wanted(&self, state: &State) -> Schema {
         let is_here = |field: &Field| self.facts.schema.field_with_name(field.name()).is_ok();
         let may_lack = |name: &String| state.added.contains(name) || self.lacking.as_ref() == Some(name);

@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 use std::path::{Component, Path, PathBuf};
 
-/// Expands folders and patterns to files. Folders with `is_whole` are one source. The contents of other
-/// folders, and the matches of a pattern such as `step_*.parquet`, come in natural order: step_9 before
-/// step_10.
+/// Expands folders and patterns to files. A folder with `is_whole` is one source. The contents of other folders, and
+/// the matches of a pattern such as `step_*.parquet`, are in natural order: step_9 before step_10.
 ///
 /// # Errors
 ///
@@ -73,14 +72,14 @@ fn matches(pattern: &Path) -> Vec<PathBuf> {
     sorted(found)
 }
 
-/// Supports `*`, `?`, `[abc]`, `[a-z]` and `[!a]`.
+/// Whether a name matches a pattern with `*`, `?`, `[abc]`, `[a-z]` and `[!a]`.
 fn is_match(pattern: &[char], name: &[char]) -> bool {
     match (pattern, name) {
         ([], _) => name.is_empty(),
         (['*', rest @ ..], _) => (0..=name.len()).any(|skipped| is_match(rest, &name[skipped..])),
         (['?', rest @ ..], [_, after @ ..]) => is_match(rest, after),
         (['[', class @ ..], [first, after @ ..]) => {
-            // A bracket that comes first is a member.
+            // A bracket at the beginning is a member of the class.
             let negated = class.first() == Some(&'!');
             let class = &class[usize::from(negated)..];
             match class.iter().skip(1).position(|character| *character == ']').map(|end| end + 1) {
@@ -106,7 +105,7 @@ fn sorted(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// Compares consecutive digits as one number.
+/// Compares names, and consecutive digits as one number.
 fn natural(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (parts(one), parts(other));
     loop {

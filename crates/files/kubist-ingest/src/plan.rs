@@ -13,7 +13,7 @@ use crate::{table, union};
 ///
 /// # Errors
 ///
-/// A file cannot be read, or does not fit the others or the table.
+/// A file cannot be read, or does not fit the other files or the table.
 pub fn plan(request: &Request, host: &mut dyn Host) -> Result<Plan> {
     let mut ingestion = Ingestion::new(request, host);
     let mut sources = ingestion.look()?;

@@ -41,7 +41,7 @@ impl<V> Ordered<V> {
     }
 }
 
-/// Left-out parts of a file, with the reason.
+/// The left-out parts of a file, with the reasons.
 pub type Parts = Ordered<String>;
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
@@ -63,20 +63,20 @@ pub struct Report {
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub rows_outside: u64,
-    /// Number of steps that the table already had.
+    /// The number of steps that the table already had.
     pub skipped: u64,
-    /// Number of files with one step among them.
+    /// The number of files with a single step among them.
     #[serde(skip)]
     pub(crate) skipped_files: u64,
-    /// Unreadable files, with the error; none of their rows was written.
+    /// The unreadable files, with the errors. None of their rows was written.
     pub failed: Ordered<String>,
     pub notes: Vec<String>,
     pub left_out: Ordered<Parts>,
-    /// New columns of the table; existing rows are null there.
+    /// The new columns of the table. In existing rows they are null.
     pub columns_added: Vec<String>,
-    /// By file: number of rows without a position.
+    /// By file: the number of rows without a position.
     pub rows_skipped: Ordered<u64>,
-    /// True if the table had no topology and got that of the call.
+    /// True if the table had no topology, and got the topology of the call.
     pub topology_added: bool,
     pub seconds: f64,
 }
@@ -153,7 +153,7 @@ impl Report {
     }
 }
 
-/// `about` begins the line.
+/// The line about rows outside the domain. `about` is its beginning.
 pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     let share = 100.0 * outside as f64 / rows.max(1) as f64;
     format!(
@@ -163,7 +163,7 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     )
 }
 
-/// Files with equal left-out parts share a line.
+/// The lines about left-out parts. Files with equal parts share a line.
 fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     let mut files: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for (path, parts) in &left_out.0 {
@@ -197,7 +197,7 @@ pub struct Plan {
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
-    /// Number of steps, and of steps that the table has.
+    /// The number of steps, and the number of steps that the table has.
     pub steps: u64,
     pub known: u64,
     pub rows: Option<u64>,

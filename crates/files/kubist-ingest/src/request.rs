@@ -17,11 +17,11 @@ pub struct Request {
     pub new: NewTable,
     pub columns: Option<Vec<String>>,
     pub types: Vec<(String, DataType)>,
-    /// The time of files that have none.
+    /// The time for files that have no time.
     pub time: Option<f64>,
     /// True if the user named a topology.
     pub has_topology: bool,
-    /// Refuse a file instead of leaving out parts.
+    /// Refuse a file instead of leaving out parts of it.
     pub strict: bool,
     /// Skip rows without a position.
     pub skips_bad_rows: bool,
@@ -31,14 +31,14 @@ pub struct Request {
     pub keep_going: bool,
     /// Commit after this many rows, and at the end of each step.
     pub commit_rows: Option<u64>,
-    /// Wait for more files and steps: for ever, or until nothing came for this time.
+    /// Wait for more files and steps: for ever, or until nothing was added for this time.
     pub follow: Option<Option<Duration>>,
     pub writer: WriterOptions,
 }
 
 type Dimensions = dyn Fn(&Schema) -> Result<Vec<Dimension>> + Send + Sync;
 
-/// An existing table must have the given properties.
+/// The properties of a new table. An existing table must have them.
 pub struct NewTable {
     /// The names; empty if the files determine them.
     pub dimensions: Vec<String>,

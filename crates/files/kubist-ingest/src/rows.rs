@@ -1,4 +1,4 @@
-//! Converts rows of a file to rows of the table: columns, types, units, missing positions.
+//! Converts the rows of a file to rows of the table: columns, types, units, missing positions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::source::{Source, Step};
 use crate::table::{Open, unit};
 
-/// Adds the time from the user or the step.
+/// Adds the time that the user or the step gives.
 pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step) -> Result<RecordBatch> {
     if batch.column_by_name("time").is_some() || open.state.schema.field_with_name("time").is_err() {
         return Ok(batch);
@@ -28,7 +28,7 @@ pub fn with_time(batch: RecordBatch, request: &Request, open: &Open, step: &Step
     of(fields, columns, batch.num_rows())
 }
 
-/// Rows with a value in each dimension.
+/// The rows that have a value in each dimension.
 pub fn with_positions(batch: &RecordBatch, dimensions: &[String]) -> Result<RecordBatch> {
     let columns = dimensions.iter().filter_map(|name| batch.column_by_name(name));
     let missing: Vec<_> = columns.map(|column| missing(column)).collect();
@@ -56,7 +56,7 @@ fn missing(column: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
     }
 }
 
-/// The column of the table with the unit of the file, unless the user gave one.
+/// The column for the table with the unit of the file, unless the user gave a unit.
 pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Request) -> Field {
     if request.states_unit(field.name()) {
         return field.clone();
@@ -70,8 +70,8 @@ pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Re
     field.clone().with_metadata(said.into_iter().collect::<std::collections::HashMap<_, _>>())
 }
 
-/// Rows in the table's columns and the file's units, which the table converts. They begin at row `first` of
-/// the step. Adds the names of rounded columns.
+/// Rows in the table's columns and the file's units; the table converts the units. They begin at row `first` of the
+/// step. The names of rounded columns are added to the list.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ fn check_position(batch: &RecordBatch, column: &ArrayRef, name: &str, step: &Ste
     Err(Error::invalid(format!("{}: row {row}{of_what}: {name} is {}", step.label, text(column))))
 }
 
-/// Numbers and times are unchanged: the table decides whether they fit.
+/// Converts a column. Numbers and times are unchanged, because the table decides whether they fit.
 fn converted(column: &ArrayRef, field: &Field) -> std::result::Result<ArrayRef, arrow_schema::ArrowError> {
     use DataType::*;
     let kind = |data_type: &DataType| match data_type {

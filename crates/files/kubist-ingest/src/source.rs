@@ -1,4 +1,4 @@
-//! The interfaces between the driver, the files, and the program that runs it.
+//! The interfaces between the driver of an ingestion, the files, and the program that runs it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::report::Parts;
 pub struct Facts {
     pub path: PathBuf,
     pub format: String,
-    /// Fields have their unit in the metadata `unit`.
+    /// The fields' metadata `unit` has the unit.
     pub schema: SchemaRef,
     /// Suggestions for a new table.
     pub dimensions: Vec<String>,
@@ -29,16 +29,15 @@ pub struct Facts {
     pub period: BTreeMap<String, f64>,
     pub metadata: Metadata,
     pub rows: Option<u64>,
-    /// Bytes of the file; 0 if its reader does not count.
+    /// The file's bytes; 0 if its reader does not count them.
     pub bytes: u64,
     pub times: Vec<f64>,
-    /// The rows are in the order of a dimension, so they are written as runs while the next ones are read.
+    /// True if the rows are in the order of a dimension. They are then written as runs while the next rows are read.
     pub in_order: bool,
-    /// Frames are numbered after those of the table.
+    /// True if the file's frames are numbered after the frames of the table.
     pub numbers_frames: bool,
     /// True if the file changes the table's metadata; see [`Source::joins`].
     pub joins: bool,
-    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -73,7 +72,7 @@ pub struct Step {
     pub label: String,
     /// The time in the file's unit.
     pub time: Option<f64>,
-    /// Distinguishes files of the same time, such as the rank that wrote it.
+    /// Distinguishes files with the same time, for example by the rank that wrote them.
     pub part: String,
     /// The solver's step, for queries with `steps`.
     pub number: Option<i64>,
@@ -84,17 +83,17 @@ pub struct Step {
 pub struct State {
     pub next_frame: i64,
     pub schema: SchemaRef,
-    /// A file without an added column gets its default.
+    /// The columns that were added to the table. A file that lacks one gets its default.
     pub added: Vec<String>,
     /// Dimensions and identity, which each file must have.
     pub needed: Vec<String>,
 }
 
-/// Steps of a file that the table has.
+/// The steps of a file that the table has.
 #[derive(Clone)]
 pub struct Known {
     key: String,
-    /// `None` if all steps are ingested again, or without a table.
+    /// `None` if there is no table, or if all steps are ingested again.
     snapshot: Option<Snapshot>,
     own: Arc<Mutex<HashMap<String, u64>>>,
 }
@@ -112,14 +111,14 @@ impl Known {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(label.to_owned(), rows);
     }
 
-    /// Number of rows committed under a label, by any writer.
+    /// The number of rows that any writer committed under a label.
     pub fn rows(&self, label: &str) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).get(label).copied();
         own.or_else(|| snapshot.committed(&format!("{}/{label}", self.key)))
     }
 
-    /// First rows of a step that an interrupted ingestion committed.
+    /// The number of first rows of a step that an interrupted ingestion committed.
     pub(crate) fn begun(&self, label: &str) -> u64 {
         let mut rows = 0;
         while let Some(more) = self.rows(&part(label, rows)).filter(|more| *more > 0) {
@@ -129,24 +128,24 @@ impl Known {
     }
 }
 
-/// The label contains the number of the first row.
+/// The label of a partial commit, which contains the number of its first row.
 pub(crate) fn part(label: &str, first: u64) -> String {
     format!("{label} from {first}")
 }
 
-/// An opened file. Steps come in order of time, the rows of a step in batches.
+/// An opened file, which returns its steps in order of time, and the rows of a step in batches.
 pub trait Source: Send {
     fn facts(&self) -> &Facts;
 
-    /// The first part of the tokens of its commits: name and contents, or the location of a file that may
-    /// grow.
+    /// The beginning of the tokens of its commits. It identifies the name and contents, or the location of a file that
+    /// may grow.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
     fn key(&self) -> Result<String>;
 
-    /// Names and reasons of left-out parts, as far as known.
+    /// The names of the left-out parts that are known so far, with the reasons.
     ///
     /// # Errors
     ///
@@ -160,11 +159,11 @@ pub trait Source: Send {
     /// The source failed.
     fn leave_out(&mut self, name: &str, why: &str) -> Result<()>;
 
-    /// Changes of a table's metadata by this file; null removes a key.
+    /// The changes of a table's metadata by this file. Null removes a key.
     ///
     /// # Errors
     ///
-    /// The numbers of both have different meanings.
+    /// The numbers in the file and in the table have different meanings.
     fn joins(&mut self, metadata: &Metadata) -> Result<Metadata>;
 
     /// Starts with the first step.
@@ -195,7 +194,7 @@ pub trait Source: Send {
     /// The file is damaged.
     fn next_rows(&mut self, state: &mut State) -> Result<Option<RecordBatch>>;
 
-    /// The reader, if `kubist-files` reads the file.
+    /// The reader, if the crate `kubist-files` reads the file.
     fn input(&self) -> Option<&Input> {
         None
     }
@@ -217,14 +216,14 @@ pub struct Progress<'a> {
     pub label: &'a str,
     pub is_committing: bool,
     pub fraction: Option<f64>,
-    /// Read and total bytes, if counted.
+    /// The number of read bytes and of all bytes, if they are counted.
     pub bytes: Option<(u64, u64)>,
 }
 
 /// The program that runs an ingestion.
 pub trait Host: Send {
-    /// Opens the files that exist now. Stops at the first failure unless `keep_going`; with `takes_parts`,
-    /// a truncated file gives its complete frames.
+    /// Opens the files that exist now. Stops at the first failure unless `keep_going`. With `takes_parts`, a truncated
+    /// file returns its complete frames.
     ///
     /// # Errors
     ///

@@ -18,14 +18,14 @@ use crate::union;
 
 type Sources = [Box<dyn Source>];
 
-/// An open table, and facts that rows need.
+/// An open table, and the facts that are needed to convert rows.
 pub struct Open {
     pub table: Table,
     pub state: State,
     pub dimensions: Vec<String>,
-    /// If so, only declared writers complete a step.
+    /// If true, only the declared writers complete a step.
     pub has_declared_writers: bool,
-    /// Types that hold the values of all files.
+    /// The types that can hold the values of all files.
     pub types: Vec<(String, DataType)>,
     pub created: bool,
     pub notes: Vec<String>,
@@ -110,7 +110,7 @@ fn union_of(sources: &Sources, request: &Request) -> Result<Schema> {
     Ok(union::schema(sources, request)?.as_ref().clone())
 }
 
-/// Dimensions, identity and lookup of a new table.
+/// The dimensions, identity and lookup of a new table.
 pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<String>, Vec<String>, Vec<String>) {
     let facts = sources[0].facts();
     let is_here = |name: &&String| schema.field_with_name(name).is_ok();
@@ -118,7 +118,7 @@ pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<Stri
     let or = |given: &[String], suggested: &[String]| if given.is_empty() { here(suggested) } else { given.to_vec() };
     let identity = match &request.new.identity {
         Some(identity) => identity.clone(),
-        // A part of an identity would make several records equal.
+        // With only a part of its columns, an identity would make several records equal.
         None if facts.identity.iter().all(|name| is_here(&name)) => facts.identity.clone(),
         None => Vec::new(),
     };
@@ -191,7 +191,7 @@ fn new_table(request: &Request, sources: &Sources, schema: &Schema) -> Result<(T
     Ok((options, notes(sources, schema)))
 }
 
-/// The periods come from the user, or from the files, which must agree.
+/// The periods, from the user or from the files, which must agree.
 fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<(String, kubist::Value)>> {
     if let Some(period) = &request.new.period {
         return Ok(period.clone());
@@ -213,7 +213,8 @@ fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<
     Ok(found.into_iter().map(|(name, (length, _))| (name.to_owned(), kubist::Value::Float(length))).collect())
 }
 
-/// A word among the numbers of a CSV column makes the column text; the error names its row.
+/// Refuses a text column as a dimension. One word among the numbers of a CSV column makes it text, and the error names
+/// its row.
 pub fn check_texts(dimensions: &[String], schema: &Schema, sources: &Sources) -> Result<()> {
     let is_text = |name: &&String| schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8);
     for name in dimensions.iter().filter(is_text) {
@@ -229,7 +230,7 @@ pub fn check_texts(dimensions: &[String], schema: &Schema, sources: &Sources) ->
     Ok(())
 }
 
-/// The numbers of all files must have the same meaning. Checked before anything is written.
+/// Checks before anything is written that the numbers in all files have the same meaning.
 fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> Result<()> {
     if keep_going {
         return Ok(());
@@ -238,7 +239,7 @@ fn check_joins(metadata: &Metadata, sources: &mut Sources, keep_going: bool) -> 
     joining.into_iter().try_for_each(|source| source.joins(metadata).map(drop))
 }
 
-/// Trajectory tools need equal numbers of atoms.
+/// Refuses different numbers of atoms, because trajectory tools need equal ones.
 fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Result<()> {
     let Some(here) = metadata.get("trajectory") else { return Ok(()) };
     for source in sources {
@@ -257,8 +258,7 @@ fn check_atoms(request: &Request, metadata: &Metadata, sources: &Sources) -> Res
     Ok(())
 }
 
-/// The options of a new table must match the existing one, so that a user can repeat a call for the next
-/// files.
+/// Checks that the options of a new table match an existing one, so a user can repeat a call for the next files.
 pub fn agrees(request: &Request, sources: &Sources, table: &Table) -> Result<()> {
     let new = &request.new;
     let info = table.snapshot()?.about()?;

@@ -1,4 +1,4 @@
-//! Columns, types and domains that hold the values of several files.
+//! Columns, types and domains that can hold the values of several files.
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{Domain, Value};
@@ -54,8 +54,8 @@ pub fn schema(sources: &[Box<dyn Source>], request: &Request) -> Result<SchemaRe
     Ok(schema)
 }
 
-/// By column: a type that holds the values of all files. A file whose type does not fit is ignored here,
-/// and refused when it is read.
+/// By column: a type that can hold the values of all files. A file whose type does not fit is ignored here, and refused
+/// when it is read.
 pub fn types(sources: &[Box<dyn Source>]) -> Vec<(String, DataType)> {
     let mut types: Vec<(String, DataType)> = Vec::new();
     for source in sources {
@@ -75,7 +75,7 @@ pub fn types(sources: &[Box<dyn Source>]) -> Vec<(String, DataType)> {
     types
 }
 
-/// Contains the domains of all files; if a file has none, the first file's domain.
+/// A domain that contains the domains of all files. If a file has none, it is the domain of the first file.
 pub fn domain(name: &str, sources: &[Box<dyn Source>]) -> Domain {
     let of = |facts: &Facts| facts.domains.iter().find(|(column, _)| column == name).map(|(_, domain)| domain.clone());
     let domains: Vec<Domain> = sources.iter().map(|source| of(source.facts()).unwrap_or(Domain::Learned)).collect();

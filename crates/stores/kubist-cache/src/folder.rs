@@ -7,12 +7,12 @@
 //! FOLDER/tmp/                             files that are being written
 //! ```
 //!
-//! A copy is a 12-byte head followed by the bytes: the magic number, and a CRC-32C of the key (the path below `v1`), a
-//! zero byte and the bytes. Copies are not synced, so a power failure leaves a wrong checksum.
+//! A copy has a 12-byte head: a magic number, and a CRC-32C of the key (the path below `v1`), a zero byte and the
+//! content. The content follows. Copies are not synced, so after a power failure a copy may have a wrong checksum.
 //!
-//! Eviction: least recently used, by file modification time to a minute. A handle sweeps all files after it has written
-//! 1/64 of the capacity and then frees a tenth. It starts at a random point of the interval, so that many short
-//! processes sweep as often as one long process.
+//! The least recently used copies are removed first, by file modification time to a minute. After a handle has written
+//! 1/64 of the capacity, it examines all files and, if necessary, frees a tenth of the capacity. The first interval is
+//! random, so many short processes do this as often as one long process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -30,34 +30,34 @@ const TEMPORARY: &str = "tmp";
 const LOCATION: &str = "location";
 const MAGIC: &[u8; 8] = b"KUBISTc1";
 const HEAD_BYTES: usize = 12;
-/// A copy used within this time is not marked again.
+/// If a copy is used again within this time, its modification time is not updated.
 const SAME_USE: Duration = Duration::from_secs(60);
-/// A temporary file of this age belongs to no process.
+/// A temporary file of this age was left by a dead process.
 const ABANDONED: Duration = Duration::from_secs(3600);
 const SWEEP_SHARE: u64 = 64;
 const FREE_SHARE: u64 = 10;
 
-/// A folder of copies, as one handle uses it.
+/// A folder of copies, for one handle.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
     bound: u64,
-    /// Bytes to write before the next sweep.
+    /// The bytes to write before the next examination of all files.
     until_sweep: AtomicU64,
-    /// A write has failed, so no other is tried.
+    /// True after a failed write. Then nothing more is written.
     is_broken: AtomicBool,
 }
 
 /// The copies of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The store's identity number.
+    /// The identity number of the store.
     pub identity: String,
     /// The store's location when the first copy was written; empty if unknown.
     pub location: String,
     /// The number of copies.
     pub files: u64,
-    /// Their size in bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
@@ -79,12 +79,12 @@ impl Folder {
         let unusable = |why: &dyn std::fmt::Display| format!("the cache {} cannot be used: {why}", root.display());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         let found = made.and_then(|()| fs::metadata(&root)).map_err(|error| unusable(&error))?;
-        // The owner can put any bytes there, with correct checksums.
+        // The owner of the folder could put any bytes there, with correct checksums.
         if found.uid() != rustix::process::geteuid().as_raw() {
             return Err(unusable(&format!("it belongs to user {}", found.uid())));
         }
         let sweep = (bound / SWEEP_SHARE).max(1);
-        // Without randomness the first interval is a full one.
+        // Without a random number, the first interval is a full one.
         let chance = getrandom::u64().unwrap_or(0);
         Ok(Folder { root, bound, until_sweep: AtomicU64::new(chance % sweep), is_broken: AtomicBool::new(false) })
     }
@@ -120,7 +120,7 @@ impl Folder {
         Some(Bytes::from(bytes).slice(HEAD_BYTES..))
     }
 
-    /// The first failure prints a warning and stops further writes.
+    /// Stores a copy. The first failure prints a warning and stops further writes.
     pub(crate) fn put(&self, key: &str, location: &str, value: &[u8]) {
         if self.is_broken.load(Ordering::Relaxed) {
             return;
@@ -164,7 +164,7 @@ impl Folder {
         named
     }
 
-    /// Removes the least recently used copies if necessary, and files of killed processes.
+    /// Removes the least recently used copies if necessary, and the files of killed processes.
     fn sweep(&self) {
         let mut copies = Vec::new();
         let mut folders = Vec::new();
@@ -194,7 +194,7 @@ impl Folder {
         });
     }
 
-    /// Returns the copies per store, the largest first.
+    /// The copies of each store, the largest first.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A scheme whose network stores are read through the cache, if the environment names a cache folder.
+//! A scheme that adds the cache to network stores, if the environment names a cache folder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::folder::warn_once;
 use crate::settings::folder_of_environment;
 use crate::store::Cached;
 
-/// Wraps a scheme, with a cache in front of network stores.
+/// Wraps a scheme, and puts a cache in front of its network stores.
 pub struct FarScheme(pub Arc<dyn Scheme>);
 
 impl Scheme for FarScheme {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::folder::Folder;
 
-/// The environment variable that names the folder; without it there is no cache.
+/// The environment variable with the folder. Without it, there is no cache.
 pub const FOLDER: &str = "KUBIST_CACHE";
 /// The environment variable with the capacity: `500MB`, `20GiB`, or bytes.
 pub const SIZE: &str = "KUBIST_CACHE_SIZE";
@@ -27,7 +27,7 @@ const UNITS: [(&str, u64); 9] = [
 ///
 /// # Errors
 ///
-/// The reason why it cannot be used: an invalid size, no folder, or another user's folder.
+/// The reason why the folder cannot be used: an invalid size, not a folder, or another user's folder.
 pub fn folder_of_environment() -> Result<Option<Folder>, String> {
     let Some(root) = std::env::var_os(FOLDER).filter(|root| !root.is_empty()) else { return Ok(None) };
     let bound = match std::env::var(SIZE) {

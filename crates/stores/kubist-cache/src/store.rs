@@ -1,4 +1,4 @@
-//! The store in front of another one.
+//! The store that adds a cache to another store.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,12 +15,12 @@ use kubist_store::{
 
 use crate::folder::Folder;
 
-/// Size of a cached block. Blocks start at multiples of this size.
+/// The size of a cached block. Blocks start at multiples of this size.
 pub const BLOCK_BYTES: u64 = 128 << 10;
-/// Larger reads are not cached, because they would evict everything else.
+/// Reads of more than 1/4 of the capacity are not cached, because they would evict everything else.
 const LARGE_SHARE: u64 = 4;
 
-/// A network store, read through a folder of copies.
+/// A network store that is read through a folder of copies.
 #[derive(Debug)]
 pub struct Cached {
     store: Arc<dyn Store>,
@@ -32,11 +32,11 @@ pub struct Cached {
     bytes: AtomicU64,
 }
 
-/// By number; `None` if the folder does not have the block.
+/// Blocks by number; `None` if the folder does not have the block.
 type Blocks = BTreeMap<u64, Option<Bytes>>;
 
 impl Cached {
-    /// Wraps a store with this identity. The folder receives its copies.
+    /// Wraps a store with this identity. The folder gets copies of its bytes.
     pub fn new(store: Arc<dyn Store>, identity: u128, folder: Folder) -> Cached {
         Cached {
             store,
@@ -103,7 +103,7 @@ fn numbers(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
-/// Ranges of the missing blocks; adjacent blocks form one range.
+/// The ranges of the missing blocks. Adjacent blocks form one range.
 fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (number, _) in blocks.iter().filter(|(_, block)| block.is_none()) {
@@ -116,7 +116,7 @@ fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     ranges
 }
 
-/// `None` if a block is missing.
+/// The bytes of a range; `None` if one of its blocks is missing.
 fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     let within = |number: u64| {
         let block = blocks.get(&number)?.as_ref()?;
@@ -138,7 +138,7 @@ fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Whether the blocks have at most `most` bytes. Damaged data may request anything.
+/// Whether the blocks have at most `most` bytes in total. Damaged data may request anything.
 fn is_within(wanted: &[(&str, &[Range<u64>])], most: u64) -> bool {
     let mut ranges = wanted.iter().flat_map(|(_, ranges)| ranges.iter());
     let bytes = ranges.try_fold(0u64, |all, range| {
@@ -185,7 +185,7 @@ impl Store for Cached {
     }
     fn delete_segment(&self, segment: &str) -> Result<()> {
         self.store.delete_segment(segment)?;
-        // Remaining copies are evicted later.
+        // Copies that remain after a failure are evicted later.
         let _ = self.folder.remove(&format!("{}/segments/{segment}", self.identity));
         Ok(())
     }
@@ -236,7 +236,7 @@ impl Reads for Cached {
             answers.push(match failed {
                 // Whole blocks may extend past the end of the segment.
                 None | Some(Error::Damaged { .. }) => {
-                    // The store decides whether the segment exists.
+                    // The store decides whether the segment exists at all.
                     let some = Some(ranges).filter(|_| !blocks.is_empty());
                     let cut = some.and_then(|ranges| {
                         ranges.iter().map(|range| cut_out(range, &blocks)).collect::<Option<Vec<Bytes>>>()

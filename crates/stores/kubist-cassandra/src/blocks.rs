@@ -1,8 +1,8 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
-//! A block is written once, always with the same timestamp, so no replica has an old version. A read asks one replica,
-//! and the others only if that one lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader knows where
-//! the block of a byte may begin. The blocks of [`BUCKET`] bytes are one partition.
+//! A block is written once, always with the same timestamp, so no replica has an old version. A read requests one
+//! replica, and the others only if this replica lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader
+//! knows where the block of a byte can begin. The blocks of [`BUCKET`] bytes form one partition.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,9 +27,9 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// Maximum number of concurrent blocks of a segment's writer.
+/// The maximum number of blocks that the writer of a segment sends concurrently.
 pub const MOST_SENT: usize = 96;
-/// Concurrent blocks are in at most this number of partitions.
+/// The maximum number of partitions to which blocks are sent concurrently.
 const ON_THE_WAY: i32 = 4;
 
 pub fn end_of_block(start: u64) -> u64 {
@@ -58,7 +58,7 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads written ranges. An incomplete one gives `Err` with its first missing offset.
+/// Reads ranges that were written. An incomplete range gives `Err` with its first missing offset.
 pub async fn read(
     link: &Link,
     store: Uuid,
@@ -87,7 +87,7 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// The bytes are given by name and offset.
+/// The hosts that store bytes, given by name and offset.
 pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
     let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;
@@ -110,7 +110,7 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
-/// Joins overlapping ranges, which are sorted.
+/// Joins overlapping ranges of a sorted list.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -161,7 +161,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Whether the blocks cover the range without a gap. A block begins at its start.
+/// Whether the blocks cover the range without a gap. The key of a block is its start.
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {
@@ -193,7 +193,7 @@ fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::R
     Ok(whole.freeze())
 }
 
-/// Also removes later blocks that a dead writer may have sent.
+/// Deletes all blocks, including later ones that a dead writer may have sent.
 pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
     let known = bucket(length)?;
     let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);

@@ -1,6 +1,6 @@
 //! Requests to the cluster: prepared statements, retries for up to `patience`, and errors that name an action.
 //!
-//! Every statement of this crate can be repeated, so a request whose response was lost is sent again.
+//! Every statement of this crate can be repeated. So a request is sent again if its response was lost.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -24,7 +24,7 @@ use crate::location::Location;
 use crate::process::Process;
 use crate::session::{Cluster, connect};
 
-/// Bounds of the search for the number of concurrent blocks.
+/// The bounds of the search for the best number of concurrent blocks.
 const MIN_REQUESTS: usize = 4;
 const MAX_REQUESTS_PER_NODE: usize = 64;
 const MAX_REQUESTS: usize = 1024;
@@ -35,11 +35,11 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
-    /// One replica, for immutable data; a missing row is requested again.
+    /// One replica, for immutable data. If a row is missing, the caller requests it again.
     One,
-    /// The number that the location sets: a majority by default.
+    /// The number of replicas that the location sets: a majority by default.
     Enough,
-    /// A majority that has finished its pending transactions.
+    /// A majority, after it has finished its pending transactions.
     Serially,
 }
 
@@ -53,7 +53,7 @@ pub struct Link {
 
 pub struct Decision {
     pub applied: bool,
-    /// The existing row that prevented it, by column.
+    /// The existing row that prevented the change, by column.
     found: HashMap<String, CqlValue>,
 }
 
@@ -66,7 +66,7 @@ impl Decision {
         self.found.get(column)?.as_text().map(String::as_str)
     }
 
-    /// Whether the claim with this number has won, perhaps in an earlier attempt.
+    /// Whether the claim with this number has won, possibly in an earlier attempt.
     pub fn won(&self, nonce: Uuid) -> bool {
         self.applied || self.uuid("nonce") == Some(nonce)
     }
@@ -104,7 +104,7 @@ impl Link {
         self.process == std::process::id()
     }
 
-    /// A forked process must not use its parent's connections.
+    /// Refuses in a forked process, which must not use its parent's connections.
     fn check_process(&self) -> Result<()> {
         match self.is_this_process() {
             true => Ok(()),
@@ -338,7 +338,7 @@ fn here(location: &Location) -> Result<&'static Process> {
 }
 
 fn may_pass(error: &ExecutionError) -> bool {
-    // A node may not know a new keyspace or table yet.
+    // A node may not yet know a new keyspace or table.
     if is_missing(error) {
         return true;
     }
@@ -384,7 +384,7 @@ fn why(error: &ExecutionError) -> String {
     error.to_string()
 }
 
-/// Also true if that node does not know the keyspace or table yet.
+/// Whether a keyspace or table is missing. This is also true if only this node does not know it yet.
 fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
     let absent = text.contains("does not exist") || text.contains("doesn't exist");

@@ -1,11 +1,11 @@
 //! Ownership of logs: epochs, which fence, and the holder, which is advisory.
 //!
-//! Each new ownership of a log is an epoch, numbered by lightweight transaction. The log belongs to it from its start
-//! position on. The entry at a position is that of the last epoch that starts at or before it; other entries there are
-//! void for ever. The head of `logs` explains why no acknowledged entry becomes void.
+//! Each new ownership of a log is an epoch, numbered by a lightweight transaction. From its start position on, the log
+//! belongs to this epoch. At each position, the entry of the last epoch that starts at or before it counts, and the
+//! entries of other epochs are void for ever. The head of `logs` explains why no acknowledged entry becomes void.
 //!
-//! The holder is a text in the log's partition that names the owner and expires after [`HELD`] unless it is renewed.
-//! The holder of a dead process on this machine is replaced immediately.
+//! The holder is a text in the log's partition that names the owner. It expires after [`HELD`] unless it is renewed. If
+//! a process on this machine has died, its claim is replaced immediately.
 
 use kubist_store::claims::{Holder, Life, life};
 use kubist_store::{Error, Result};
@@ -20,10 +20,10 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-/// Later than any transaction, because no clock is trusted. Store ids are never reused.
+/// This timestamp is later than any transaction's, because no clock is trusted. Ids of stores are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// The lifetime of a holder without renewal, which the statements repeat as a number.
+/// The lifetime of a holder without renewal. The statements have the same number.
 pub use kubist_store::claims::LAPSE as HELD;
 
 /// A reader seldom needs more than the newest epochs.
@@ -32,12 +32,12 @@ const AT_A_TIME: i32 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
-    /// No entry of the epoch is written before it is decided.
+    /// `None` until it is decided. Before that, the epoch writes no entry.
     pub start: Option<u64>,
     nonce: Option<Uuid>,
 }
 
-/// Epochs, newest first, that affect positions at or after a given one.
+/// The epochs that affect positions at or after a given one, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs(pub Vec<Epoch>);
 
@@ -72,8 +72,8 @@ pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Begins an epoch, after which no append of an older one is acknowledged. Returns `false` if another owner started the
-/// epoch.
+/// Begins an epoch. From then on, no append of an older epoch is acknowledged. Returns `false` if another owner has
+/// begun this epoch.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))

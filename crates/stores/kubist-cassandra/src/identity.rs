@@ -1,7 +1,8 @@
-//! The id of the store that a table's name leads to.
+//! The id of the store to which a table's name leads.
 //!
-//! A lightweight transaction binds a name to a random id, and all data is stored under the id. A table created under
-//! the name of a dropped one has another id, so late writes, deletions and replicas of the old table never affect it.
+//! A lightweight transaction binds a name to a random id, and all data is stored under this id. If a table is dropped
+//! and created again under the same name, it has another id. So late writes, deletions and replicas of the old table
+//! never affect it.
 
 use kubist_store::{Error, Result};
 use uuid::Uuid;
@@ -17,7 +18,7 @@ pub async fn find(link: &Link) -> Result<Option<Uuid>> {
     Ok(found.and_then(|(id,)| id))
 }
 
-/// Returns the id of the name, which this binds if necessary.
+/// Returns the id of the name, and binds it if necessary.
 pub async fn bind(link: &Link) -> Result<Uuid> {
     match find(link).await? {
         Some(id) => Ok(id),
@@ -25,13 +26,13 @@ pub async fn bind(link: &Link) -> Result<Uuid> {
     }
 }
 
-/// Binds the name to `id` if it has none; returns its id.
+/// Binds the name to `id` unless it has an id. Returns the id of the name.
 async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
     let decision = link.decide(BIND, &(&link.location.table, id)).await?;
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })
 }
 
-/// Called after a write: another process may have dropped the store while it was empty.
+/// Binds the name again after a write, because another process may have dropped the store while it was empty.
 pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     match bind_to(link, id).await? == id {
         true => Ok(()),
@@ -39,7 +40,7 @@ pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     }
 }
 
-/// Unbinds the name of an empty store. After a concurrent write the name is bound again; each write checks that too.
+/// Unbinds the name of an empty store. A concurrent write binds the name again, because each write checks this.
 pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>) -> Result<()> {
     if !is_empty().await? {
         return Ok(());

@@ -7,15 +7,15 @@
 //! It relies on four principles:
 //!
 //! - **Rows do not change.** Blocks and log entries are written once, with a constant timestamp. Decisions are
-//!   transactions with a unique number. So every request can be repeated, a late one does no harm, and no clock is
+//!   transactions with a unique number. So every request can be repeated, a late request does no harm, and no clock is
 //!   trusted.
-//! - **A majority confirms writes and answers reads** (`consistency`, by default `quorum`). For blocks, one replica
-//!   suffices if it has them, because it cannot have wrong ones.
+//! - **A majority confirms writes and responds to reads** (`consistency`, by default `quorum`). For blocks, one replica
+//!   is enough, because it cannot have wrong blocks; missing blocks are read from the others.
 //! - **A store is an id, not a name** (`identity`), so data of a dropped table never belongs to another one.
-//! - **A deleted name that reappears does no harm.** A replica that was down for longer than the database remembers
-//!   deletions (an hour) may restore the row of an object or segment. Segment names are not reused, and the engine
-//!   deletes only things that nothing needs. A table's own name must not reappear: its deletion is remembered for ten
-//!   days, and a cluster that had a node down must be repaired within that time.
+//! - **A deleted name that reappears does no harm.** The database remembers a deletion for one hour. A replica that was
+//!   down for longer may restore the row of an object or segment. Segment names are not reused, and Kubist deletes only
+//!   things that nothing needs. A table's own name must not reappear, so its deletion is remembered for ten days. If a
+//!   node was down, repair the cluster within this time.
 
 mod blocks;
 mod cluster;

@@ -1,4 +1,4 @@
-//! Limits a store's concurrent requests, so that neither the cluster nor this client is overloaded.
+//! Limits the concurrent requests of a store, so that neither the cluster nor this client is overloaded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::request_limit::RequestLimit;
 
-/// The fixed cost of a request, in bytes.
+/// The fixed cost of a request, expressed in bytes.
 const BYTES_OF_A_REQUEST: f64 = 32_768.0;
 
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub struct Limiter {
 #[derive(Debug)]
 struct State {
     limit: RequestLimit,
-    /// Permits that are withdrawn on return.
+    /// The number of permits to withdraw when they are returned.
     surplus: usize,
 }
 
-/// A permit for one request, which is returned on drop.
+/// A permit for one request. A drop returns it.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,

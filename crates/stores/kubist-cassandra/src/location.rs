@@ -17,9 +17,9 @@ const SCHEME: &str = "cassandra://";
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
-/// A failed operation is repeated for this time before it is an error.
+/// The time for which a failed operation is repeated before it is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Requests of a table in parallel, before the best number is known.
+/// The number of concurrent requests of a table, before the best number is known.
 const PARALLEL: usize = 32;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -34,11 +34,12 @@ pub struct Location {
     pub agreement: Agreement,
     /// The number of copies in a new keyspace: `3`, or by data center `dc1:3,dc2:2`.
     pub replication: Option<String>,
-    /// A failed operation is repeated for this time.
+    /// The time for which a failed operation is repeated.
     pub patience: Duration,
-    /// The number of requests in parallel.
+    /// The number of concurrent requests.
     pub parallel: usize,
-    /// True if the number of requests is adapted to the cluster, starting at `parallel`; false if `parallel` is fixed.
+    /// True if the number of concurrent requests is adapted to the cluster, starting at `parallel`; false if it is
+    /// fixed.
     pub tuned: bool,
     /// The location without its password.
     shown: String,
@@ -83,7 +84,8 @@ impl Location {
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
-        // A `/` or `?` in a password would end the host names early, and later messages would show part of it.
+        // A `/` or `?` in a password would end the host names too early, and messages would then show a part of the
+        // password.
         if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
             return Err("a / or ? in a user or password is written as %2F or %3F".into());
         }
@@ -171,7 +173,7 @@ impl Location {
         Ok(())
     }
 
-    /// Locations with the same key share a connection. It contains the password, so it must not be shown.
+    /// Locations with the same key share a connection. The key contains the password, so it must not be shown.
     pub fn session_key(&self) -> String {
         format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }
@@ -180,7 +182,7 @@ impl Location {
 /// Checks a host and adds the default port.
 fn host(text: &str) -> Result<String, String> {
     let (name, port) = match text.rsplit_once(':') {
-        // The colons of an IPv6 address are within brackets and begin no port.
+        // The colons of an IPv6 address are within brackets, and do not begin a port.
         Some((name, port)) if !port.ends_with(']') => {
             let wrong = || format!("{port:?} is not a port");
             (name, port.parse().map_err(|_| wrong())?)
@@ -194,7 +196,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks the name of a keyspace: lower case only, so CQL needs no quotes around it.
+/// Checks the name of a keyspace. It has only lower-case letters, so CQL needs no quotes around it.
 fn identifier(name: &str) -> Result<String, String> {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
@@ -205,7 +207,7 @@ fn identifier(name: &str) -> Result<String, String> {
     }
 }
 
-/// Decodes `%2F` and the like, so that a password or file name can have any character.
+/// Decodes escapes such as `%2F`, so that a password or file name can have any character.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "user, password or file: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,38 +1,38 @@
 //! Logs: one per writer, a chain of entries that epochs fence.
 //!
-//! An entry is at a position, in rows of the epoch that wrote it. Its parts are written first and its head, with length
-//! and checksum, last. The entry exists once its head does. Its length gives the position of the next entry, so a gap
-//! in the chain is detected. About 16 MiB of positions are one partition.
+//! An entry is at a position, in rows with the epoch that wrote it. Its parts are written first, and its head, with
+//! length and checksum, last. An entry exists once its head exists. Its length gives the position of the next entry, so
+//! a gap in the chain is detected. A partition has about 16 MiB of positions.
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
-//! Writes and reads use a majority, so every read that begins after a write sees it. A row that a read has seen is on a
-//! majority, because the nodes repair differences before they respond. (With `consistency=one` this does not hold.)
+//! Writes and reads use a majority, so every read that begins after a write sees the write. A row that a read has seen
+//! is on a majority, because the nodes repair differences before they respond. (Neither holds with `consistency=one`.)
 //!
-//! *Taking* a log has three steps: begin epoch n + 1 by lightweight transaction (the fence); then read the log; then
+//! *Taking* a log has three steps: begin epoch n + 1 by a lightweight transaction (the fence); then read the log; then
 //! decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins only after the start
-//! of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then read the newest epoch;
-//! acknowledge if it is still n, otherwise refuse for ever.
+//! of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then read the newest epoch; then
+//! acknowledge if this is still n, and otherwise refuse for ever.
 //!
-//! - *Acknowledged entries stay.* Let an entry of epoch n be acknowledged. Its owner read the newest epoch after the
-//!   write and saw no n + 1. So n + 1 began after that read began, and the process that decides its start read the log
-//!   later still. It saw the entry, so the start is after the entry.
-//! - *A late request changes nothing.* A write of epoch n that arrives after the start of n + 1 was decided is at or
-//!   after that start, so it is void. This covers requests that the network delayed, replicas that are repaired late,
-//!   and an owner that was suspended for an hour.
+//! - *Acknowledged entries stay.* The owner of an acknowledged entry of epoch n read the newest epoch after the write,
+//!   and did not see n + 1. So n + 1 began after that read began. The process that decides its start reads the log
+//!   later still, so it sees the entry and puts the start after the entry.
+//! - *A late request changes nothing.* If a write of epoch n arrives after the start of n + 1 was decided, its position
+//!   is at or after that start, so it is void. This covers requests that the network delayed, replicas that are
+//!   repaired late, and an owner that was suspended for an hour.
 //! - *A repeated request changes nothing*, because it has the same key, bytes and timestamp. An owner whose responses
-//!   are lost retries, then refuses, and the next owner settles whether the entry is there.
+//!   are lost retries, then refuses, and the next owner settles whether the entry is in the log.
 //! - *Seen entries stay.* A reader reads the log, then the epochs. An entry of the newest epoch had reached a majority
-//!   before the reader looked for a newer epoch, so every later owner sees it too. Of older epochs the reader takes the
-//!   entries before the next start. If the newest epoch has no start, the reader decides the start in the same way.
-//!   Only the first decision counts, and every decision is based on reads that began after the fence.
-//! - *New owners do not conflict.* If two begin the same epoch, one wins. One that is slow between fence and start may
-//!   find the start decided by a reader or by the next owner, which decides it before it begins its own epoch. It uses
-//!   that start, and is refused at its first append if a newer epoch has begun.
-//! - *No clock matters.* Rows of logs have a constant timestamp, and transactions have their own order. Only a holder's
-//!   30 seconds depend on a clock, and no guarantee depends on them.
+//!   before the reader looked for a newer epoch, so every later owner sees it too. From an older epoch, the reader
+//!   takes the entries before the next start. If the newest epoch has no start, the reader decides the start in the
+//!   same way. Only the first decision counts, and every decision is based on reads that began after the fence.
+//! - *New owners do not conflict.* If two processes begin the same epoch, one wins. If an owner is slow between fence
+//!   and start, a reader or the next owner may decide the start first. The owner then uses that start, and is refused
+//!   at its first append if a newer epoch has begun.
+//! - *No clock matters.* Rows of logs have a constant timestamp, and transactions have their own order. Only the 30
+//!   seconds of a claim depend on a clock, and no guarantee depends on them.
 //!
-//! `tests/model.rs` runs these rules in random histories and shows that each is needed.
+//! `tests/model.rs` runs these rules in random histories and shows that each rule is needed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -71,7 +71,7 @@ fn bucket(position: u64) -> i32 {
     i32::try_from(position / BUCKET).unwrap_or(i32::MAX)
 }
 
-/// An empty entry has its own position too.
+/// The position after an entry. The extra 1 gives an empty entry its own position too.
 fn after(position: u64, length: u64) -> u64 {
     position + length + 1
 }
@@ -108,7 +108,7 @@ impl Rows {
 
 type Found = BTreeMap<(u64, i64), Rows>;
 
-/// Reads entries of a partition, of all epochs, from a majority.
+/// Reads the entries of all epochs in a partition, from a majority.
 async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
     let mut found = Found::new();
     let values = (store, writer, bucket(from), from as i64);
@@ -127,7 +127,7 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
     Ok(found)
 }
 
-/// Reads partition by partition, until there are `most` bytes. Also returns the damage of the next entry.
+/// Reads partition by partition, until it has `most` bytes. If the next entry is damaged, also returns this error.
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
@@ -166,7 +166,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
     }
 }
 
-/// The start of an epoch after `end`, or an entry in the next partition.
+/// The position of something after `end`, if there is any: the start of an epoch, or an entry in the next partition.
 async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u64) -> Result<Option<u64>> {
     let started = epochs.0.iter().filter_map(|epoch| epoch.start).filter(|start| *start > end).max();
     if started.is_some() {
@@ -177,7 +177,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
     Ok(own.map(|(position, _)| *position))
 }
 
-/// Returns the damage if the chain is broken.
+/// Appends the entries of the chain to `tail`. Returns the damage if the chain is broken.
 fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
@@ -196,7 +196,7 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
     later.next().map(|((position, _), _)| format!("there is no entry, but one follows at {position}"))
 }
 
-/// Decides the start of the newest epoch if necessary. [`Error::Missing`] if the log was never taken.
+/// The epochs, after deciding the start of the newest one if necessary. [`Error::Missing`] if the log was never taken.
 async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
@@ -212,8 +212,8 @@ async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Ep
     }
 }
 
-/// The end of the log by the epochs that have a start. Reads complete rows after the newest epoch began, because only
-/// rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
+/// The end of the log in the epochs that have a start. It reads complete rows, after the newest epoch began, because
+/// nodes repair only rows that are read. [`Error::Damaged`] if an entry is missing.
 async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     let epochs = Epochs::read(link, store, writer, u64::MAX).await?;
     let start = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
@@ -246,7 +246,7 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
     names::list(link, store, Kind::Log).await
 }
 
-/// Bytes per log plus one for each entry, from its end position.
+/// The size of each log from its end position: the bytes of its entries, plus 1 for each entry.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
@@ -258,7 +258,7 @@ pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
     let mut position = extent(link, store, writer).await?;
     let deletions = (0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await);
     iter(deletions).buffered(link.location.parallel).try_collect::<()>().await?;
-    // Partitions after a gap.
+    // Also deletes partitions after a gap in the log.
     loop {
         position = (position / BUCKET + 1) * BUCKET;
         if rows(link, store, writer, position).await?.is_empty() {
@@ -332,7 +332,7 @@ impl CassandraLog {
     }
 
     async fn write(&self, part: usize, head: Option<(i64, i64)>, bytes: &[u8]) -> Result<()> {
-        // Unset, because a null would be a deletion.
+        // Unset, because Cassandra would store a null as a deletion.
         let (length, checksum) = head.map_or((Unset, Unset), |(length, checksum)| (Set(length), Set(checksum)));
         let bytes = Bytes::copy_from_slice(bytes);
         let key = (self.store, &self.writer, bucket(self.position), self.position as i64, self.epoch, part as i32);
@@ -340,7 +340,7 @@ impl CassandraLog {
         self.link.run(WRITE, &(store, writer, bucket, position, epoch, part, length, checksum, bytes)).await
     }
 
-    /// Checks after the write that this process still owns the log.
+    /// Writes an entry, and checks afterwards that this process still owns the log.
     async fn put(&self, entry: &[u8]) -> Result<()> {
         let first = &entry[..entry.len().min(PART)];
         let rest = entry[first.len()..].chunks(PART);

@@ -1,7 +1,7 @@
-//! Lists of names, one partition per kind of thing in a store.
+//! Lists of names, with one partition for each kind of thing in a store.
 //!
-//! A name is added before its segment or object is written, and removed after it, so a list may briefly have an extra
-//! name but never lacks one. For logs the name comes last, because the log is empty before.
+//! A name is added before its segment or object is written, and removed after the deletion. So a list may briefly have
+//! an extra name, but never lacks one. The name of a log is added last, because the log is empty before.
 
 use kubist_store::Result;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ const BETWEEN: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = 
 pub enum Kind {
     Segment,
     Log,
-    /// Ends in a slash.
+    /// The name of a folder. It ends in a slash.
     Folder,
 }
 

@@ -1,10 +1,10 @@
 //! Objects: small values that are put once.
 //!
 //! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes that it
-//! has won. A value that is too large for a row is first written as blocks under that number, so a name never leads to
+//! has won. A value that is too large for a row is first written as blocks under this number. So a name never leads to
 //! an incomplete value.
 //!
-//! The objects of a folder are one partition. The folders of a store are a list of names that only grows.
+//! The objects of a folder form one partition. The list of a store's folders only grows.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 use crate::{blocks, identity};
 
-/// Values up to this length are in the row.
+/// The maximum length of a value that is stored in the row.
 const IN_ROW: usize = 4 << 10;
 
 // A read repairs only the columns that it requests.
@@ -35,7 +35,7 @@ const LIST_AFTER: &str = "SELECT name, nonce, length, checksum, value FROM kubis
 const ANY: &str =
     "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
 
-/// Folders that this handle knows to be listed, and not to be objects.
+/// Folders that this handle knows to be in the list, and not to be objects.
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 
@@ -43,7 +43,7 @@ fn parts(name: &str) -> (&str, &str) {
     name.split_at(name.rfind('/').map_or(0, |slash| slash + 1))
 }
 
-/// No segment can have this name.
+/// The name of an object's blocks, which no segment can have.
 fn blocks_of(nonce: Uuid) -> String {
     format!("object/{nonce}")
 }
@@ -81,8 +81,8 @@ struct Found {
     value: Option<Bytes>,
 }
 
-/// Reads an object's row from a majority. The condition of a deletion requests only the nonce, so it may repair only
-/// that column. An incomplete row is therefore read again with serial consistency.
+/// Reads an object's row from a majority. A deletion requests only the nonce for its condition, so it may repair only
+/// this column. If the row is incomplete, it is therefore read again with serial consistency.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
     let (folder, leaf) = parts(name);
     type Row = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
@@ -103,9 +103,9 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
     Ok(find(link, store, name).await?.is_some())
 }
 
-/// Refuses a name that is a folder with objects.
+/// Refuses a name that is a folder of objects.
 async fn check_not_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
-    // In name order, a zero follows the slash.
+    // In the order of names, `0` follows the slash.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
     for folder in below {
         if !is_folder_empty(link, store, &folder).await? {
@@ -157,12 +157,12 @@ async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<
     Ok(find(link, store, name).await?.is_some_and(|found| found.nonce == nonce))
 }
 
-/// Returns names in order, with the sizes of values.
+/// The names in order, with the sizes of the values.
 pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
     list_after(link, store, prefix, "").await
 }
 
-/// Reads only these names from the prefix's own folder.
+/// The names after `after`, in order. Reads only these names from the folder of the prefix.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
@@ -179,7 +179,7 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     Ok(found)
 }
 
-/// Returns the objects of a folder after a name, or all objects.
+/// The objects of a folder after a name, or all its objects.
 async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     let found: Vec<Row> = match after {
@@ -208,7 +208,7 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     loop {
         let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
-        // The object was deleted and another one was put.
+        // The object was deleted, and another one was put.
         if !decision.applied && decision.uuid("nonce").is_some() {
             continue;
         }

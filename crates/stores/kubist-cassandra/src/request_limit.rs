@@ -1,21 +1,21 @@
 //! Adapts the number of concurrent requests to the measured latencies.
 //!
-//! While requests wait to be sent, their number equals the limit, and the cluster's rate is the limit divided by the
-//! latency (Little's law). So latencies show whether a higher limit raises the rate. Periodically a higher limit is
-//! tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. So the limit settles where a
-//! queue would begin. No limit is fixed, because the best one depends on the size of requests and on the cluster
-//! (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large requests).
+//! While requests wait to be sent, their number equals the limit, and the rate of the cluster is the limit divided by
+//! the latency (Little's law). So latencies show whether a higher limit raises the rate. A higher limit is tried from
+//! time to time, and kept if the rate grows. Then a lower limit is tried, and kept if the rate stays. So the limit
+//! settles where a queue would begin. The best limit depends on the size of requests and on the cluster (key-value
+//! scalability paper, figure 7: 32, 16 and 8 for small, medium and large requests).
 //!
-//! Pure: times are arguments.
+//! The functions are pure: times are arguments.
 
 const STEP: f64 = 1.5;
 /// A step up must raise the rate by this fraction of the step.
 const WORTH: f64 = 0.3;
 /// A step down must keep this fraction of the rate.
 const ENOUGH: f64 = 0.95;
-/// Responses per rate measurement and concurrent request.
+/// The number of responses per concurrent request that measure a rate.
 const WINDOW: usize = 8;
-/// Windows between a failed step and the next.
+/// The number of measurements between a failed step and the next step.
 const REST: u32 = 8;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
-    /// Outstanding responses to requests that were sent before the last step.
+    /// The number of outstanding responses to requests that were sent before the last step.
     old: usize,
     answers: usize,
     work: f64,
@@ -34,7 +34,7 @@ pub struct RequestLimit {
 
 #[derive(Debug)]
 enum Trial {
-    /// No trial for this number of windows.
+    /// No step is tried for this number of measurements.
     Rest(u32),
     Up(Before),
     Down(Before),
@@ -77,7 +77,7 @@ impl RequestLimit {
     }
 
     pub fn failed(&mut self) {
-        // Other concurrent requests fail for the same reason.
+        // Counts a failure once, because other concurrent requests fail for the same reason.
         if self.old == 0 {
             self.settle(self.limit / 2);
         }
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A cluster with `best` requests in parallel, one second each; others wait.
+    /// Simulates a cluster that serves `best` requests in parallel, in one second each, while others wait.
     fn serve(limit: &mut RequestLimit, best: f64, answers: usize, rng: &mut SmallRng) {
         for _ in 0..answers {
             let work = 1.0 + f64::from(rng.random_range(0..32u32));

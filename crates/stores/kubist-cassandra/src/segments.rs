@@ -1,12 +1,12 @@
 //! Segments: byte streams, split into blocks that are sent when they are full.
 //!
-//! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to it were
-//! acknowledged. The length is its own timestamp, so the longest wins in any order of requests. The block after a sync
-//! is a new row, so nothing is written twice.
+//! A lightweight transaction claims a segment's name. Its only owner writes the length after all blocks up to it were
+//! acknowledged. The length is also its timestamp, so the largest length wins in any order of requests. After a sync,
+//! the next bytes begin a new block, so nothing is written twice.
 //!
 //! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then it removes
-//! the blocks, and last the name from the list, so an interrupted deletion is visible and repeated. The mark stays for
-//! a day, because a delayed claim of the same name must fail.
+//! the blocks, and finally the name from the list, so an interrupted deletion is visible and can be repeated. The mark
+//! stays for a day, because a delayed claim of the same name must fail.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// Maximum bytes of a read before the segment's length is known.
+/// The maximum bytes of a read before the segment's length is known.
 const MAX_SPECULATIVE_BYTES: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
@@ -34,7 +34,7 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// Known lengths. They only grow, so most reads need no request for the length.
+/// The known lengths. They only grow, so most reads do not request the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
@@ -84,7 +84,7 @@ pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segme
     }))
 }
 
-/// The synced length, and whether only the mark of a deletion is left.
+/// The synced length, and whether only the mark of a deletion remains.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<(u64, bool)>> {
     type Found = (Option<Uuid>, Option<i64>, Option<bool>);
     let found: Option<Found> = link.first(FIND, &(store, name), Agreed::Enough).await?;
@@ -137,7 +137,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// Limits a read before the length is known, because damaged data may request anything.
+/// Whether a read is small enough before the length is known, because damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges
@@ -175,7 +175,7 @@ struct CassandraSegment {
     link: Link,
     store: Uuid,
     name: String,
-    /// Unsent bytes and their offset.
+    /// Bytes that were not sent yet, and their offset.
     pending: BytesMut,
     start: u64,
     synced: u64,
@@ -195,7 +195,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends a block; waits if too many are outstanding.
+    /// Sends a block. Waits if too many blocks are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

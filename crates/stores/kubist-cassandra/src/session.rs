@@ -22,9 +22,9 @@ use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
 const CONNECT: Duration = Duration::from_secs(3);
-/// Timeout per attempt; the nodes give up earlier.
+/// The timeout of an attempt. The nodes give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
-/// Interval of checks whether the nodes agree on the schema.
+/// The interval between checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
 
 pub struct Cluster {

@@ -1,7 +1,7 @@
 //! TLS connections to authenticated nodes.
 //!
-//! A node's certificate must be signed by one in the location's file, be valid now, and match the node's address,
-//! because the driver knows nothing else about a node.
+//! The certificate of a node must be signed by a certificate in the location's file, be valid now, and match the node's
+//! address, because the driver knows nothing else about a node.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! order, or never. Owners and readers are slow or die between any two steps. A read repairs only the columns that it
 //! requests. The model has no clock, so it covers any clock skew.
 //!
-//! With all rules every history is correct; without any single rule some histories fail.
+//! With all rules, every history is correct. Without any single rule, some histories fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,23 +17,23 @@ use rand::{Rng, SeedableRng};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// An owner acknowledges without reading the newest epoch.
+    /// An owner acknowledges an entry without reading the newest epoch.
     OwnerDoesNotLook,
-    /// An owner reads the epoch before it writes.
+    /// An owner reads the newest epoch before it writes the entry.
     OwnerLooksFirst,
-    /// A new owner reads the log before its fence.
+    /// A new owner reads the log before it begins its epoch.
     TakerReadsFirst,
     /// A reader reads the epochs before the log.
     ReaderReadsEpochsFirst,
     /// Reading an entry that only a minority has does not repair it.
     ReadsDoNotRepair,
-    /// Heads alone decide a start, although only a minority may have the last entry's bytes.
+    /// The start is decided by the heads alone, although only a minority may have the last entry's bytes.
     LastIsNotReadInFull,
-    /// A reader of a fence without a start does not decide it.
+    /// A reader that finds an epoch without a start does not decide it.
     ReaderDoesNotSettle,
-    /// A new owner begins its epoch although the one before has no start.
+    /// A new owner begins its epoch although the previous epoch has no start.
     TakersCross,
-    /// The last decision on a start counts instead of the first.
+    /// The last decision on a start counts, instead of the first.
     StartsAreOverwritten,
     /// Entries of every epoch count.
     NothingIsVoid,
@@ -41,7 +41,7 @@ enum Fault {
 
 type Row = (usize, usize, u32);
 
-/// A replica's part per row: the head, the bytes, or both.
+/// What a replica has of a row: the head, the bytes, or both.
 #[derive(Default)]
 struct Replica {
     heads: BTreeSet<Row>,
@@ -130,7 +130,7 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
     (0..).map_while(entry).collect()
 }
 
-/// Decides an undecided start: the log's end without that epoch.
+/// Decides a start that is undecided: the log's end without this epoch.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let is_early = known.is_some();
     let heads = match known {
@@ -276,7 +276,7 @@ fn play(seed: u64, fault: Fault) -> Option<String> {
     let mut rng = SmallRng::seed_from_u64(!seed);
     let mut actors: Vec<Pin<Box<dyn Future<Output = ()>>>> =
         vec![Box::pin(deliver(world.clone())), Box::pin(follow(world.clone())), Box::pin(follow(world.clone()))];
-    // Some tasks run rarely, so they look dead until they continue.
+    // Some tasks run rarely, so they seem dead until they continue.
     let mut weights = vec![rng.random_range(1..8), 2, 2];
     for _ in 0..rng.random_range(1..5) {
         actors.push(Box::pin(own(world.clone())));

@@ -22,7 +22,7 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
     tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
 }
 
-/// Makes the owner look suspended for longer than its claim lasts.
+/// Makes the owner seem suspended for longer than its claim lasts.
 fn forget_holder(database: &Database, id: Uuid) {
     let forget =
         format!("UPDATE {KEYSPACE}.kubist_epochs SET holder = null WHERE store = ? AND writer = 'w' IF EXISTS");
@@ -74,7 +74,7 @@ fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b"first"]);
     owner.append(b"second").unwrap();
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [&b"first"[..], b"second"]);
-    // It must not release the other one's claim.
+    // This must not release the claim of the other owner.
     drop(slept);
     assert!(matches!(store.own_log("w"), Err(Error::Busy { .. })));
     drop(owner);
@@ -126,7 +126,7 @@ fn a_reader_settles_what_a_dead_taker_left_open() {
         let expected: &[&[u8]] = if seen { &[b"acknowledged", b"unanswered"] } else { &[b"acknowledged"] };
         assert_eq!(payloads(&tail), expected);
         assert_eq!(tail.durable, tail.next);
-        // A write that arrives only now is void.
+        // A write that arrives now is void.
         write_row(&database, id, tail.next, 1, b"late");
         let other = CassandraStore::open(location).unwrap();
         assert_eq!(other.read_log("w", 0).unwrap(), tail);
@@ -141,7 +141,7 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     let database = Database::open();
     let (store, _, id) = known_store(&database);
     let mut owner = store.own_log("w").unwrap();
-    // Empty entries, entries of many rows, and entries across a partition's end.
+    // Empty entries, entries with many rows, and entries across the end of a partition.
     let sizes = [0, 1, 65_536, 65_537, 3_000_000, 20_000_000, 5];
     let mut positions = vec![0];
     for (index, size) in sizes.into_iter().enumerate() {
@@ -195,7 +195,7 @@ fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
     }
 }
 
-/// The object is not absent, because it was put, but is not readable.
+/// The object was put, so it is not absent, but it is unreadable.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn an_object_that_is_there_in_part_is_damaged() {
@@ -208,7 +208,7 @@ fn an_object_that_is_there_in_part_is_damaged() {
     }
 }
 
-/// Otherwise, bytes left by a deletion could become part of the new segment.
+/// Otherwise, bytes that a deletion left could become a part of the new segment.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn the_name_of_a_deleted_segment_stays_taken() {

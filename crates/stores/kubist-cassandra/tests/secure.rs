@@ -1,5 +1,5 @@
-//! A node that requires TLS and a password. A client with both connects; otherwise the error immediately names the
-//! missing one.
+//! A node that requires TLS and a password. A client with both can connect. Otherwise the error immediately names what
+//! is missing.
 //!
 //! `KUBIST_TEST_CASSANDRA_CA` is the certificate of the node that `scripts/cassandra.py up --secure` started.
 
@@ -13,7 +13,7 @@ use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, Store};
 
 const HOST: &str = "127.0.0.9";
-/// This is longer than any response, and much shorter than the patience below.
+/// The limit for immediate errors. It is longer than any response, and much shorter than the patience below.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn authority() -> String {

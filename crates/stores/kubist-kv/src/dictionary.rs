@@ -15,9 +15,9 @@ use crate::node::{Child, INLINE_BYTES, Value};
 use crate::range::Range;
 use crate::tree;
 
-/// The longest key.
+/// The maximum length of a key.
 const MOST_KEY_BYTES: usize = 64 << 10;
-/// Appended bytes after which a checkpoint follows.
+/// A checkpoint is written after this number of appended bytes.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// A file is compacted when it has this many times the live bytes, and at least `CHECKPOINT_BYTES`.
 const COMPACT_AT: u64 = 3;
@@ -25,7 +25,7 @@ const COMPACT_AT: u64 = 3;
 const PUT: u8 = 1;
 const DELETE: u8 = 0;
 
-/// Puts and deletes that become visible and durable together. The last one of a key wins.
+/// Puts and deletes that become visible and durable together. For each key, the last one counts.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// The content of a keyspace at one time. It needs no lock, and commits do not change it.
+/// The content of a keyspace at one time. It needs no lock, and later commits do not change it.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     file: Arc<KeyFile>,
@@ -84,7 +84,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens a keyspace for reading: everything committed so far, and perhaps a commit that is being made durable.
+    /// Opens a keyspace for reading. It contains everything committed so far, and perhaps a commit that is not durable
+    /// yet.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Snapshot {
         Snapshot { file, root: at.root.map(Child::Stored), keys: at.keys, live: at.live }
     }
 
-    /// Returns the value of a key.
+    /// The value of a key.
     ///
     /// # Errors
     ///
@@ -121,7 +122,7 @@ impl Snapshot {
         tree::get(&self.file, self.root.as_ref(), key)?.map(|value| self.file.value(&value)).transpose()
     }
 
-    /// Returns the keys of a range and their values, in ascending order.
+    /// The keys of a range with their values, in ascending order.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl Snapshot {
         self.keys
     }
 
-    /// The payload is at `position` in the file.
+    /// Applies the batch whose payload is at `position` in the file.
     fn apply(&mut self, batch: &[u8], position: u64) -> Result<()> {
         let mut fields = Fields { bytes: batch, at: 0 };
         while !fields.is_done() {
@@ -175,7 +176,7 @@ fn bound<'a>(of: Bound<&&'a [u8]>) -> Bound<&'a [u8]> {
     of.map(|key| *key)
 }
 
-/// The one writer of a keyspace.
+/// The only writer of a keyspace.
 #[derive(Debug)]
 pub struct Writer {
     disk: Arc<dyn Disk>,
@@ -214,7 +215,7 @@ impl Writer {
         let file = Arc::new(file);
         let mut now = Snapshot::of(file.clone(), &superblock);
         let log = file.replay(&superblock, |batch, position| now.apply(batch, position))?;
-        // Every replayed batch is durable, and no byte of an unfinished one is left.
+        // Makes every replayed batch durable, and leaves no byte of an unfinished batch.
         if file.length()? > log.end {
             file.truncate(log.end)?;
         }
@@ -231,8 +232,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `Stopped` after an earlier failure; `Damaged`; `Io`. After an error the batch may or may not be there when the
-    /// keyspace is opened again.
+    /// `Stopped` after an earlier failure; `Damaged`; `Io`. After an error, the batch may or may not be in the keyspace
+    /// when it is opened again.
     pub fn commit(&mut self, batch: &Batch) -> Result<()> {
         if batch.bytes.is_empty() {
             return self.unless_failed(|_| Ok(()));
@@ -259,7 +260,7 @@ impl Writer {
         self.now.clone()
     }
 
-    /// Writes the changed nodes, so that the next opening replays nothing. Commits do this when needed.
+    /// Writes the changed nodes, so that the next opening has nothing to replay. Commits do this when necessary.
     ///
     /// # Errors
     ///
@@ -268,8 +269,8 @@ impl Writer {
         self.unless_failed(Writer::write_checkpoint)
     }
 
-    /// Writes the keys and values into a new file, and removes the old one, which open snapshots still use. Commits do
-    /// this when the file has several times the live bytes.
+    /// Writes the keys and values into a new file, and removes the old file, which open snapshots can still read.
+    /// Commits do this when the file has several times the live bytes.
     ///
     /// # Errors
     ///
@@ -332,11 +333,11 @@ impl Writer {
         let superblock = superblock_of(&now, &log, 1);
         finish(self.disk.as_ref(), &self.directory, &file, &superblock)?;
         (self.number, self.now, self.log, self.checkpoint) = (number, now, log, superblock);
-        // No commit may be acknowledged while an older file could count as the newest.
+        // Until the old files are removed, one could count as the newest, so no commit may be acknowledged before.
         self.remove_others()
     }
 
-    /// Removes older files, and those of an unfinished compaction.
+    /// Removes older files, and files of unfinished compactions.
     fn remove_others(&self) -> Result<()> {
         let others = numbers(self.disk.as_ref(), &self.directory, &self.name)?;
         for number in others.iter().filter(|number| **number != self.number) {
@@ -395,7 +396,7 @@ fn newest(disk: &dyn Disk, directory: &Path, name: &str, how: Open) -> Result<Op
         }
     }
     match unfinished {
-        // A file with bytes, if no older one was complete, was no unfinished compaction.
+        // Without an older complete file, this file was not an unfinished compaction.
         Some(file) => Err(file.damaged(0, "both superblocks are damaged")),
         None => Ok(None),
     }
@@ -408,13 +409,13 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
         _ => {}
     }
     let file = KeyFile::open(disk, &path, Open::Create)?;
-    // Thus a file that was cut inside its slots is detected.
+    // So a file that was cut off inside its slots is detected.
     file.write(&[0; LOG_START as usize], 0)?;
     file.sync()?;
     Ok(file)
 }
 
-/// The frames of the new file must be durable.
+/// Gives a new file its superblock. The frames in the file must be durable.
 fn finish(disk: &dyn Disk, directory: &Path, file: &KeyFile, superblock: &Superblock) -> Result<()> {
     file.put_superblock(superblock)?;
     file.acknowledge(superblock.log)?;

@@ -15,7 +15,7 @@ pub enum Error {
         /// The file.
         file: String,
     },
-    /// Stored bytes differ from the written ones.
+    /// Stored bytes differ from the bytes that were written.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {
         /// The file.

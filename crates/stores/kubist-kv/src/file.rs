@@ -13,13 +13,13 @@ use crate::format::{
 };
 use crate::node::{Child, Node, Value};
 
-/// Limit of cached stored nodes.
+/// The maximum number of cached stored nodes.
 const CACHED_NODES: usize = 4096;
-/// A deeper stored node has wrong bytes.
+/// A stored node below this depth has wrong bytes.
 pub const MOST_LEVELS: usize = 32;
-/// The acknowledged length is a hint that detects a cut log.
+/// The position of the acknowledged length, a hint that detects a log that was cut off.
 const ACKNOWLEDGED_AT: u64 = SLOT_BYTES / 2;
-/// Frames are written together up to this length.
+/// The maximum bytes of frames that are written together.
 const BUFFER_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl KeyFile {
         self.file.truncate(length).map_err(|error| self.failed("truncate", error))
     }
 
-    /// Reads the bytes at an address and checks them.
+    /// Reads the bytes at an address and compares them with the checksum.
     pub fn bytes(&self, at: &Address) -> Result<Vec<u8>> {
         if at.position.checked_add(u64::from(at.length)).is_none_or(|end| self.length().is_ok_and(|has| end > has)) {
             return Err(self.damaged(at.position, "the file ends before these bytes"));
@@ -104,7 +104,7 @@ impl KeyFile {
         }
     }
 
-    /// Returns a node at some depth below the root.
+    /// The node of a child at this depth below the root.
     pub fn node(&self, child: &Child, depth: usize) -> Result<Arc<Node>> {
         let at = match child {
             Child::Changed(node) => return Ok(node.clone()),
@@ -121,7 +121,7 @@ impl KeyFile {
         let node = Arc::new(node.ok_or_else(|| self.damaged(at.position, "these bytes are not a node"))?);
         let mut nodes = cached();
         if nodes.len() >= CACHED_NODES {
-            // An arbitrary half: the order of a hash map is random.
+            // Keeps an arbitrary half, because the order of a hash map is random.
             let mut keep = false;
             nodes.retain(|_, _| {
                 keep = !keep;
@@ -148,7 +148,7 @@ impl KeyFile {
         Ok(newest)
     }
 
-    /// Writes a superblock durably. The frames before must be durable.
+    /// Writes a superblock durably. The frames before it must be durable.
     pub fn put_superblock(&self, superblock: &Superblock) -> Result<()> {
         self.write(&superblock.encode(), superblock.epoch % 2 * SLOT_BYTES)?;
         self.sync()
@@ -163,16 +163,16 @@ impl KeyFile {
         self.write(&bytes, ACKNOWLEDGED_AT)
     }
 
-    /// Returns 0 if the length is unknown.
+    /// The acknowledged length; 0 if it is unknown.
     fn acknowledged(&self) -> Result<u64> {
         let bytes = self.read_up_to(ACKNOWLEDGED_AT, 12)?;
         let is_valid = bytes.len() == 12 && u32_at(&bytes, 8) == crc32c::crc32c(&bytes[..8]);
         Ok(if is_valid { u64_at(&bytes, 0) } else { 0 })
     }
 
-    /// Reads the frames after a checkpoint, and calls `batch(payload, its position)` for each batch. Returns the end of
-    /// the log: the first frame that fails its check, because only the last frame can be unfinished. It is damage if
-    /// the log was longer before, or if a batch continues it.
+    /// Reads the frames after a checkpoint, and calls `batch(payload, position)` for each batch. The log ends at the
+    /// first frame that fails its check, because only the last frame can be unfinished. It is damage if the log was
+    /// longer before, or if a batch follows that frame.
     pub fn replay(&self, from: &Superblock, mut batch: impl FnMut(&[u8], u64) -> Result<()>) -> Result<Log> {
         let acknowledged = self.acknowledged()?;
         let length = self.length()?;
@@ -196,7 +196,7 @@ impl KeyFile {
         while let Some((head, payload)) = frame(log.end)? {
             let next = log.end + HEAD_BYTES as u64 + head.length;
             let Some(kind) = head.kind(log.end, log.chain, &payload) else {
-                // Nodes of an unfinished checkpoint may survive a crash in any order.
+                // After a crash, any of the nodes of an unfinished checkpoint may exist.
                 let continues = frame(next)?
                     .is_some_and(|(after, bytes)| after.kind(next, head.checksum, &bytes) == Some(Kind::Batch));
                 if continues {
@@ -224,7 +224,7 @@ pub fn failed(operation: &'static str, path: &Path, source: io::Error) -> Error 
 pub struct Log {
     pub end: u64,
     pub chain: u32,
-    /// Bytes before `end` that are not written yet.
+    /// The bytes before `end` that were not written yet.
     buffer: Vec<u8>,
 }
 
@@ -233,7 +233,7 @@ impl Log {
         Log { end: LOG_START, chain: 0, buffer: Vec::new() }
     }
 
-    /// Returns the position of the frame's payload.
+    /// Appends a frame and returns the position of its payload.
     pub fn append(&mut self, file: &KeyFile, kind: Kind, payload: &[u8]) -> Result<u64> {
         let (head, checksum) = head(kind, self.end, self.chain, payload);
         self.buffer.extend(head);

@@ -1,10 +1,10 @@
-//! The bytes of frames and superblocks, as pure functions.
+//! The bytes of frames and superblocks. All functions are pure.
 
-/// Bytes of a superblock's slot. The second slot starts here.
+/// The size of a superblock's slot. The second slot starts here.
 pub const SLOT_BYTES: u64 = 4096;
 pub const LOG_START: u64 = 2 * SLOT_BYTES;
 pub const VERSION: u32 = 1;
-/// Bytes of a frame before its payload: length, checksum, kind.
+/// The bytes of a frame before its payload: length, checksum, kind.
 pub const HEAD_BYTES: usize = 9;
 pub const MOST_BYTES: u64 = (1 << 31) - 1;
 
@@ -18,11 +18,11 @@ pub enum Kind {
     Node = 2,
 }
 
-/// The head of a frame, decoded.
+/// The decoded head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub length: u64,
-    /// The checksum of the frame, which the next one continues.
+    /// The checksum of the frame. The checksum of the next frame continues it.
     pub checksum: u32,
     kind: u8,
 }
@@ -32,7 +32,7 @@ impl Head {
         Head { length: u64::from(u32_at(bytes, 0)), checksum: u32_at(bytes, 4), kind: bytes[8] }
     }
 
-    /// If `payload` is that of a frame at `position` after a frame with checksum `before`.
+    /// The kind, if `payload` belongs to a frame at `position` after a frame with the checksum `before`.
     pub fn kind(&self, position: u64, before: u32, payload: &[u8]) -> Option<Kind> {
         let kind = [Kind::Batch, Kind::Node].into_iter().find(|kind| *kind as u8 == self.kind)?;
         (payload.len() as u64 == self.length && checksum(kind, position, before, payload) == self.checksum)
@@ -72,12 +72,12 @@ pub struct Superblock {
     pub epoch: u64,
     /// The position of the first batch that is not in the tree.
     pub log: u64,
-    /// The checksum of the frame before that position.
+    /// The checksum of the frame before this position.
     pub chain: u32,
     /// `None` for an empty tree.
     pub root: Option<Address>,
     pub keys: u64,
-    /// Bytes of all keys and values.
+    /// The bytes of all keys and values.
     pub live: u64,
 }
 
@@ -100,7 +100,7 @@ impl Superblock {
         bytes
     }
 
-    /// `None` without a superblock. `Err` has the version of a newer one.
+    /// `None` if there is no superblock. `Err` has the version of a superblock from a newer Kubist.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, u32> {
         let Some(bytes) = bytes.get(..SUPERBLOCK_BYTES).filter(|bytes| bytes.starts_with(MAGIC)) else {
             return Ok(None);
@@ -137,7 +137,7 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Reads fields one after the other; `None` at the end.
+/// Reads fields in sequence; `None` at the end.
 pub struct Fields<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
         Some(u64_at(self.take(8)?, 0))
     }
 
-    /// Bytes after their length.
+    /// Reads a length, and then as many bytes.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         self.take(length)

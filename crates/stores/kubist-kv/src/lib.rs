@@ -1,17 +1,18 @@
 //! An embedded dictionary: sorted keys and values in one file, for catalogues, indexes and caches.
 //!
-//! Bytes are only appended. A batch is one frame of the log and is durable after one sync. The tree over the keys is
+//! Bytes are only appended. A batch is one frame of the log, and durable after one sync. The tree over the keys is
 //! copy-on-write: a batch changes it in memory, and a checkpoint appends the changed nodes and names the new root in
 //! one of two superblocks. Opening reads the newest superblock and replays the batches after it. FORMAT.md
-//! ("Dictionary") has the bytes.
+//! ("Dictionary") describes the bytes.
 //!
-//! - **One writer, any number of readers.** The writer holds the lock of the file. A [`Snapshot`] needs no lock,
-//!   because nodes and values that it can reach never change.
-//! - **A batch is complete or absent**, also after a crash. After [`Writer::commit`] returned, it is durable.
-//! - **Stale bytes do not validate.** The checksum of a frame includes its position and the checksum of the frame
-//!   before, so only an unbroken chain is read.
+//! - **One writer, any number of readers.** The writer holds the lock on the file. A [`Snapshot`] needs no lock,
+//!   because the nodes and values that it can reach never change.
+//! - **A batch is complete or absent**, also after a crash. Once [`Writer::commit`] has returned, the batch is durable.
+//! - **Stale bytes do not validate.** The checksum of a frame includes its position and the checksum of the previous
+//!   frame, so only an unbroken chain is read.
 //! - **Keyspaces are files** `NAME.NUMBER.kv` in a directory; a compaction writes the next number.
-//! - **Memory is bounded** by the nodes changed since the checkpoint and a cache of others. Nothing is mapped.
+//! - **Memory is bounded** by the nodes that changed since the checkpoint, and by a cache of other nodes. No file is
+//!   mapped.
 
 #![deny(missing_docs)]
 

@@ -1,13 +1,13 @@
 //! Nodes of the tree, in memory and as bytes.
 //!
-//! A stored node must name only nodes and values at lower positions, so stored nodes have no cycle, whatever their
-//! bytes are.
+//! A stored node may name only nodes and values at lower positions. So stored nodes have no cycle, whatever their bytes
+//! are.
 
 use std::sync::Arc;
 
 use crate::format::{Address, Fields};
 
-/// Longer values are read from their batch.
+/// Longer values are not stored in the node, but are read from their batch.
 pub const INLINE_BYTES: usize = 64;
 /// A node with more entries is split.
 pub const MOST_ENTRIES: usize = 128;
@@ -31,7 +31,7 @@ impl Value {
 
 #[derive(Debug, Clone)]
 pub enum Child {
-    /// Changed since the checkpoint.
+    /// A node that changed since the checkpoint.
     Changed(Arc<Node>),
     Stored(Address),
 }
@@ -39,7 +39,7 @@ pub enum Child {
 #[derive(Debug, Clone)]
 pub enum Node {
     Leaf(Vec<(Arc<[u8]>, Value)>),
-    /// Children with lower bounds of their keys. Keys below the first bound belong to the first child.
+    /// Children with the lower bounds of their keys. Keys below the first bound belong to the first child.
     Inner(Vec<(Arc<[u8]>, Child)>),
 }
 
@@ -149,7 +149,7 @@ pub fn child_of(children: &[(Arc<[u8]>, Child)], key: &[u8]) -> usize {
     children.partition_point(|(bound, _)| bound.as_ref() <= key).saturating_sub(1)
 }
 
-/// All keys between the two have this prefix.
+/// The common prefix of all keys from `first` to `last`.
 fn prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
     let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     &first[..length]

@@ -1,4 +1,4 @@
-//! Keys and values in order.
+//! Iteration over keys and values in order.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::file::KeyFile;
 use crate::node::{Child, Node, child_of};
 
-/// The keys of a range and their values, in ascending order of the keys' bytes. Ends after an error.
+/// The keys of a range and their values, in ascending order of the keys' bytes. It ends after an error.
 pub struct Range {
     file: Arc<KeyFile>,
     end: Bound<Vec<u8>>,
-    /// Nodes to the next entry, with the index of the next child or entry.
+    /// The nodes on the path to the next entry, each with the index of the next child or entry.
     path: Vec<(Arc<Node>, usize)>,
 }
 

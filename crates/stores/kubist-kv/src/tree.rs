@@ -1,4 +1,4 @@
-//! Changes of the tree, by copies of the nodes on the path.
+//! Changes of the tree, which copy the nodes on the path.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::file::{KeyFile, Log};
 use crate::format::{Address, Kind};
 use crate::node::{Child, Node, Value, child_of};
 
-/// None, one, or two after a split, with lower bounds.
+/// The nodes that replace a node, with lower bounds: none, one, or two after a split.
 type Replaced = Vec<(Arc<[u8]>, Child)>;
 
 pub fn get(file: &KeyFile, root: Option<&Child>, key: &[u8]) -> Result<Option<Value>> {
@@ -45,7 +45,7 @@ pub fn change(
     Ok((root.map(|root| collapsed(file, root)).transpose()?, before))
 }
 
-/// A root with a single child is replaced by it.
+/// Replaces a root that has a single child by this child.
 fn collapsed(file: &KeyFile, mut root: Child) -> Result<Child> {
     for depth in 0.. {
         match file.node(&root, depth)?.as_ref() {
@@ -63,7 +63,7 @@ fn change_below(
     value: Option<Value>,
     depth: usize,
 ) -> Result<(Replaced, Option<Value>)> {
-    // No snapshot has this node, so it is changed in place.
+    // No snapshot has a changed node, so it can be changed in place.
     let mut node = match child {
         Child::Changed(node) => node,
         stored => file.node(&stored, depth)?,
@@ -110,7 +110,7 @@ fn split(mut node: Arc<Node>) -> Replaced {
     nodes.filter_map(|node| bound(&node).map(|bound| (bound, Child::Changed(node)))).collect()
 }
 
-/// Appends changed nodes, children first; returns the address of the root.
+/// Appends changed nodes, children first. Returns the address of the root.
 pub fn store(file: &KeyFile, log: &mut Log, child: Child) -> Result<Address> {
     let mut node = match child {
         Child::Stored(at) => return Ok(at),

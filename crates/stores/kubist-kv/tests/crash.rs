@@ -1,5 +1,5 @@
-//! Power failures at any call, on a disk that tears, reorders and loses unsynced writes: an acknowledged batch stays,
-//! and another is complete or absent. `SEEDS=20000` for a campaign, `SEED` for its first.
+//! Power failures at any call, on a disk that tears, reorders and loses unsynced writes. An acknowledged batch stays,
+//! and an unacknowledged batch is complete or absent. `SEEDS=20000` runs a campaign, and `SEED` is its first seed.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Damaged and hostile files give an error or the right content, never a panic.
+//! Damaged and hostile files give an error or the correct content, and never a panic.
 
 use std::path::{Path, PathBuf};
 

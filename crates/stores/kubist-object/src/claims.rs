@@ -1,8 +1,8 @@
-//! Claims on logs ([`kubist_store::claims`]): `claims/WRITER/NUMBER`, where the highest number counts.
+//! Claims on logs ([`kubist_store::claims`]): objects `claims/WRITER/NUMBER`. The highest number counts.
 //!
-//! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants the log
-//! of a holder on another machine waits until it has seen no new number for 30 seconds by its own clock, and then puts
-//! the next number itself. One of the two finds it taken.
+//! A holder puts an object with its name, and renews the claim by an object with the next number. Another process waits
+//! until it has seen no new number for 30 seconds by its own clock, and then puts the next number itself. If both put
+//! it, one of them finds the number taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,11 +17,11 @@ use crate::client::Link;
 use crate::frame::Kind;
 
 pub const FOLDER: &str = "claims";
-/// Interval of checks of another holder's claim.
+/// The interval between checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// The time limit for releasing a claim, which then lapses.
+/// The time limit for releasing a claim. After it, the claim lapses by itself.
 const GIVING_BACK: Duration = Duration::from_secs(3);
-/// A claim may be renewed between each listing and its read.
+/// The limit of attempts, because a claim may be renewed between each listing and the read.
 const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {
@@ -36,7 +36,7 @@ struct Newest {
     number: u64,
     /// `None` if the claim was released.
     holder: Option<String>,
-    /// A number of the log that is taken.
+    /// A number in the log that is known to be taken.
     hint: u64,
 }
 
@@ -44,7 +44,7 @@ fn said(hint: u64, holder: &str) -> Vec<u8> {
     [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
 }
 
-/// A claim's number, its holder, and when it was first seen and last checked.
+/// An observation of a claim: its number, its holder, and when it was first seen and last checked.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -57,7 +57,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// A claim that this process holds and releases on drop.
+/// A claim that this process holds. A drop releases it.
 pub struct Claim {
     link: Link,
     writer: String,
@@ -70,7 +70,8 @@ pub struct Claim {
 }
 
 impl Claims {
-    /// `waits` allows waiting to see whether a holder on another machine renews its claim.
+    /// Takes the claim on a log. With `waits`, it waits to find out whether a holder on another machine renews its
+    /// claim.
     pub async fn hold(&self, link: &Link, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&this_process());
         let (number, hint) = self.next(link, writer, &me, waits).await.inspect_err(|_| me.end())?;
@@ -130,7 +131,7 @@ impl Claims {
         }
     }
 
-    /// Returns `Busy` if the holder on another machine is alive.
+    /// Returns `Busy` if the holder, on another machine, has renewed its claim.
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,13 +154,13 @@ fn busy(link: &Link, writer: &str) -> Error {
     Error::Busy { writer: writer.into(), file: link.file(&folder(writer)) }
 }
 
-/// Each claim deletes the earlier ones, so there are few.
+/// The newest claim. Each claim deletes the earlier ones, so there are only a few.
 async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
     for _ in 0..MOST_LOOKS {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
         let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
         let Some(number) = numbers.max() else { return Ok(None) };
-        // A missing claim was renewed after the listing.
+        // If the claim is missing, it was renewed after the listing.
         let Some(found) = link.get(&key(writer, number)).await? else { continue };
         let text = |at: usize| found.payload.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
         let hint = found.payload.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
@@ -186,7 +187,7 @@ impl Claim {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// If the release fails, the claim lapses.
+    /// Releases the claim. If this fails, the claim lapses.
     pub async fn end(mut self) {
         self.ended = true;
         self.give_back().await;
@@ -195,7 +196,7 @@ impl Claim {
     async fn give_back(&self) {
         self.renewal.abort();
         self.me.end();
-        // A silent service must not delay the release for long.
+        // A service that does not respond must not delay the end for long.
         let _ = tokio::time::timeout(GIVING_BACK, self.put_free()).await;
     }
 

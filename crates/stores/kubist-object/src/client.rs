@@ -1,7 +1,7 @@
-//! Requests to the service, repeated until they are answered or `patience` has passed.
+//! Requests to the service, repeated until they succeed or `patience` has passed.
 //!
-//! The library retries failed requests with growing, partly random pauses. This module also retries conditional puts,
-//! which the library cannot know to be safe: each has a unique number.
+//! The library retries failed requests after increasing, partly random pauses. This module also retries conditional
+//! puts: each has a unique number, so this is safe, but the library cannot know it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,11 +34,12 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Interval of cancellation checks while waiting.
+/// The interval of cancellation checks while a request runs.
 const LOOK: Duration = Duration::from_millis(50);
-/// After a cancellation, a healthy service responds within this time, so the outcome is known.
+/// After a cancellation, a request gets this much time to finish. A healthy service then responds, so the outcome is
+/// known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// The limit is higher than the tries that `patience` permits.
+/// The maximum number of tries, which is more than `patience` permits.
 const MOST_TRIES: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -50,11 +51,11 @@ pub struct Link {
     pub permits: Arc<Semaphore>,
     pub host: Arc<str>,
     process: u32,
-    /// The store was erased through this handle, so nothing more may be put.
+    /// True if the store was erased through this handle. Then nothing more may be put.
     ended: Arc<AtomicBool>,
 }
 
-/// A range of an object, with the size of the whole object.
+/// A range of an object, and the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -108,7 +109,7 @@ impl Link {
             .with_client_options(options)
             .with_retry(retry)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            // Some services lack the request that deletes several keys.
+            // Some services do not support the request that deletes several keys.
             .with_disable_bulk_delete(true);
         let builder = credentials::within_seconds(builder).map_err(|error| unusable(error.to_string()))?;
         let bucket = builder.build().map_err(|error| unusable(error.to_string()))?;
@@ -190,7 +191,7 @@ impl Link {
             let error = match put {
                 Ok(_) => return Ok(true),
                 Err(error) if is_taken(&error) => {
-                    // If nothing is there, it was deleted in between.
+                    // If there is no object, it was deleted in between.
                     if let Some(found) = self.get(key).await? {
                         return Ok(found.mark == mark);
                     }
@@ -250,7 +251,7 @@ impl Link {
         Ok(self.head(key).await?.map(|found| found.size))
     }
 
-    /// The mark changes with the object's bytes.
+    /// The version mark of an object, which changes with its bytes.
     ///
     /// # Errors
     ///
@@ -278,7 +279,7 @@ impl Link {
         }
     }
 
-    /// The reason for a refused HEAD request, found by a GET, because the response to HEAD has no body.
+    /// The reason for a refused HEAD request. A GET finds it, because the response to HEAD has no body.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.traffic.got(0);
@@ -286,7 +287,7 @@ impl Link {
         (code(&said).is_some() && !is_absent(&said)).then_some(said)
     }
 
-    /// Keys below a folder, or after one key, in order, with their sizes.
+    /// The keys below a folder, or after a key, in order, with their sizes.
     ///
     /// # Errors
     ///
@@ -307,7 +308,7 @@ impl Link {
             .into_iter()
             .filter_map(|meta| Some((meta.location.as_ref().get(begin..)?.to_owned(), meta.size)))
             .collect();
-        // Some services list folders in another order.
+        // Some services list the keys in another order.
         found.sort_unstable();
         Ok(found)
     }

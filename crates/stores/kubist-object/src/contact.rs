@@ -1,8 +1,8 @@
 //! First contact: a short timeout for a service that has never responded.
 //!
-//! Such a service is more likely a mistake, for example a wrong address or a missing network. So before the first
-//! response the retries end after a few seconds, unless the location sets `patience`. Later requests are retried for
-//! [`Location::patience`].
+//! A service that has never responded is probably a mistake, for example a wrong address or a missing network. So until
+//! the first response, retries end after a few seconds, unless the location sets `patience`. After it, requests are
+//! retried for [`Location::patience`].
 //!
 //! [`Location::patience`]: crate::location::Location::patience
 
@@ -18,12 +18,12 @@ use object_store::client::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// The wait for the first response, because a service may be busy.
+/// The wait for the first response. It is longer, because a service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// A handle that gave up must notice when the service is back.
+/// The minimum wait of a handle that gave up, so that it notices when the service responds again.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Its clients give up on a service that never responded.
+/// Whether a service has ever responded. If not, its clients give up early.
 #[derive(Debug, Default)]
 pub struct FirstContact(Arc<Known>);
 
@@ -39,7 +39,7 @@ struct Client {
     known: Arc<Known>,
 }
 
-/// Why the client gave up; the library does not retry this error.
+/// The reason why the client gave up. The library does not retry this error.
 #[derive(Debug)]
 struct GivenUp(String);
 
@@ -51,7 +51,7 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// Whether the client gave up, so that a retry is useless.
+/// Whether the client gave up, so a retry is useless.
 pub fn is_given_up(error: &object_store::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -85,7 +85,7 @@ impl HttpService for Client {
                 self.known.heard.store(true, Ordering::Relaxed);
                 Ok(answer)
             }
-            // Another request may have been answered in between.
+            // Another request may have succeeded in between.
             Ok(Err(error)) if first.elapsed() >= CONNECTING && !self.known.heard.load(Ordering::Relaxed) => {
                 Err(gives_up(innermost(&error)))
             }
@@ -95,7 +95,7 @@ impl HttpService for Client {
     }
 }
 
-/// The innermost cause is the most specific: the outer ones repeat it with addresses.
+/// The innermost cause is the most specific. The outer causes repeat it with addresses.
 pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

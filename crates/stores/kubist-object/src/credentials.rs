@@ -1,9 +1,9 @@
 //! Credentials, region and endpoint, from the usual AWS sources.
 //!
-//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the profile
-//! `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and `~/.aws/config`; then the machine's own credentials (a web
-//! identity, a container's or an instance's role), which the library finds. A profile in the location takes precedence
-//! over the variables.
+//! The order is: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the profile
+//! `AWS_PROFILE` (or `default`) in `~/.aws/credentials` and `~/.aws/config`; then the machine's own credentials (a web
+//! identity, or the role of a container or an instance), which the library finds. A profile in the location takes
+//! precedence over the variables.
 
 use std::collections::BTreeMap;
 use std::env::var;
@@ -21,7 +21,7 @@ use object_store::{BackoffConfig, ClientOptions, CredentialProvider, RetryConfig
 use crate::contact::innermost;
 use crate::location::Location;
 
-/// A machine's credential service responds within a second, or does not exist.
+/// If a machine has a credential service, it responds within a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 const ANSWERING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(5);
@@ -65,8 +65,8 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     Ok(builder)
 }
 
-/// For each request the library would search as long as a read is retried, and most machines have no credential
-/// service.
+/// Limits the search for the machine's credentials, because most machines have no credential service, and the library
+/// would search as long as it retries a read.
 ///
 /// # Errors
 ///
@@ -119,8 +119,8 @@ struct Last {
 }
 
 impl WithinSeconds {
-    /// Credentials are renewed some minutes before they expire, so the last ones are used while the service does not
-    /// respond.
+    /// Continues with the last credentials while the service does not respond. Credentials are renewed some minutes
+    /// before they expire, so these are still valid.
     fn without_answer(&self, why: &str) -> object_store::Result<Arc<AwsCredential>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.had.clone().ok_or_else(|| object_store::Error::Unauthenticated {
@@ -139,7 +139,7 @@ impl CredentialProvider for WithinSeconds {
         if let Some((_, why)) = failed.filter(|(when, _)| when.elapsed() < PAUSE) {
             return self.without_answer(&why);
         }
-        // Many requests may wait here, one after the other.
+        // Many requests may wait here in sequence.
         let why = match tokio::time::timeout(PATIENCE, self.asked.get_credential()).await {
             Ok(Ok(found)) => {
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

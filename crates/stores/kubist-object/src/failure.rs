@@ -1,7 +1,7 @@
-//! Translates the service's errors into messages with an action.
+//! Translates the service's errors into messages that say what to do.
 //!
-//! The service gives the reason as a code (`<Code>SlowDown</Code>`), which is the same for all services with this
-//! protocol.
+//! The service gives the reason as a code (`<Code>SlowDown</Code>`). All services with this protocol use the same
+//! codes.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::contact::{innermost, is_given_up};
 use crate::credentials::NoCredentials;
 use crate::location::Location;
 
-/// The request is wrong or not permitted, so a retry is useless.
+/// Codes of requests that are wrong or not permitted, so a retry is useless.
 const NO_PERMISSION: &[(&str, &str)] = &[
     ("AccessDenied", "no permission: check the policies of the bucket and of the access key's user"),
     ("AllAccessDisabled", "the service has disabled access to the bucket"),
@@ -59,7 +59,7 @@ pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
-/// Whether the service refused without a reason.
+/// Whether the service refused the request without a reason.
 pub fn is_unexplained(error: &object_store::Error) -> bool {
     code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
 }

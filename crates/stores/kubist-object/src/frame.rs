@@ -1,4 +1,4 @@
-//! The bytes of an object that is put once: a head, then the payload.
+//! The bytes of an object that is put once: a head, and then the payload.
 //!
 //! ```text
 //! 0   8   "KUBISTs3"
@@ -9,7 +9,7 @@
 //! 33  n   the payload
 //! ```
 //!
-//! A put that finds its key taken compares the number, to learn whether its own earlier attempt succeeded.
+//! A client that finds the key taken compares the number, to find out whether its own earlier attempt succeeded.
 
 use bytes::Bytes;
 use kubist_store::{Error, Result};
@@ -24,7 +24,7 @@ pub const HEAD_BYTES: usize = 33;
 pub enum Kind {
     /// The mark of a store.
     Store = 0,
-    /// An object of the engine.
+    /// An object of the store.
     Value = 1,
     /// An entry of a log.
     Entry = 2,
@@ -59,7 +59,7 @@ pub fn framed(mark: Uuid, kind: Kind, payload: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// `file` is the object's name in messages.
+/// Decodes an object. `file` is its name in messages.
 ///
 /// # Errors
 ///

@@ -1,17 +1,17 @@
-//! Measured latency (alpha, seconds) and transfer rate (1 / beta, bytes per second) of the service.
+//! The measured latency (alpha, in seconds) and transfer rate (1 / beta, in bytes per second) of the service.
 //!
-//! Two ranges are worth one request if reading the gap takes no longer than a request: if it has at most alpha / beta
-//! bytes (block-index paper, section IV). That holds for sequential requests; each of many concurrent requests adds
-//! only its fraction of alpha.
+//! Two ranges are read by one request if reading the gap takes no longer than another request: if the gap has at most
+//! alpha / beta bytes (block-index paper, section IV). This holds for sequential requests. If many requests are
+//! concurrent, each adds only a fraction of alpha.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The gap before any measurement: 30 ms at 35 MB per second.
+/// The maximum gap before any measurement: 30 ms at 35 MB per second.
 const FIRST_GAP: u64 = 1 << 20;
 const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
-/// Smaller responses do not measure the transfer rate.
+/// Smaller responses are not used to measure the transfer rate.
 const TELLING: u64 = 256 << 10;
 /// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.2;
@@ -26,7 +26,7 @@ struct Known {
 }
 
 impl LatencyModel {
-    /// The response began after `waited`, and its bytes took `reading`.
+    /// Adds a measurement: the response began after `waited`, and reading its bytes took `reading`.
     pub fn answered(&self, waited: Duration, bytes: u64, reading: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old + NEW * (new - old)));
@@ -36,7 +36,7 @@ impl LatencyModel {
         }
     }
 
-    /// The largest gap in bytes that is read too, with `parallel` concurrent requests.
+    /// The largest gap, in bytes, that is read with its neighbours, if `parallel` requests are concurrent.
     pub fn gap(&self, parallel: usize) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alone = match (known.seconds, known.bytes_per_second) {

@@ -5,12 +5,12 @@
 //!
 //! It relies on three principles:
 //!
-//! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects, entries of logs,
-//!   claims, names. When a store is created, the service is tested for this guarantee and refused without it (`probe`).
-//! - **Each such put has a unique number** (`frame`), so a put whose response was lost can be repeated: a writer that
+//! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects, log entries, claims and
+//!   names. When a store is created, `probe` tests the service for this guarantee and refuses a service without it.
+//! - **Each such put has a unique number** (`frame`), so a put whose response was lost can be repeated: a client that
 //!   finds the key taken compares the number with its own.
-//! - **A query lists nothing.** An entry of a log is the object of its number, writers are numbered objects too, and a
-//!   piece of a segment is found by its offset (`segments`).
+//! - **A query lists nothing.** The key of a log entry is its number, writers are numbered objects too, and an offset
+//!   names its piece of a segment (`segments`).
 //!
 //! The crate also reads sealed files (`kubist_one`) by range requests: objects of a bucket, and files of web servers
 //! ([`Sites`]).

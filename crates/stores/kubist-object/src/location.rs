@@ -1,7 +1,7 @@
 //! The location of a store: `s3://bucket/prefix[?setting=value&...]`.
 //!
-//! It contains no key and no password, which `credentials` finds in the usual places, so it can be shown and passed to
-//! other processes.
+//! It contains no key and no password, so it can be shown and passed to other processes. `credentials` finds them in
+//! the usual places.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use kubist_store::names::check_part;
 
 const SCHEME: &str = "s3://";
-/// How long one operation is retried.
+/// The time for which an operation is retried.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PARALLEL: usize = 64;
 

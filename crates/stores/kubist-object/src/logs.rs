@@ -1,11 +1,11 @@
 //! Logs: `logs/WRITER/NUMBER`, each an entry or the fence of a new owner.
 //!
-//! The numbers increase from 0 without a gap, and only one put of a number wins. A new owner puts a fence at the first
-//! free number ([`kubist_store::Store::own_log`]). So the number alone decides whether an unacknowledged entry is in
-//! the log, and no clock, listing or claim matters.
+//! The numbers increase from 0 without a gap, and only one put of a number succeeds. A new owner puts a fence at the
+//! first free number ([`kubist_store::Store::own_log`]). So the number alone decides whether an unacknowledged entry is
+//! in the log; clocks, listings and claims do not matter.
 //!
-//! A position is a number. An entry begins where the one before it ended, includes the fences between them, and ends
-//! after its own number. A fence stores where the entry before it ended.
+//! A position is a number. An entry begins where the previous entry ended, includes the fences between them, and ends
+//! after its own number. A fence stores where the previous entry ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Fences at the ends of logs, which followers skip, and the last entry per log of this handle.
+/// The fences at the ends of logs, which readers skip, and the last entry per log that this handle put.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
@@ -48,7 +48,7 @@ impl Fences {
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
     }
 
-    /// The first number that may be new to a reader of everything up to `from`.
+    /// The first number that may be new to a reader that has everything up to `from`.
     fn behind(&self, writer: &str, from: u64) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(writer).filter(|(end, _)| *end == from).map_or(from, |(_, next)| *next)
@@ -68,7 +68,7 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u
     check_part(writer)?;
     let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
     let mut number = fences.behind(writer, from);
-    // The first read of a log expects several entries, a follower at most one.
+    // The first read of a log expects several entries, and each later read at most one.
     let mut at_once = if fences.knows(writer) { 1 } else { AT_FIRST };
     if let Some(bytes) = fences.own(writer, number) {
         tail.entries.push(LogEntry { position: tail.next, bytes });
@@ -93,7 +93,7 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u
         if read >= most && !tail.entries.is_empty() {
             break;
         }
-        // A new entry is rarely followed by many others.
+        // A new entry is rarely followed by many more.
         at_once = if at_once == 1 { 2 } else { 4 * at_once }.min(AHEAD.min(link.location.parallel as u64));
     }
     if number == 0 {
@@ -137,7 +137,7 @@ pub async fn own(
     Ok(Box::new(Owned { link, fences, writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 
-/// Returns the number of the fence, and the end of the last entry.
+/// Puts a fence at the first free number. Returns this number, and the end of the last entry.
 async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     let mut free = first_free(link, writer, hint).await?;
     loop {
@@ -169,7 +169,8 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// Searches in doubling steps, then by bisection, because all numbers before a taken one are taken.
+/// The first free number. Searches in doubling steps and then by bisection, because all numbers before a taken number
+/// are taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
     let mut taken = None;
@@ -181,7 +182,7 @@ async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
         step *= 2;
     }
     if taken.is_none() && free > 0 {
-        // The hint is beyond the log's end; the log decides.
+        // The hint is after the log's end, so the search starts at the beginning.
         taken = is_taken(0).await?.then_some(0);
         if taken.is_none() {
             return Ok(0);

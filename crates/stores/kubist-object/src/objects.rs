@@ -1,4 +1,4 @@
-//! Objects of the engine: `objects/NAME`, each put once.
+//! Objects of the store: `objects/NAME`, each put once.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -60,14 +60,14 @@ pub async fn get(link: &Link, name: &str) -> Result<Option<Bytes>> {
     }
 }
 
-/// Names that begin with `prefix` and come after `after`, in order.
+/// The names that begin with `prefix` and come after `after`, in order.
 pub async fn list(link: &Link, prefix: &str, after: &str) -> Result<Vec<String>> {
     let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
     if !folder.is_empty() && folder.split('/').any(|part| check_part(part).is_err()) {
         return Ok(Vec::new());
     }
     let whole = if folder.is_empty() { FOLDER.to_owned() } else { key(folder) };
-    // A service that ignores this only takes longer.
+    // If a service ignores this setting, the listing only takes longer.
     let behind = after.starts_with(&format!("{folder}/")) && check_object(after).is_ok();
     let listed = link.list(&whole, behind.then(|| key(after)).as_deref(), usize::MAX).await?;
     let names = listed.into_iter().filter_map(|(key, _)| Some(key.strip_prefix(FOLDER)?.strip_prefix('/')?.to_owned()));
@@ -81,7 +81,7 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
     link.delete(&key(name)).await
 }
 
-/// A name that ends in a slash is a folder of objects.
+/// Deletes an object, or all objects of a folder if the name ends in a slash.
 pub async fn erase(link: &Link, name: &str) -> Result<()> {
     match name.strip_suffix('/') {
         Some(folder) => {

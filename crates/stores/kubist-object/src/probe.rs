@@ -1,7 +1,7 @@
 //! Tests the service for conditional puts, on which everything relies.
 //!
-//! On a service that ignores `If-None-Match: *`, or that checks first and writes later, two owners of a log could both
-//! win. So before a store is created, puts that must fail are tried, one after the other and concurrently.
+//! If a service ignores `If-None-Match: *`, or checks first and writes later, two owners of a log could both succeed.
+//! So before a store is created, this module tries puts that must fail, in sequence and concurrently.
 
 use futures_util::future::join_all;
 use kubist_store::{Error, Result};
@@ -13,15 +13,16 @@ use crate::failure::is_taken;
 
 const RACERS: u8 = 8;
 
-/// Refuses a service that lets two puts to the same key win.
+/// Refuses a service on which two puts to the same key succeed.
 ///
 /// # Errors
 ///
-/// `Io` if it does, or does not support the condition; as for [`failed`](crate::failure::failed).
+/// `Io` if two puts succeed, or if the service does not support the condition; as for
+/// [`failed`](crate::failure::failed).
 pub async fn check(link: &Link) -> Result<()> {
     let key = format!("probe/{}", Uuid::new_v4());
     let answer = race(link, &key).await;
-    // Of two errors the first is more informative.
+    // If both fail, the first error is more informative.
     let deleted = link.delete(&key).await;
     answer.and(deleted)
 }
@@ -39,7 +40,7 @@ async fn race(link: &Link, key: &str) -> Result<()> {
             Err(error) => return Err(link.failed("write", key, error)),
         }
     }
-    // If the winner's response was lost, the others show it.
+    // `won` is 0 if the response to the successful put was lost.
     match won <= 1 {
         true => Ok(()),
         false => Err(ignores(link, won)),

@@ -1,14 +1,14 @@
-//! Splits ranges of an object into requests. Ranges with a small gap are one request; a long range is several, which
-//! run in parallel.
+//! Splits ranges of an object into requests. Ranges with a small gap form one request, and a long range is split into
+//! several, which run in parallel.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// Maximum size of a request in bytes; several requests use several connections.
+/// The maximum size of a request in bytes. Several requests use several connections.
 pub const REQUEST: u64 = 8 << 20;
 
-/// Non-empty requests that together cover the ranges.
+/// The requests that together cover the ranges. None is empty.
 pub fn requests(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().filter(|range| range.start < range.end).collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));

@@ -1,7 +1,7 @@
-//! A sealed file behind a service, read by range requests: an object of a bucket, or a file of a web server.
+//! A sealed file on a service, read by range requests: an object of a bucket, or a file of a web server.
 //!
-//! Every response must have the length, the tag and the date of the first one, so all bytes are of one file, although
-//! it may be replaced at any time.
+//! Every response must have the length, tag and date of the first response. So all bytes are from one file, even if it
+//! is replaced at any time.
 
 use std::fmt;
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub struct RemoteFile {
     version: OnceLock<Version>,
 }
 
-/// Changes with the content of a file.
+/// Marks that change with the content of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     bytes: u64,
@@ -61,7 +61,7 @@ impl fmt::Debug for RemoteFile {
     }
 }
 
-/// The parts of a [`RemoteFile`] that differ by service.
+/// The properties of a [`RemoteFile`] that depend on the service.
 pub struct Service {
     pub service: Arc<dyn ObjectStore>,
     pub path: Path,
@@ -159,7 +159,7 @@ impl RemoteFile {
         }
     }
 
-    /// Explains a failed read, because the file may be another one now.
+    /// Explains a failed read, because the file may have been replaced.
     async fn explained(&self, error: object_store::Error) -> Error {
         if let object_store::Error::NotFound { .. } = error {
             return self.changed("removed");
@@ -178,7 +178,7 @@ impl RemoteFile {
                 self.check_version(&meta)?;
                 Ok((tail, meta.size))
             }
-            // An empty file has no range.
+            // An empty file has no valid range.
             Err(error) if is_behind(&error) => Ok((Bytes::new(), 0)),
             Err(object_store::Error::NotFound { .. }) => Err(Error::Missing { file: self.location.clone() }),
             Err(error) => Err(self.failed(error)),

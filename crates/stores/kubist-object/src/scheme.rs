@@ -54,7 +54,7 @@ impl StoreLocation for Located {
         let failed = match ObjectStore::find(link.clone()) {
             Ok(store) => return Ok(Found::Store(Arc::new(store))),
             Err(Error::Missing { .. }) => None,
-            // A missing key is forbidden to users who may not list objects.
+            // For users who may not list objects, a missing key is reported as forbidden.
             Err(error @ Error::Io { .. }) => Some(error),
             Err(error) => return Err(error),
         };

@@ -1,7 +1,7 @@
-//! Segments: `segments/NAME/PIECE`, one piece per sync, because an object cannot grow.
+//! Segments: objects `segments/NAME/PIECE`, one piece per sync, because an object cannot grow.
 //!
-//! The high bits of an offset are the number of the piece, the low bits count bytes in it. So a reader requests its
-//! bytes directly, without a lookup. A separate object reserves a segment's name (`segments/NAME/made`).
+//! The high bits of an offset are the number of the piece, and the low bits count the bytes in it. So a reader requests
+//! its bytes directly, without a listing. A separate object reserves a segment's name (`segments/NAME/made`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::upload::Upload;
 
 pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
-/// Bits that count bytes in a piece: up to 1 TiB.
+/// The number of low bits, which count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
 /// Larger reads first check the piece's length, because damaged data may request anything.
 const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;
@@ -71,18 +71,18 @@ pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
 
 pub async fn delete(link: &Link, name: &str) -> Result<()> {
     check_part(name)?;
-    // The reservation goes last, so that an interrupted deletion is repeated.
+    // The reservation is deleted last, so an interrupted deletion can be repeated.
     let made = format!("{FOLDER}/{name}/{MADE}");
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
     try_join_all(listed.iter().filter(|(key, _)| *key != made).map(|(key, _)| link.delete(key))).await?;
     link.delete(&made).await
 }
 
-/// How much of a range must exist.
+/// Which part of a range must exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     Whole,
-    /// The part that the piece has, which does not grow.
+    /// Only the part that the piece has. A piece does not grow.
     UpToTheEnd,
 }
 
@@ -179,7 +179,7 @@ async fn read_piece(
             Err(error) if is_absent(&error) || is_behind(&error) => {
                 return Err(match inside(piece_length(link, name, piece).await?) {
                     Err(damage) => damage,
-                    // The segment appeared in between.
+                    // The segment was created in between.
                     Ok(()) => link.failed("read", &key, error),
                 });
             }
@@ -195,7 +195,7 @@ async fn read_piece(
     ranges.iter().map(cut).collect()
 }
 
-/// Returns 0 if the segment exists without the piece.
+/// The length of a piece; 0 if the segment exists but the piece does not.
 async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     match link.length(&piece_key(name, piece)).await? {
         Some(length) => Ok(length),

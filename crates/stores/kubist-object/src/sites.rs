@@ -1,4 +1,4 @@
-//! The schemes `http` and `https`: sealed files on any web server that answers range requests.
+//! The schemes `http` and `https`: sealed files on web servers that support range requests.
 
 use std::fmt;
 use std::io;

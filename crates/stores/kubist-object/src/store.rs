@@ -31,7 +31,7 @@ const MARK: &str = "kubist.store";
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,
-    /// The number of the put that created the store, if it was read.
+    /// The unique number of the put that created the store, if it was read.
     identity: Option<Uuid>,
     location: String,
     folders: Folders,
@@ -188,7 +188,7 @@ impl Store for ObjectStore {
     }
 
     fn erase(&self, objects: &[String]) -> Result<()> {
-        // This process may own logs, so that no other process does.
+        // No thread of this process may renew a claim or put an object any more.
         self.link.end();
         self.link.wait(async {
             for folder in [segments::FOLDER, logs::FOLDER, claims::FOLDER, writers::FOLDER] {

@@ -1,4 +1,4 @@
-//! Upload of a segment's piece: one request if it is short, otherwise a multipart upload.
+//! The upload of a segment's piece: one request if it is short, and otherwise a multipart upload.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::client::Link;
 
 /// A part is sent once it has this size.
 const PART: usize = 8 << 20;
-/// A service accepts ten thousand parts, so later ones are larger.
+/// Later parts are larger, because a service accepts only ten thousand parts.
 const SHORT_PARTS: usize = 1000;
 const LONG_PART: usize = 64 << 20;
-/// Maximum number of concurrent parts; further appends wait.
+/// The maximum number of concurrent parts. Further appends wait.
 const AT_ONCE: usize = 6;
 
 pub struct Upload {
@@ -84,7 +84,7 @@ impl Upload {
         Ok(())
     }
 
-    /// When this returns, the piece exists completely.
+    /// Finishes the upload. After it returns, the piece exists completely.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {
@@ -95,7 +95,7 @@ impl Upload {
         })
     }
 
-    /// Only this owner puts these bytes there, so the put can be repeated.
+    /// Puts the piece with one request. Only this owner puts these bytes, so the put can be repeated.
     async fn put_whole(&mut self) -> Result<()> {
         let bytes: Bytes = self.pending.split().freeze();
         let _permit = self.link.permits.acquire().await.expect("it is never closed");
@@ -123,7 +123,7 @@ impl Upload {
         drop(way);
         match completed {
             Ok(_) => Ok(()),
-            // An earlier attempt may have completed it.
+            // An earlier attempt may have completed the upload.
             Err(_) if self.link.length(&self.key).await? == Some(self.sent) => Ok(()),
             Err(error) => Err(self.link.failed("write", &self.key, error)),
         }
@@ -134,7 +134,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take().filter(|_| self.link.is_this_process()) else { return };
         if let Ok(runtime) = self.link.runtime() {
-            // Otherwise the service keeps unused parts until its own rules remove them.
+            // Without this, the service keeps unused parts until its own rules remove them.
             runtime.spawn(async move { parts.abort().await });
         }
     }

@@ -1,7 +1,7 @@
 //! The writers that have a log: `writers/NUMBER`, each with a name.
 //!
-//! A reader that knows the first numbers requests the next one and lists nothing. It also requests the last one that it
-//! knows: if that is gone or differs, the store was dropped and perhaps created again.
+//! A reader that knows the first numbers requests the next number, and lists nothing. It also requests the last number
+//! that it knows: if this object is gone or differs, the store was dropped and perhaps created again.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::client::Link;
 use crate::frame::{Framed, Kind};
 
 pub const FOLDER: &str = "writers";
-/// Numbers that a new reader first requests together, and the maximum.
+/// How many numbers a new reader requests together at first, and at most.
 const AT_FIRST: usize = 4;
 const AHEAD: usize = 64;
 

@@ -52,7 +52,7 @@ fn an_entry_is_one_put_and_reading_on_lists_nothing() {
     let all = reader.read_log("w", 0).unwrap();
     assert_eq!(all.entries.len(), 10);
     assert_eq!(reader.traffic().unwrap().lists, begin.lists);
-    // One request each for the next writer and the next entry.
+    // One request for the next writer, and one for the next entry.
     let known = reader.traffic().unwrap();
     assert_eq!(reader.logs().unwrap(), ["w"]);
     assert_eq!(reader.read_log("w", all.next).unwrap().entries.len(), 0);
@@ -65,7 +65,7 @@ fn an_entry_is_one_put_and_reading_on_lists_nothing() {
 fn pieces_of_any_length_are_read_with_one_request_for_what_is_near() {
     let (store, location, bucket) = known_store();
     let mut segment = store.create_segment("s").unwrap();
-    // A piece in one request, in full parts, and with a partial last part.
+    // A piece in one request, a piece in full parts, and a piece with a partial last part.
     let lengths = [1usize, 5 << 20, 8 << 20, 20 << 20, 17];
     let bytes = |index: usize, length: usize| (0..length).map(|at| (at * 31 + index * 7) as u8).collect::<Vec<u8>>();
     let mut offsets = Vec::new();

@@ -1,4 +1,4 @@
-//! The cache in front of a bucket, and the requests that reach the service, a small one in this process.
+//! The cache in front of a bucket, and the requests that reach the service, which runs in this process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn cached(location: &Location, root: &Path) -> Cached {
     Cached::new(Arc::new(store), identity, Folder::open(root.into(), 64 << 20).unwrap())
 }
 
-/// A segment of two pieces; returns the offsets of their starts.
+/// Fills a segment with two pieces. Returns the offsets of their starts.
 fn fill(store: &dyn Store, lengths: [usize; 2]) -> [u64; 2] {
     let mut segment = store.create_segment("s").unwrap();
     lengths.map(|length| {
@@ -50,7 +50,7 @@ fn a_block_is_read_once_by_all_handles() {
     let ranges = [
         whole(first, 10..20),
         whole(first, BLOCK_BYTES - 5..BLOCK_BYTES + 5),
-        // Up to the end of a piece, and a piece shorter than a block.
+        // A read up to the end of a piece, and a piece that is shorter than a block.
         whole(first, 3 * BLOCK_BYTES..3 * BLOCK_BYTES + 100),
         whole(second, 0..50),
         whole(second, 7..7),
@@ -68,7 +68,7 @@ fn a_block_is_read_once_by_all_handles() {
     service.does(|_| Does::ServeTogether(2));
     read(&store);
     let after = store.traffic().unwrap();
-    // One more if a block between two is not worth reading.
+    // There is one more request if a block between two others is not worth reading.
     assert!((2..=3).contains(&(after.gets - begin.gets)));
     assert!((1..=2).contains(&(after.round_trips - begin.round_trips)));
     assert_eq!(after.cache.unwrap().misses, 4);

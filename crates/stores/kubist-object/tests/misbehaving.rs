@@ -29,7 +29,7 @@ fn a_put_whose_answer_is_lost_is_done_once() {
     let mut number = 0;
     service.does(move |asked: &Asked| {
         number += 1;
-        // Each put once, and every third response of the retries and reads.
+        // Loses the response to the first attempt of each put, and every third response to retries and reads.
         match asked.method == "PUT" && number % 2 == 1 || number % 3 == 0 {
             true => {
                 count.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +64,7 @@ fn requests_are_repeated_while_the_service_asks_for_fewer() {
     });
     assert!(store.put_if_absent("table", b"x").unwrap());
     assert_eq!(store.get("table").unwrap().unwrap(), "x");
-    // It never stops throttling.
+    // The service never stops throttling.
     let store = ObjectStore::open(at(&service, "")).map(drop);
     assert!(matches!(store, Err(Error::Missing { .. })));
     service.does(|_| Does::Refuse(503, "SlowDown"));
@@ -190,7 +190,7 @@ fn a_log_that_could_not_be_taken_is_given_back() {
     assert_eq!(store.read_log("w", 0).unwrap().entries.len(), 1);
 }
 
-/// How long an operation on a service that responded before is retried.
+/// The time for which an operation is retried on a service that has responded before.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]

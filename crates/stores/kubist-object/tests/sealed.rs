@@ -42,7 +42,7 @@ fn an_object_is_opened_like_a_file() {
     assert_eq!(store.read("s", &[5..9, 1_000_000..1_000_003]).unwrap(), [&[7u8; 4][..], &[7; 3]]);
     assert!(store.identity().is_some());
     let traffic = store.traffic().unwrap();
-    // The mark of a store in the bucket, the end of the file, and a part of the segment.
+    // One trip each for the mark of a store in the bucket, the end of the file, and a part of the segment.
     assert_eq!(traffic.round_trips, 3, "{traffic:?}");
     let error = store.own_log("w").map(drop).unwrap_err().to_string();
     assert!(error.contains("kubist unpack"), "{error}");

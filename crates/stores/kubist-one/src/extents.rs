@@ -1,26 +1,26 @@
-//! Extents: the parts of a sealed file that hold an object, an entry of a log, or a part of a segment.
+//! Extents: byte ranges of a sealed file. Each holds an object, a log entry, or a piece of a segment.
 
 use std::ops::Range;
 
-/// The random number of a file.
+/// The random number that identifies a sealed file.
 pub type Nonce = [u8; 16];
 
-/// The checksum of bytes at a position of a file.
+/// The checksum of bytes at a position of a file. Bytes from another file or position do not match it.
 pub fn checksum(nonce: &Nonce, position: u64, bytes: &[u8]) -> u32 {
     let head = crc32c::crc32c_append(crc32c::crc32c(nonce), &position.to_le_bytes());
     crc32c::crc32c_append(head, bytes)
 }
 
+/// A range of bytes in the file, with their [`checksum`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub position: u64,
     pub length: u64,
-    /// See [`checksum`].
     pub checksum: u32,
 }
 
 impl Extent {
-    /// An extent without bytes, which [`Extent::extend`] continues.
+    /// An empty extent, to which [`Extent::extend`] adds bytes.
     pub fn at(nonce: &Nonce, position: u64) -> Extent {
         Extent { position, length: 0, checksum: checksum(nonce, position, b"") }
     }
@@ -39,16 +39,18 @@ impl Extent {
     }
 }
 
-/// Extents in the order of their offsets, which start at 0.
+/// The extents of a segment, in its order. The segment's offsets start at 0 and have no gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,
+    /// The segment's offset at which each extent begins.
     offsets: Vec<u64>,
+    /// Of the segment, in bytes.
     length: u64,
 }
 
 impl Extents {
-    /// `None`, and no change, if the length is above `u64::MAX`.
+    /// Returns `None` and changes nothing if the length would be above `u64::MAX`.
     pub fn push(&mut self, extent: Extent) -> Option<()> {
         let length = self.length.checked_add(extent.length)?;
         self.offsets.push(self.length);
@@ -57,7 +59,7 @@ impl Extents {
         Some(())
     }
 
-    /// Adds bytes that were written at `position`.
+    /// Adds bytes to the segment, which are at `position` of the file.
     pub fn append(&mut self, nonce: &Nonce, position: u64, bytes: &[u8]) {
         match self.all.last_mut().filter(|last| last.end() == position) {
             Some(last) => {
@@ -81,7 +83,7 @@ impl Extents {
         self.all.iter()
     }
 
-    /// The parts of the file with these bytes; `None` if some are missing.
+    /// The ranges of the file that hold a range of the segment; `None` if the segment is shorter.
     pub fn locate(&self, range: &Range<u64>) -> Option<Vec<Range<u64>>> {
         if range.start > range.end || range.end > self.length {
             return None;

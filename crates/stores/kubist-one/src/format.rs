@@ -1,7 +1,7 @@
-//! The bytes of a sealed file, as pure functions: header, footer and tree of names.
+//! The bytes of a sealed file: header, footer and tree of names. All functions are pure.
 //!
-//! In a decoded tree, names are valid, sorted and unique, every extent lies between the header and the tree, and no two
-//! extents overlap. Its bytes come from anywhere, so no memory is reserved for a count before its entries were read.
+//! In a decoded tree, names are valid, sorted and unique, every extent is between the header and the tree, and no two
+//! extents overlap. The bytes are not trusted, so no memory is reserved for a count before its entries were read.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ const END_MAGIC: &[u8; 8] = b"KUBI-END";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: u64 = 32;
 pub const FOOTER_BYTES: u64 = 60;
-/// The largest object, entry of a log or tree.
+/// The maximum size of an object, a log entry or the tree.
 pub const MOST_BYTES: u64 = 1 << 30;
 
-/// Why bytes are not a sealed file of this version.
+/// The reason why bytes are not a sealed file of this version.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The magic is missing, so this is another kind of file.
+    /// The magic number is missing, so this is another kind of file.
     Foreign,
     Damaged(u64, String),
     Newer(u32),
@@ -62,7 +62,7 @@ fn check_version(found: u32, position: u64) -> Result<(), Wrong> {
     }
 }
 
-/// The end of a file, which leads to its tree.
+/// The end of a file, which gives the position of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
     pub nonce: Nonce,
@@ -84,7 +84,7 @@ impl Footer {
         footer
     }
 
-    /// `Foreign` if there is no footer in the last bytes of a file of `length` bytes.
+    /// Decodes the last bytes of a file of `length` bytes. `Foreign` if they are not a footer.
     pub fn decode(bytes: &[u8], length: u64) -> Result<Footer, Wrong> {
         let Some(at) = length.checked_sub(FOOTER_BYTES) else { return Err(Wrong::Foreign) };
         let Some(footer) = bytes.len().checked_sub(FOOTER_BYTES as usize).and_then(|start| bytes.get(start..)) else {
@@ -118,7 +118,7 @@ pub struct Tree {
     pub segments: BTreeMap<String, Extents>,
 }
 
-/// The position of each entry, and its bytes.
+/// The entries of a log: the position and the bytes of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
@@ -163,7 +163,7 @@ impl Tree {
         out
     }
 
-    /// Decodes a tree whose checksum is right.
+    /// Decodes a tree whose checksum is correct.
     pub fn decode(bytes: &[u8], position: u64) -> Result<Tree, Wrong> {
         let mut parser = Parser { bytes, at: 0, position };
         let mut tree = Tree::default();
@@ -204,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// Without overlap, no file claims more bytes than it has.
+    /// Whether two extents overlap. Without overlap, a file cannot claim more bytes than it has.
     fn has_overlap(&self) -> bool {
         let mut all: Vec<Extent> =
             self.extents().map(|(_, extent)| extent).filter(|extent| extent.length > 0).collect();
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
         Ok(u64_at(self.take(8)?, 0))
     }
 
-    /// A valid name that comes after all in `before`.
+    /// Reads a valid name that comes after all names in `before`.
     fn name<T>(&mut self, before: &BTreeMap<String, T>, is_valid: impl Fn(&str) -> bool) -> Result<String, Wrong> {
         let length = self.u32()? as usize;
         let bytes = self.take(length)?;
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An extent that is read whole.
+    /// An extent that is read as a whole.
     fn whole(&mut self) -> Result<Extent, Wrong> {
         let extent = self.extent()?;
         match extent.length <= MOST_BYTES {

@@ -1,17 +1,17 @@
 //! A table in one sealed file, for copying, publishing and archives.
 //!
-//! [`Packer`] is a store that a copy is written to. [`Packer::seal`] ends its file, which never changes afterwards.
-//! [`SealedStore`] reads such a file through a [`Source`]: a local file, or a service with range requests in another
-//! crate. FORMAT.md ("Sealed file") has the bytes.
+//! [`Packer`] is a store that receives a copy of a table. [`Packer::seal`] completes its file, which never changes
+//! afterwards. [`SealedStore`] reads such a file through a [`Source`]: a local file, or a service with range requests
+//! in another crate. FORMAT.md ("Sealed file") describes the bytes.
 //!
 //! It relies on three properties:
 //!
-//! - **The end describes the file.** The footer has a fixed size and leads to the tree of names. Small objects are
-//!   directly before the tree, so one read of the end opens most tables.
+//! - **The end describes the file.** The footer has a fixed size and gives the position of the tree of names. Small
+//!   objects are directly before the tree, so one read of the end opens most tables.
 //! - **Every byte is covered.** The checksum of an extent includes the file's random number and the position, so bytes
-//!   of another file or position are damage. The footer has the length of the file, so a truncated or extended file is
-//!   damage too.
-//! - **Nothing changes.** A source refuses to read on once its file was changed. Every write is refused with a message
+//!   from another file or position are detected as damage. The footer has the length of the file, so a truncated or
+//!   extended file is damage too.
+//! - **Nothing changes.** A source refuses to read once its file was changed. Every write is refused with a message
 //!   that names `kubist unpack`.
 
 #![deny(missing_docs)]

@@ -1,4 +1,5 @@
-//! A sealed file on a local or mounted file system. It is never mapped, so a truncated file cannot end the process.
+//! A sealed file on a local or mounted file system. It is not memory-mapped, so a truncated file cannot end the
+//! process.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +14,7 @@ use kubist_store::{Error, Latency, Request, Result, Watch};
 
 use crate::source::Source;
 
-/// Up to this many bytes are read without a hint to the system.
+/// Reads of at most this many bytes give no hint to the system.
 const DIRECT_READ_BYTES: u64 = 16 << 10;
 
 /// A local file, as a [`Source`].
@@ -51,7 +52,7 @@ impl LocalFile {
         Ok(LocalFile { location: path.display().to_string(), file, version: version(&metadata), waited })
     }
 
-    /// Returns the first `count` bytes, or all of a shorter file.
+    /// The first `count` bytes, or all bytes of a shorter file.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl LocalFile {
         }
     }
 
-    /// Returns whether the first range is absent from memory.
+    /// Whether the first range is absent from memory.
     #[cfg(target_os = "linux")]
     fn ask_for(&self, ranges: &[Range<u64>]) -> bool {
         use rustix::fs::{Advice, fadvise};
@@ -146,7 +147,7 @@ impl Source for LocalFile {
             self.fill(&mut bytes, range.start)?;
             found.push(Bytes::from(bytes));
         }
-        // The bytes were read before, so they are of the opened content.
+        // The file is checked after the read, so the bytes are from the opened content.
         self.check_unchanged()?;
         watch(Request { asked, sent: asked, answered: Instant::now(), bytes: all, host: None, cached: false });
         Ok(found)

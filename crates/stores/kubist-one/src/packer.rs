@@ -1,8 +1,8 @@
-//! Writes a sealed file: a store that a copy is written to, and that becomes the file.
+//! Writes a sealed file: a store that receives a copy, and then becomes the file.
 //!
-//! Segments go to the file immediately. Objects and logs stay in memory, because they are few and are written last,
-//! next to the tree. Until [`Packer::seal`] the file has a temporary name, which a dropped packer removes. A killed
-//! process leaves it, without any effect.
+//! Segments are written to the file immediately. Objects and logs stay in memory, because they are few and are written
+//! last, next to the tree. Until [`Packer::seal`], the file has a temporary name. A dropped packer removes it; a killed
+//! process leaves it, which does no harm.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// Small appends are written together, which also needs fewer extents.
+/// The bytes of small appends that are written together. This also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A store whose bytes become one sealed file. Clones are handles to the same file.
@@ -82,7 +82,7 @@ fn failed(operation: &'static str, file: &str, source: io::Error) -> Error {
 }
 
 impl Packer {
-    /// Begins a file at an unused path.
+    /// Begins a file at a free path.
     ///
     /// # Errors
     ///
@@ -110,12 +110,12 @@ impl Packer {
         Ok(Packer { file: Arc::new(packing), rest: MemoryStore::new(&location) })
     }
 
-    /// Ends the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must be
+    /// Completes the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must be
     /// synced.
     ///
     /// # Errors
     ///
-    /// `Exists` if something has appeared at the path; `NoSpace`; `Io`. Without success nothing is at the path.
+    /// `Exists` if something has appeared at the path; `NoSpace`; `Io`. After an error, nothing is at the path.
     pub fn seal(&self) -> Result<u64> {
         let length = self.write_end()?;
         let packing = &self.file;
@@ -127,7 +127,7 @@ impl Packer {
         Ok(length)
     }
 
-    /// Writes the rest after the segments. A later call writes it again.
+    /// Writes everything after the segments. A later call writes it again.
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
@@ -142,7 +142,7 @@ impl Packer {
             let place = |position| Place::Entry(writer.clone(), position);
             values.extend(entries.into_iter().map(|entry| (entry.bytes, place(entry.position))));
         }
-        // The small ones are next to the tree, for one read.
+        // The small objects come last, next to the tree, so one read returns them together.
         values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         let mut state = packing.state();
         let State { end: _, segments } = &*state;
@@ -178,11 +178,11 @@ enum Place {
     Entry(String, u64),
 }
 
-/// Gives the file its name, unless that is taken.
+/// Gives the file its name, unless the name is taken.
 fn name(temporary: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some file systems cannot rename without replacing.
+        // Some file systems cannot rename without replacing a file.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             std::fs::hard_link(temporary, path)?;
             std::fs::remove_file(temporary)
@@ -292,7 +292,7 @@ impl Store for Packer {
 struct PackedSegment {
     packing: Arc<Packing>,
     name: String,
-    /// Bytes in the file, before those in the buffer.
+    /// The bytes in the file, before the bytes in the buffer.
     written: u64,
     buffer: Vec<u8>,
 }
@@ -304,7 +304,7 @@ impl PackedSegment {
         }
         let mut state = self.packing.state();
         let position = self.packing.write(&mut state, &self.buffer)?;
-        // A deleted segment accepts the bytes, like an unlinked file.
+        // A deleted segment accepts the bytes, as an unlinked file does.
         if let Some(extents) = state.segments.get_mut(&self.name) {
             extents.append(&self.packing.nonce, position, &self.buffer);
         }

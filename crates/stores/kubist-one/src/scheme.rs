@@ -20,7 +20,7 @@ impl Scheme for SealedFiles {
 
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
         let inner = self.0.read(location)?;
-        // Other processes open it from another directory.
+        // The path is absolute, because other processes may open it from another directory.
         Ok(Arc::new(At { path: inner.absolute().into(), inner }))
     }
 }

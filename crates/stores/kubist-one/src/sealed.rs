@@ -16,9 +16,9 @@ use crate::extents::{Extent, Extents, Nonce, checksum};
 use crate::format::{FOOTER_BYTES, Footer, HEADER_BYTES, Tree, Wrong, read_header};
 use crate::source::Source;
 
-/// Small objects, the tree, and the footer are read first.
+/// The bytes at the end of the file that are read first: small objects, the tree and the footer.
 const TAIL_BYTES: u64 = 128 << 10;
-/// Part of an extent that [`SealedStore::check`] holds in memory.
+/// The bytes of an extent that [`SealedStore::check`] holds in memory at a time.
 const CHECKED_BYTES: u64 = 4 << 20;
 
 /// A sealed file, as a store. All writes are refused.
@@ -28,7 +28,7 @@ pub struct SealedStore {
     nonce: Nonce,
     tree: Tree,
     length: u64,
-    /// The last bytes of the file, from this position.
+    /// The last bytes of the file, and their position.
     tail: (u64, Bytes),
 }
 
@@ -60,7 +60,7 @@ impl SealedStore {
             }
             Err(other) => return Err(wrong(other)),
         };
-        // A network source saves this: the footer has the same number.
+        // On a network, this read is saved: the footer has the same number.
         if start == 0 || source.latency() != Latency::Network {
             match read_header(&header(source.as_ref())?) {
                 Ok(nonce) if nonce == footer.nonce => {}
@@ -126,7 +126,7 @@ impl SealedStore {
         Error::Damaged { file: self.file(name), offset, what: what.into() }
     }
 
-    /// Ranges in the file's end need no read.
+    /// Reads ranges. Ranges in the end of the file need no read.
     fn bytes(&self, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let (start, tail) = &self.tail;
         let present = |range: &Range<u64>| range.start >= *start && range.end <= self.length;
@@ -138,7 +138,7 @@ impl SealedStore {
         found.collect::<Option<_>>().ok_or_else(|| self.damaged("", 0, "a read returned too few ranges"))
     }
 
-    /// The bytes of an extent, compared with its checksum.
+    /// The bytes of an extent, after comparing them with its checksum.
     fn whole(&self, name: &str, extent: &Extent) -> Result<Bytes> {
         let bytes = self.bytes(&[extent.range()], &|_| {})?.swap_remove(0);
         match checksum(&self.nonce, extent.position, &bytes) == extent.checksum {
@@ -153,7 +153,7 @@ impl SealedStore {
         self.tree.segments.get(name).ok_or_else(missing)
     }
 
-    /// Reads with one call of the source. If `is_short`, ranges may extend past the end of their segment.
+    /// Reads all ranges with one call of the source. If `is_short`, ranges may extend past the end of their segment.
     fn read_all(&self, wanted: &[(&str, &[Range<u64>])], is_short: bool, watch: Watch<'_>) -> Result<Answers> {
         let located: Vec<Result<Vec<Vec<Range<u64>>>>> =
             wanted.iter().map(|(name, ranges)| self.located(name, ranges, is_short)).collect();
@@ -349,7 +349,7 @@ impl Stamps for SealedStore {
     }
 }
 
-/// Nothing new ever appears.
+/// A sealed file never changes, so there is nothing to wait for.
 impl Sharing for SealedStore {
     fn share(&self) -> Result<()> {
         self.refused()

@@ -5,38 +5,38 @@ use std::time::Duration;
 /// The properties of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Where its bytes are.
+    /// The location of its bytes, relative to the reader.
     pub locality: Locality,
     /// What a read waits for.
     pub latency: Latency,
     /// How the store limits a log to one owner.
     pub fencing: Fencing,
-    /// How long writes of others may stay invisible. Visible data is always complete and correct.
+    /// How long a process may not see the writes of others. Visible data is always complete and correct.
     pub staleness: Duration,
-    /// Whether [`StoreExt::punch`](crate::StoreExt::punch) can free ranges of a segment, if the file system supports
-    /// it.
+    /// Whether [`StoreExt::punch`](crate::StoreExt::punch) can free ranges of a segment. The file system must support
+    /// it too.
     pub punches: bool,
 }
 
-/// The distance of the bytes from their reader.
+/// Where the bytes are, relative to their reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locality {
-    /// Equally near to all processes.
+    /// At the same distance from all processes.
     Here,
-    /// On hosts of the store ([`StoreExt::hosts`](crate::StoreExt::hosts)), which limit the number of requests and to
-    /// which work can be sent. [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) returns the hosts of
-    /// given bytes.
+    /// On hosts of the store ([`StoreExt::hosts`](crate::StoreExt::hosts)). They limit the number of requests, and work
+    /// can be sent to them. [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) returns the hosts that
+    /// store given bytes.
     Hosts,
 }
 
-/// What a read waits for; decides how many reads start together.
+/// What a read waits for. It decides how many reads start together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
-    /// Nothing.
+    /// A read does not wait.
     Memory,
-    /// A device, for bytes that are not in memory ([`StoreExt::waited`](crate::StoreExt::waited)).
+    /// A read waits for a device if the bytes are not in memory ([`StoreExt::waited`](crate::StoreExt::waited)).
     Device,
-    /// A network, always.
+    /// A read always waits for a network.
     Network,
 }
 
@@ -45,7 +45,7 @@ pub enum Latency {
 pub enum Fencing {
     /// A lock, which ends immediately with its owner's process.
     Lock,
-    /// A claim. After its owner died, the log stays busy for up to `lapse`.
+    /// A claim. After its owner has died, the log stays busy for up to `lapse`.
     Claim {
         /// The lifetime of a claim that is not renewed.
         lapse: Duration,
@@ -53,7 +53,7 @@ pub enum Fencing {
 }
 
 impl Fencing {
-    /// How long the log of a dead owner may stay busy.
+    /// How long the log of a dead owner may stay busy. Zero with a lock.
     pub fn outlives(self) -> Duration {
         match self {
             Fencing::Lock => Duration::ZERO,

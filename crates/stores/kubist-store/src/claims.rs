@@ -1,9 +1,9 @@
-//! Claims: they limit a log to one owner where no lock reaches every machine.
+//! Claims limit a log to one owner where no lock reaches every machine.
 //!
 //! A claim is a record that all machines see. All stores with claims ([`Fencing::Claim`](crate::Fencing)) follow these
 //! rules:
 //!
-//! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after [`LAPSE`]
+//! - **A claim is advisory.** It names its [`Holder`], which renews it every [`RENEWAL`]. It lapses after [`LAPSE`]
 //!   without renewal, by the clock of the waiting process or of the store. Clocks of two machines are never compared.
 //! - **A fence decides** ([`Store::own_log`](crate::Store::own_log)), so two owners that both believe in their claim do
 //!   no harm.
@@ -60,7 +60,7 @@ impl Holder {
     }
 }
 
-/// Returns whether `text` is an active holder of this process.
+/// Whether `text` is an active holder of this process.
 pub fn is_held_here(text: &str) -> bool {
     holders().contains(text)
 }
@@ -71,7 +71,7 @@ pub fn this_process() -> String {
     format!("{} {process} {}", machine(), began(process).unwrap_or_default())
 }
 
-/// Returns the state of the holder with this text.
+/// The state of the holder with this text.
 pub fn life(text: &str) -> Life {
     let [host, process, start, _] = text.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
     let Ok(process) = process.parse() else { return Life::Unknown };
@@ -88,11 +88,11 @@ pub fn life(text: &str) -> Life {
 }
 
 pub(crate) fn unique() -> u64 {
-    // Seeded by the system; the process number distinguishes forked children.
+    // The system seeds this; the process number distinguishes forked children.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// The boot number and process namespace of the machine or container; empty if unavailable.
+/// The boot id and the process namespace of the machine or container; empty if they are unavailable.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
@@ -103,12 +103,12 @@ fn machine() -> String {
     }
 }
 
-/// Used for a process without a result of [`began`]. A process of another user may be hidden.
+/// Whether a process without a result of [`began`] has ended. A process of another user may be hidden.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         // A zombie has ended.
         Ok(_) => true,
-        // Process 1 always exists. If it is hidden, others are too.
+        // Process 1 always exists. If it is hidden, other processes are hidden too.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
         Err(_) => false,
     }
@@ -117,13 +117,13 @@ fn is_gone(process: u32) -> bool {
 /// The start time in ticks since boot; `None` if the process is absent or a zombie.
 fn began(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may contain any character. `Z` and `X` mean zombie and dead.
+    // The name, in brackets, may contain any character. The states `Z` and `X` mean zombie and dead.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// A forked child creates its own set, because its parent's set may be locked.
+/// The holders of this process. A forked child creates its own set, because its parent's set may be locked.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,

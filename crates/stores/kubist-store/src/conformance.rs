@@ -1,4 +1,4 @@
-//! Conformance suite: tests the guarantees of the trait on any engine.
+//! The conformance suite tests the guarantees of the trait on any store.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -7,7 +7,7 @@
 //! conformance::run(&mut || Arc::new(MemoryStore::new("a")));
 //! ```
 //!
-//! Crashes and several processes are tested per engine.
+//! Each store has its own tests with crashes and several processes.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -19,7 +19,7 @@ use crate::{BLOCK_BYTES, Error, Fencing, Kept, LogTail, Store, StoreExt};
 ///
 /// # Panics
 ///
-/// If a guarantee is broken; the message names it.
+/// If the store breaks a guarantee. The message names it.
 pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     objects_are_written_once(&*make());
     objects_are_listed_by_prefix(&*make());
@@ -252,7 +252,7 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
 }
 
-/// An engine may free the ranges or not.
+/// A store may free the ranges or not.
 fn parts_of_segments_are_given_back(store: &dyn Store) {
     let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
     let mut segment = store.create_segment("s").unwrap();
@@ -369,7 +369,7 @@ pub type TwoMachines = (Arc<dyn Store>, Arc<dyn Store>, Box<dyn FnMut(&str)>);
 ///
 /// # Panics
 ///
-/// If a guarantee is broken; the message names it.
+/// If the store breaks a guarantee. The message names it.
 pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     let fencing = make().0.capabilities().fencing;
     assert!(matches!(fencing, Fencing::Claim { lapse } if !lapse.is_zero()), "{fencing:?}");
@@ -379,7 +379,7 @@ pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     logs_change_hands(&*one, &*other, lapse);
 }
 
-/// An owner is suspended, its claim lapses, another process takes the log, and the owner continues.
+/// An owner is suspended, and its claim lapses. Another process takes the log, and then the owner continues.
 fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut stopped = one.own_log("w").unwrap();
     let acknowledged = stopped.append(b"acknowledged").unwrap();
@@ -404,10 +404,10 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
     }
 }
 
-/// The next owner sees every entry.
+/// Each new owner sees all entries.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // The end of every entry while it was the last one.
+    // For each entry, its end at the time when it was the last one.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };

@@ -1,15 +1,15 @@
-//! The system calls of the local engine.
+//! The system calls of the local store.
 //!
-//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed. The
-//! guarantees are only those of POSIX:
+//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed. The store
+//! relies only on the guarantees of POSIX:
 //!
-//! - written bytes survive a crash once `sync_data` returned; before that, any subset of them may survive;
-//! - a name in a directory survives once `sync_directory` of it returned;
+//! - written bytes survive a crash once `sync_data` has returned; before that, any subset may survive;
+//! - a name survives once `sync_directory` of its directory has returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
-//! A directory may come from an untrusted source, so no path below it leads through a symbolic link, and only regular
-//! files are opened: a link must not lead to the user's files, and a pipe or device must not block a read for ever.
-//! Other paths give an error that names them ([`Irregular`]).
+//! A directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or device must
+//! not block a read for ever. So below the directory, links are not followed and only regular files are opened. Other
+//! paths give an error that names them ([`Irregular`]).
 
 mod os;
 
@@ -74,9 +74,9 @@ pub struct Found {
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// The bytes on disk, without holes.
+    /// The bytes that it occupies on disk, without holes.
     pub taken: u64,
-    /// The inode, which differs for a replaced file.
+    /// The inode, which changes if the file is replaced.
     pub node: u64,
     /// A number that changes with the time of the last change.
     pub changed: u64,
@@ -91,8 +91,8 @@ pub struct Listed {
     pub sort: Sort,
 }
 
-/// The error for a path with the wrong type of file. It is the source of an [`io::Error`] of kind `IsADirectory` for a
-/// directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput` for types that no store creates.
+/// The error for a path with the wrong type of file, as the source of an [`io::Error`]. The kind is `IsADirectory` for
+/// a directory, `NotADirectory` for a file in the middle of the path, and otherwise `InvalidInput`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {sort}, not {wanted}", path.display())]
 pub struct Irregular {
@@ -104,7 +104,7 @@ pub struct Irregular {
     pub wanted: Sort,
 }
 
-/// The error for type `sort` instead of `wanted`.
+/// The error for a path with the type `sort` instead of `wanted`.
 pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
     let kind = match sort {
         Sort::Directory => io::ErrorKind::IsADirectory,
@@ -131,7 +131,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Errors of the system, except `NotFound`.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// Lists a directory, except names that are not UTF-8, which the engine never creates.
+    /// Lists a directory, except names that are not UTF-8, which the store never creates.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Errors of the system: `AlreadyExists` if the name is taken.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names in a directory durable, but not their files.
+    /// Makes the names in a directory durable, but not the content of their files.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the system.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// The number of this process; different in a forked child.
+    /// The number of this process. A forked child has another number.
     fn process(&self) -> u32;
 
     /// A number that is very probably unique, also among machines.
@@ -193,7 +193,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Errors of the system.
     fn names_of(&self, path: &Path) -> io::Result<u64>;
 
-    /// The time since a fixed start; never goes back.
+    /// The time since a fixed start. It never decreases.
     fn clock(&self) -> Duration {
         os::clock()
     }
@@ -221,7 +221,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// An open file. Dropping it closes it and releases its lock.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    /// Reports errors, because a network file system may write to the server only now.
+    /// Closes the file and reports errors, because a network file system may write to the server only now.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the system.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Returns the number of bytes: 0 only at the end of the file.
+    /// Reads bytes and returns their number, which is 0 only at the end of the file.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Frees whole blocks, which then read as zeros. A crash soon afterwards may undo it.
+    /// Frees whole blocks, which then read as zeros. A crash soon afterwards may undo this.
     ///
     /// # Errors
     ///
@@ -278,7 +278,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// After an error the state on disk is unknown, even if a second call succeeds.
+    /// Makes the written bytes durable. After an error the state on disk is unknown, even if a second call succeeds.
     ///
     /// # Errors
     ///
@@ -288,12 +288,13 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks the system to start writing the range; never fails.
     fn start_writeback(&self, range: Range<u64>);
 
-    /// Returns whether this byte is in memory; `false` if unknown.
+    /// Whether this byte is in memory; `false` if unknown.
     fn is_in_memory(&self, _offset: u64) -> bool {
         false
     }
 
-    /// Returns `false` if some bytes are not in memory, or if that is unknown.
+    /// Fills the buffer without waiting for the device. Returns `false` if some bytes are not in memory, or if this is
+    /// unknown.
     fn read_present(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -301,7 +302,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks the system to start reading the range; never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 
-    /// Returns `false` if another handle has the exclusive lock.
+    /// Takes the exclusive lock without waiting. Returns `false` if another handle has it.
     ///
     /// # Errors
     ///
@@ -338,7 +339,7 @@ pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io:
     Ok(bytes)
 }
 
-/// After an error any part may be written.
+/// Writes all bytes. After an error, any part may be written.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {

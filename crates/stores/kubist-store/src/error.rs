@@ -1,4 +1,4 @@
-//! Errors of stores, grouped by how the caller can react.
+//! Errors of stores, grouped by what the caller can do.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another process or handle owns the log. Wait for it, or write under another name.
+    /// Another process or handle owns the log. Wait, or write under another name.
     #[error(
         "writer `{writer}` is busy: {file} is owned by another process or handle; close that one, or write under another name"
     )]
@@ -23,7 +23,7 @@ pub enum Error {
         file: String,
     },
 
-    /// Stored bytes differ from the written ones. Restore the file or read around it; a retry does not help.
+    /// Stored bytes differ from the bytes that were written. Restore the file or read around it; a retry does not help.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {
         /// The file's path or address.
@@ -34,7 +34,7 @@ pub enum Error {
         what: String,
     },
 
-    /// A link, pipe, device or folder is at the path of a file of the store, or a file or link at the path of a folder.
+    /// A link, pipe, device or folder is at the path of a store's file, or a file or link at the path of a folder.
     /// Nothing was read or written. Restore the file, or read around it.
     #[error("{file} is {found}, not {wanted}")]
     Irregular {

@@ -1,6 +1,6 @@
-//! File headers, and the bytes of objects, acknowledgements and numbered files, as pure functions.
+//! File headers, and the bytes of objects, acknowledgements and numbered files. All functions are pure.
 //!
-//! A file with a wrong kind, version or checksum is refused here, so no layer above interprets its bytes.
+//! A file with a wrong kind, version or checksum is refused here, so no other layer interprets its bytes.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub(crate) const VERSION: u32 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 16;
 
-/// An object's length and checksum, between header and value.
+/// The bytes of an object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Acknowledgement,
     Segment,
     Numbered,
-    /// The mark of a shared store, a header only.
+    /// The mark of a shared store, which has only a header.
     Shared,
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
-/// Number, length, record type and checksum (with the payload).
+/// The bytes of number, length, record type, and the checksum (which includes the payload).
 const NUMBERED_HEAD_BYTES: usize = 24;
 
 /// The type of a numbered file of a shared store.
@@ -141,13 +141,13 @@ const NUMBERED_HEAD_BYTES: usize = 24;
 pub(crate) enum RecordType {
     /// An entry of a log, whose number is its position.
     Entry,
-    /// A log was taken: later entries of earlier owners are refused.
+    /// A new owner took the log here, so later entries of earlier owners are refused.
     Fence,
     /// The log is claimed by the holder in the payload.
     Held,
     /// The log is not claimed.
     Free,
-    /// The log of one machine ends at this number.
+    /// The log from before the store was shared ends at this number.
     Sealed,
 }
 

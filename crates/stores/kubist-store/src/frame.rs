@@ -4,10 +4,10 @@
 //! at position p:  length u32 | crc32c(payload) u32 | crc32c(p, length, the former) u32 | payload
 //! ```
 //!
-//! The head has its own checksum, so a damaged length is never used. This checksum covers the position, so bytes of
-//! another position or of an older log are never accepted as a frame.
+//! The head has its own checksum, so a damaged length is never used. This checksum covers the position, so bytes from
+//! another position or from an older log are never accepted as a frame.
 //!
-//! An owner starts an entry only after the one before is durable. So at most the last frame can be unfinished, and
+//! An owner starts an entry only after the previous one is durable, so only the last frame can be unfinished. Therefore
 //! **nothing valid follows a torn frame**: if a valid frame follows, the broken frame is damage. The acknowledged
 //! length (see `local/logs.rs`) decides the remaining cases.
 
@@ -18,10 +18,10 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// Limit of the bytes that [`next_whole`] examines, in lengths of the log.
+/// The limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
 const LOOKS: usize = 64;
 
-/// Returns `None` if the payload is too long.
+/// Returns the frame of an entry; `None` if the payload is too long.
 pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
     let payload_checksum = crc32c::crc32c(payload);
@@ -40,7 +40,7 @@ pub(crate) struct Frames {
     pub rest: Rest,
 }
 
-/// The state after the last complete frame.
+/// What follows the last complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,
@@ -54,8 +54,8 @@ pub(crate) enum Rest {
     },
 }
 
-/// Parses `bytes`, which must extend from a frame at `position` to the log's end; otherwise an incomplete frame would
-/// count as torn. The entries share the memory of `bytes`.
+/// Parses `bytes` from a frame at `position`. They must extend to the log's end, because an incomplete frame counts as
+/// torn. The entries share the memory of `bytes`.
 pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -82,7 +82,7 @@ pub(crate) struct Pieces {
     pub end: u64,
 }
 
-/// Like [`frames`], but continues after damaged frames.
+/// As [`frames`], but continues after damaged frames.
 pub(crate) fn pieces(bytes: &Bytes, position: u64) -> Pieces {
     let mut pieces = Pieces { entries: Vec::new(), broken: Vec::new(), end: position };
     let mut at = 0;
@@ -111,10 +111,10 @@ pub(crate) fn pieces(bytes: &Bytes, position: u64) -> Pieces {
 }
 
 enum Look {
-    /// Nothing, or less than a head.
+    /// There are no bytes, or fewer than a head has.
     Short,
     BadHead,
-    /// The payload that should end at `end` is too short or has a wrong checksum.
+    /// The payload, which should end at `end`, is too short or has a wrong checksum.
     BadPayload {
         end: usize,
     },
@@ -141,7 +141,7 @@ fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
 enum Next {
     Whole(usize),
     None,
-    /// The search would examine too many bytes.
+    /// The search ended, because it would examine too many bytes.
     Unknown,
 }
 

@@ -1,19 +1,18 @@
 //! The storage layer of Kubist: small objects, large write-once segments and one append-only log per writer, behind the
 //! [`Store`] trait. Optional operations are [`Abilities`]; callers use them through [`StoreExt`].
 //!
-//! Every engine gives these guarantees, and [`conformance`] tests them:
+//! Every store gives these guarantees, and [`conformance`] tests them:
 //!
-//! - an object is written once and is there completely or not at all; only one of several writers of a name gets the
-//!   result that it won;
-//! - the bytes of a segment are durable once `sync` returned;
-//! - a log entry is durable once `append` returned, readers see entries completely and in order, and a log has at most
+//! - an object is written once, completely or not at all; if several writers put the same name, exactly one succeeds;
+//! - the bytes of a segment are durable once `sync` has returned;
+//! - a log entry is durable once `append` has returned, readers see complete entries in order, and a log has at most
 //!   one owner at a time;
 //! - damage is an error that names file and offset, never a wrong result and never a panic.
 //!
-//! The engines here are [`LocalStore`] (a directory that any number of processes share, without a server) and
-//! [`MemoryStore`] (tests). Others are separate crates; `docs/stores.md` shows how to write one. A [`Scheme`] turns a
-//! location into a store. The local engine makes every system call through [`disk::Disk`], for which `kubist-simulate`
-//! has a disk that tears, reorders and loses unsynced writes.
+//! This crate has two stores: [`LocalStore`] (a directory that any number of processes share, without a server) and
+//! [`MemoryStore`] (for tests). Other stores are separate crates; `docs/stores.md` shows how to write one. A [`Scheme`]
+//! turns a location into a store. The local store makes every system call through [`disk::Disk`], so `kubist-simulate`
+//! can test it on a disk that tears, reorders and loses unsynced writes.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The local engine: a directory that any number of processes share.
+//! The local store: a directory that any number of processes share.
 //!
 //! ```text
 //! <directory>/table, rewrites/0000...   objects, at their names
@@ -10,14 +10,13 @@
 //!
 //! There is no server, and readers take no lock. These rules make it safe:
 //!
-//! - A file gets its name (link) only after its bytes are durable. A caller that reports the name as present has synced
-//!   the directory. The exception are segments, which no entry names before their owner synced them.
+//! - A file gets its name (by a link) only after its bytes are durable. A call that reports the name as present has
+//!   synced the directory. Segments have their name while they are written, but no entry names them before a sync.
 //! - Nothing is overwritten except the acknowledgements, which are checksummed hints.
-//! - A log's owner holds the file's lock, which ends with the process. On a file system of several machines (NFS,
-//!   Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared** from its creation
-//!   on, which a mark in the directory records: the owner has a claim, and a fence in the log (`claim_files`,
-//!   `entries`).
-//! - Changes by another machine may be visible late; `directory` decides when an observation is trusted.
+//! - A log's owner holds the lock on the file, which ends with the process. On a network file system (NFS, Lustre,
+//!   GPFS, BeeGFS, CephFS), locks may work on one machine only. A store there is **shared**, which a mark in the
+//!   directory records: its owners have a claim, and a fence in the log (`claim_files`, `entries`).
+//! - Changes by another machine may be visible late; `directory` decides how long to retry.
 //! - After a failed write or sync, a handle refuses further writes.
 //! - Below the directory, links are not followed and only regular files are opened (`disk`).
 //!
@@ -64,7 +63,7 @@ use entries::Known;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
-/// Segments whose reads start together; fewer than the open files.
+/// The number of segments whose reads start together; less than the limit of open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
@@ -166,8 +165,7 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Refuses changes to a store of one machine on a file system that others may have mounted, where locks may not
-    /// hold.
+    /// Refuses changes to an unshared store on a network file system, where locks may not work.
     fn check_alone(&self) -> Result<()> {
         if self.is_shared() || self.is_of_this_machine()? {
             return Ok(());
@@ -204,7 +202,7 @@ impl LocalStore {
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 
-    /// `waits` allows waiting to see whether a holder on another machine is dead.
+    /// With `waits`, it waits to find out whether a holder on another machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
             return Err(Error::InvalidName {
@@ -215,7 +213,7 @@ impl LocalStore {
         self.check_alone()?;
         if !self.is_shared() {
             let owner = logs::own(self, writer)?;
-            // Checked under the lock. The process that makes the store shared works in the other order.
+            // Checks under the lock whether the store became shared; that change puts the mark before it locks.
             self.look_for_mark()?;
             if !self.is_shared() {
                 return Ok(owner);
@@ -226,7 +224,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Also returns whether any read waited.
+    /// Reads several segments, and returns whether any read waited for the device.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {
@@ -261,7 +259,7 @@ impl Store for LocalStore {
             latency: Latency::Device,
             fencing,
             staleness: self.staleness(),
-            // The file server decides what another machine reads during a punch.
+            // During a punch, the file server decides what other machines read.
             punches: !self.is_shared(),
         }
     }
@@ -432,11 +430,11 @@ impl Sharing for LocalStore {
         numbered::mark(self)?;
         self.set_shared();
         if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
-            // The view must be current, because it decides where a log ends.
+            // The view must be current, because the end of each log is fixed now.
             self.catch_up()?;
         }
         for writer in logs::writers(self)? {
-            // The next owner of such a log seals it too.
+            // After a cancellation, the next owner of the log seals it.
             check_stopped(&self.location)?;
             entries::seal(self, &writer)?;
         }

@@ -1,9 +1,9 @@
 //! A store in memory, for tests and temporary tables.
 //!
-//! It gives only the trait's guarantees: segments are readable up to their last sync, offsets do not start at 0, and
-//! log positions count entries, not bytes.
+//! It gives only the guarantees of the trait: segments are readable up to their last sync, offsets do not start at 0,
+//! and log positions count entries instead of bytes.
 //!
-//! The scheme `memory` names stores of this process: `memory://name` is the same store until the process ends.
+//! The scheme `memory` names stores of this process: until the process ends, `memory://name` is the same store.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::{
 
 const SEGMENT_START: u64 = 16;
 
-/// Clones are handles to the same store, like processes on one directory.
+/// A store in memory. Its clones are handles to the same store, like processes on one directory.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     location: String,
@@ -300,7 +300,7 @@ impl Segment for MemorySegment {
 
     fn sync(&mut self) -> Result<()> {
         self.synced = self.len();
-        // A deleted segment accepts the bytes, like an unlinked file.
+        // A deleted segment accepts the bytes, as an unlinked file does.
         if let Some(bytes) = self.store.state().segments.get_mut(&self.name) {
             bytes.extend_from_slice(&self.unsynced);
         }

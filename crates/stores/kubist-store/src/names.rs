@@ -1,6 +1,6 @@
 //! Rules for the names of writers, segments and objects.
 //!
-//! Every engine has the rules of the strictest file system, so a name that works in a test works everywhere, and no
+//! Every store follows the rules of the strictest file system. So a name that works in a test works everywhere, and no
 //! name can leave the store's directory.
 
 use crate::{Error, Result};
@@ -9,7 +9,7 @@ pub(crate) const MAX_PART_BYTES: usize = 128;
 
 pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 
-/// Folders of the local engine, which objects may not use.
+/// Folders of the local store. Objects may not use these names.
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Checks the name of a writer or a segment.

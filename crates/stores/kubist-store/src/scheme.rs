@@ -21,7 +21,7 @@ pub trait Scheme: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The reason why it is invalid. The text must not repeat the location, which may contain a password.
+    /// The reason why the location is invalid. The text must not repeat the location, which may contain a password.
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String>;
 }
 
@@ -32,11 +32,11 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     ///
     /// # Errors
     ///
-    /// Any error that leaves the result uncertain: [`Found::Nothing`] must be certain.
+    /// Any error that leaves the result uncertain. [`Found::Nothing`] is returned only if it is certain.
     fn find(&self) -> Result<Found>;
 
-    /// A handle to a store that may not exist, if finding it would take a network request. Results count only once
-    /// [`StoreLocation::find`] has found the store.
+    /// A handle to a store that may not exist, for stores on a network: the caller can send requests before
+    /// [`StoreLocation::find`] has responded. Their results count only once the store was found.
     fn ahead(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -48,7 +48,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// As for any operation on the store.
     fn create(&self) -> Result<Arc<dyn Store>>;
 
-    /// Whether the location has anything else than the store, such as other files in its directory.
+    /// Whether anything other than the store is at the location, such as other files in its directory.
     ///
     /// # Errors
     ///
@@ -62,13 +62,13 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         "it"
     }
 
-    /// Nearby locations where something exists, as suggestions if they are quick to find.
+    /// Nearby locations where something exists, to suggest them in messages. Empty if they are slow to find.
     fn others(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The location of a store next to this one, whose name continues with `suffix` and which has the same password. A
-    /// store that limits its parallel requests may run `requests`.
+    /// The location of a store next to this one: its name continues with `suffix`, and it has the same password. A
+    /// store that limits its concurrent requests may run `requests` at a time.
     fn beside(&self, suffix: &str, requests: usize) -> String;
 
     /// A location that is valid in any process, independent of the working directory.
@@ -80,7 +80,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 /// The content of a location.
 #[derive(Debug)]
 pub enum Found {
-    /// Certainly nothing.
+    /// There is certainly nothing.
     Nothing,
     /// Something else. The text is a sentence that begins with "it is".
     NoStore(&'static str),
@@ -90,7 +90,7 @@ pub enum Found {
 
 static SCHEMES: RwLock<BTreeMap<&'static str, Arc<dyn Scheme>>> = RwLock::new(BTreeMap::new());
 
-/// Returns `false` if the name is already registered; the first scheme stays.
+/// Registers a scheme. Returns `false` if the name is taken; the first scheme stays.
 pub fn register(scheme: Arc<dyn Scheme>) -> bool {
     let mut schemes = SCHEMES.write().unwrap_or_else(PoisonError::into_inner);
     let taken = schemes.contains_key(scheme.name());
@@ -109,7 +109,7 @@ pub fn locate(location: &str) -> Result<Arc<dyn StoreLocation>, String> {
     known.ok_or_else(|| unsupported(name))?.read(location)
 }
 
-/// Names only the scheme, because the rest may contain a password.
+/// The message names only the scheme, because the rest may contain a password.
 pub(crate) fn unsupported(scheme: &str) -> String {
     format!("tables on {scheme:?} are not supported here")
 }

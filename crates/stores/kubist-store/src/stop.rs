@@ -52,7 +52,7 @@ impl Switches {
     }
 }
 
-/// For engines: an error if this thread's call was cancelled.
+/// For stores: returns an error if this thread's call was cancelled.
 ///
 /// # Errors
 ///

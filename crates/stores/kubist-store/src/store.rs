@@ -1,12 +1,12 @@
-//! The `Store` trait: everything that Kubist requires of a storage engine.
+//! The `Store` trait: everything that Kubist requires of a store.
 //!
 //! The trait is small, so that a directory, a database or an object store can implement it. Optional operations are
 //! separate traits ([`Abilities`]). A store is not a file system: nothing is overwritten or renamed, and no two writers
 //! append to the same segment or log.
 //!
-//! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position from
-//! [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between offsets within
-//! one sync. An engine may put a header before a segment and may skip offsets after a sync.
+//! Callers do not compute positions and offsets. An offset comes from [`Segment::append`], a log position from
+//! [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and in segments also the distance between offsets of
+//! one sync: a store may put a header before a segment and may skip offsets after a sync.
 
 mod abilities;
 pub(crate) mod scratch;
@@ -31,14 +31,14 @@ pub const BLOCK_BYTES: u64 = 4096;
 
 /// A store of objects, segments and logs, with the guarantees at the head of the crate.
 ///
-/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot. Object
-/// names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`, and no object's
-/// name may be a folder of another object's name. Other names give [`Error::InvalidName`](crate::Error).
+/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot. An object
+/// name consists of such parts, joined by slashes. Its first part may not be `logs`, `segments` or `tmp`, and it may
+/// not be a folder of another object's name. Other names give [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
     /// The store's location as the user wrote it, for messages.
     fn location(&self) -> &str;
 
-    /// Properties for planners, which change only by [`StoreExt::share`](crate::StoreExt::share).
+    /// The properties of this store, which only [`StoreExt::share`](crate::StoreExt::share) changes.
     fn capabilities(&self) -> Capabilities;
 
     /// The optional operations of this store; none by default.
@@ -46,20 +46,20 @@ pub trait Store: Send + Sync + fmt::Debug {
         Abilities::default()
     }
 
-    /// Writes an object. Returns `false` if the name is taken. In both cases the object of that name is complete and
-    /// survives a crash. After an error it may or may not exist; try again.
+    /// Writes an object. Returns `false` if the name is taken. In both cases the object with this name is complete and
+    /// survives a crash. After an error it may or may not exist, so try again.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or `Unreachable`.
+    /// `InvalidName`; `NoSpace`; `Damaged` if an object with this name exists and is damaged; `Io` or `Unreachable`.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
-    /// Returns the object's value. A power failure may still remove the object until some caller's `put_if_absent` of
-    /// it returned.
+    /// Returns the object's value. Until a `put_if_absent` with this name has returned, a power failure may still
+    /// remove the object.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote; `InvalidName`; `Io` or
+    /// `Damaged`, `Irregular` or `Newer` if this version cannot have written its bytes; `InvalidName`; `Io` or
     /// `Unreachable`.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
@@ -70,26 +70,27 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable`; `Irregular` if something other than a folder is at a folder's path.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// A power failure soon afterwards may bring the object back.
+    /// Deletes an object. A power failure soon afterwards may restore it.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `Io` or `Unreachable`.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment, because readers may still
-    /// have its bytes.
+    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment, because readers may have
+    /// cached its bytes.
     ///
     /// # Errors
     ///
     /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable`.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
-    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after `sync`.
+    /// Reads `ranges` of a segment, and returns one `Bytes` per range, in the same order. Bytes are readable after
+    /// `sync`.
     ///
     /// # Errors
     ///
-    /// `Damaged` if a range is not completely there; `Missing` if there is no such segment; `Newer`; `Io` or
+    /// `Damaged` if bytes of a range are missing; `Missing` if there is no such segment; `Newer`; `Io` or
     /// `Unreachable`.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
@@ -108,15 +109,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable`.
     fn segments(&self) -> Result<Vec<String>>;
 
-    /// A power failure soon afterwards may bring the segment back.
+    /// Deletes a segment. A power failure soon afterwards may restore it.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `Io` or `Unreachable`.
     fn delete_segment(&self, segment: &str) -> Result<()>;
 
-    /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries durable.
-    /// Dropping the owner releases the log.
+    /// Takes ownership of a writer's log, creates the log if there is none, and makes all its entries durable. Dropping
+    /// the owner releases the log.
     ///
     /// Cuts off an entry that the last owner did not finish. If an acknowledged entry is missing or wrong, it cuts
     /// nothing and returns `Damaged`.
@@ -125,23 +126,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// Kubist has no other lock. It relies on four guarantees:
     ///
-    /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's entry gets
-    ///    into the log. So taking the log of a dead writer ends that writer's work for good, and no late commit can
-    ///    name a segment that the new owner deletes or rewrites.
+    /// 1. *One owner.* After this call returns, no other owner can append to the log until this owner is dropped or one
+    ///    of its calls fails. When a process takes the log of a dead writer, that writer can never append again. So no
+    ///    late commit can name a segment that the new owner deletes or rewrites.
     /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees the entry at
     ///    the same position, before any newer entry.
-    /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was refused is in
-    ///    the log for ever or never. No reader that starts later sees it appear or vanish. [`LogOwner::position`] is
-    ///    after it.
+    /// 3. *Unacknowledged entries are settled.* If the last owner died or failed during an append, its entry may or may
+    ///    not be in the log. When this call returns, the entry is in the log for ever, or it never will be. Readers
+    ///    that start later do not see it appear or vanish, and [`LogOwner::position`] is after it.
     /// 4. *Durable entries stay.* An entry that [`Store::read_log`] returned at or before [`LogTail::durable`] never
     ///    disappears.
     ///
-    /// [`Fencing`] describes how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while its
-    /// owner lives. A [`Fencing::Claim`] may lapse while its owner is alive but slow, so each new owner also starts an
-    /// **epoch** that fences all earlier ones. In an object store, for example, entries are keys that end in their
-    /// position and are put only if absent. A new owner puts a fence at the first free position. The earlier owner then
-    /// finds its next key taken and is refused for ever; if its entry came first, the fence follows it.
-    /// `docs/stores.md` shows this in full.
+    /// [`Fencing`] describes how a store gives the first guarantee. A [`Fencing::Lock`] cannot be taken while its owner
+    /// lives. A [`Fencing::Claim`] may lapse while its owner is slow, so each new owner also starts an **epoch** that
+    /// fences all earlier ones: their appends fail for ever. `docs/stores.md` shows how an object store does this.
     ///
     /// # Errors
     ///
@@ -157,15 +155,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn logs(&self) -> Result<Vec<String>>;
 
     /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a position
-    /// from the owner. Never waits for the owner. If a log has lost its end, [`LogTail::next`] may be before `from`.
+    /// from the owner. Never waits for the owner. If a log has lost its last entries, [`LogTail::next`] may be before
+    /// `from`.
     ///
     /// # Errors
     ///
     /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable`.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
-    /// The name and size of everything in the store, with the engine's own overhead. A log may be listed in several
-    /// parts.
+    /// The name and size of everything in the store, including the store's own overhead. A log may be listed in
+    /// several parts.
     ///
     /// # Errors
     ///
@@ -175,9 +174,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then the
     /// store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
     ///
-    /// Missing things are skipped, so the call can be repeated after a failure. If a power failure brings anything
-    /// back, it also brings back the last object. No log may have an owner during the call, and the handle cannot be
-    /// used afterwards.
+    /// Missing things are skipped, so the call can be repeated after a failure. If a power failure restores anything,
+    /// it also restores the last object. No log may have an owner during the call, and the handle cannot be used
+    /// afterwards.
     ///
     /// # Errors
     ///
@@ -185,13 +184,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// Bytes of ranges, one result per segment.
+/// The bytes of the ranges of several segments, with one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// A version mark of stored bytes. Equal marks prove equal bytes; the mark may change without the bytes.
+/// A version mark of stored bytes. Equal marks prove equal bytes, but the mark may change even if the bytes do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// The engine has no marks, so compare the bytes.
+    /// The store has no marks, so compare the bytes.
     Unknown,
     /// Nothing is stored.
     Absent,
@@ -228,15 +227,15 @@ pub enum Kept {
     Segment,
     /// A writer's log.
     Log,
-    /// A file without a final name, or one left by a dead process.
+    /// A file without a final name, or a file left by a dead process.
     Temporary,
 }
 
-/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error), because no commit
-/// may name its unknown content. A segment that is dropped before its first `sync` may disappear.
+/// A segment, for its only owner. After an error it returns [`Error::Refused`](crate::Error), because no commit may
+/// name its unknown content. A segment that is dropped before its first `sync` may disappear.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
-    /// Appends all parts and returns the offset of the first byte. They are durable and readable after
+    /// Appends all parts and returns the offset of the first byte. The bytes are durable and readable after
     /// [`Segment::sync`].
     ///
     /// # Errors
@@ -248,31 +247,31 @@ pub trait Segment: Send {
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable`. The appended bytes may or may not be
-    /// durable then.
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable`. After an error, the appended bytes may or
+    /// may not be durable.
     fn sync(&mut self) -> Result<()>;
 
-    /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine skips offsets
-    /// after a sync. Not 0 at the beginning if the engine writes a header.
+    /// The offset after the last appended byte. The next `append` returns this offset, or a later one if the store
+    /// skips offsets after a sync. It does not start at 0 if the store writes a header.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.
     fn name(&self) -> &str;
 }
 
-/// The right to append to a writer's log, released on drop. After an error it returns [`Error::Refused`](crate::Error),
-/// and the log's next owner settles whether the entry is in the log.
+/// The right to append to a writer's log, which a drop releases. After an error it returns
+/// [`Error::Refused`](crate::Error), and the log's next owner settles whether the entry is in the log.
 pub trait LogOwner: Send {
     /// Appends one entry durably and returns the position after it.
     ///
     /// # Errors
     ///
     /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or `Unreachable`.
-    /// After an error the entry may or may not be there, and no other can be appended.
+    /// After an error the entry may or may not be in the log, and no other entry can be appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
-    /// Appends an entry that names bytes of a segment. No reader sees the entry and no crash keeps it before those
-    /// bytes are durable. An engine may make both durable in one step.
+    /// Appends an entry that names bytes of a segment. Until these bytes are durable, no reader sees the entry, and no
+    /// crash keeps it. A store may make both durable in one step.
     ///
     /// # Errors
     ///
@@ -289,17 +288,16 @@ pub trait LogOwner: Send {
     fn writer(&self) -> &str;
 }
 
-/// Result of [`Store::read_log`].
+/// The result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries in order. Each ends where the next begins, and the last at `next`, which [`LogOwner::append`]
-    /// returned.
+    /// The entries in order. Each entry ends where the next one begins, and the last entry ends at `next`.
     pub entries: Vec<LogEntry>,
     /// The position after the last entry, where reading continues.
     pub next: u64,
-    /// Entries that end at or before this position survive a crash. The last entry may be beyond it, because its owner
-    /// is still making it durable or died before it acknowledged the entry ([`Store::own_log`] settles that). A power
-    /// failure may remove such an entry, so a follower continues after one from the smaller of `next` and `durable`.
+    /// Entries that end at or before this position survive a crash. The last entry may end after it: its owner may
+    /// still be syncing it, or died before it acknowledged the entry ([`Store::own_log`] settles that). A power failure
+    /// may remove such an entry, so a reader continues from the smaller of `next` and `durable`.
     pub durable: u64,
 }
 
@@ -312,7 +310,7 @@ pub struct LogEntry {
     pub bytes: Bytes,
 }
 
-/// Result of [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log).
+/// The result of [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log).
 #[derive(Debug)]
 pub struct SoundLog {
     /// The intact entries, in order.
@@ -330,11 +328,11 @@ pub struct SoundLog {
 pub struct BrokenEntry {
     /// The position of its start.
     pub position: u64,
-    /// The remaining bytes, some wrong.
+    /// The remaining bytes. Some of them are wrong.
     pub bytes: Bytes,
 }
 
-/// Private spill space that ends with the process, neither durable nor checksummed.
+/// Private spill space, which disappears with the process. It is neither durable nor checksummed.
 pub trait Scratch: Send + Sync {
     /// Appends `bytes` and returns the offset of the first.
     ///

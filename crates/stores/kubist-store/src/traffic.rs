@@ -5,28 +5,28 @@ use std::time::Instant;
 /// A completed request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// When the need for the request became known.
+    /// The time when the need for the request became known.
     pub asked: Instant,
-    /// When the request limiter admitted it.
+    /// The time when the request limiter admitted it.
     pub sent: Instant,
-    /// When the response was complete.
+    /// The time when the response was complete.
     pub answered: Instant,
     /// The size of the response, in bytes.
     pub bytes: u64,
     /// The host that responded; `None` for this machine.
     pub host: Option<String>,
-    /// A local copy was read instead of the store.
+    /// True if a local copy was read instead of the store.
     pub cached: bool,
 }
 
-/// Requests to a service. Retries inside a client count once.
+/// Counts of the requests to a service. Retries inside a client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Reads of objects or of ranges, and head requests.
+    /// Reads of objects or ranges, and head requests.
     pub gets: u64,
     /// Puts, and parts of multipart uploads.
     pub puts: u64,
-    /// Listings, of up to a thousand keys each.
+    /// Listings, with up to a thousand keys each.
     pub lists: u64,
     /// Deletions.
     pub deletes: u64,
@@ -34,7 +34,7 @@ pub struct Traffic {
     pub bytes_read: u64,
     /// Sent bytes.
     pub bytes_written: u64,
-    /// The longest chain of requests, each sent after the response to the one before.
+    /// The longest chain of requests in which each was sent after the response to the previous one.
     pub round_trips: u64,
     /// Use of the local cache, if there is one.
     pub cache: Option<CacheUse>,
@@ -54,11 +54,11 @@ pub struct CacheUse {
     pub hits: u64,
     /// Blocks and objects read from the store.
     pub misses: u64,
-    /// Bytes of the hits.
+    /// The bytes of the hits.
     pub bytes: u64,
 }
 
-/// Counts the round trips of [`Traffic`]. Choosing the earliest response greedily gives the longest chain.
+/// Counts the round trips of [`Traffic`]. Always continuing with the earliest response gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,

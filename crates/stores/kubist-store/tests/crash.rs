@@ -1,7 +1,7 @@
-//! Power failures at every step: acknowledged writes survive, others are complete or absent, and a crash never looks
-//! like damage.
+//! Power failures at every step. Acknowledged writes survive, other writes are complete or absent, and a crash never
+//! looks like damage.
 //!
-//! `SEED=n` runs only that seed, `SEEDS=n` the first n.
+//! `SEED=n` runs only this seed, `SEEDS=n` the first n.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl ExpectedLog {
         }
     }
 
-    /// The acknowledged entries and perhaps one more. Once an owner has taken the log, its content is settled.
+    /// The log has the acknowledged entries, and perhaps one more. Once an owner has taken it, its content is settled.
     fn check(&mut self, found: &[Vec<u8>]) {
         let count = self.acknowledged.len();
         assert!(found.len() >= count, "{count} acknowledged, {} there", found.len());
@@ -137,7 +137,7 @@ fn objects_survive_whole_or_were_never_there() {
                 match store.get(name).unwrap() {
                     Some(value) => {
                         assert!(tried.contains(&value.to_vec()), "{name} has a strange value");
-                        // Visible after a restart, so it is on disk.
+                        // The object is visible after a restart, so it is on disk.
                         (*tried, *there) = (vec![value.to_vec()], true);
                     }
                     None => {

@@ -1,5 +1,5 @@
-//! Damage at every bit and every length is distinguished from an unfinished append, reported with file and offset, and
-//! never repaired by cutting.
+//! Damage at every bit and every length is distinguished from an unfinished append. It is reported with file and
+//! offset, and never repaired by cutting the log.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -169,7 +169,7 @@ fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     }
 }
 
-/// Entries may be longer than the parts that are read.
+/// Entries may be longer than the buffer of a read.
 #[test]
 fn damage_of_long_logs_is_told_from_an_unfinished_append() {
     let lengths = [3_000_000, 20_000_000, 0, 3_000_000, 3_000_000, 3_000_000, 9_000_000, 1];
@@ -235,7 +235,7 @@ fn what_lies_behind_damage_is_read_with_what_lies_before() {
     assert!(matches!(sound.damage, Some(Error::Damaged { offset, .. }) if offset == log.positions[2]));
 }
 
-/// No reader would see an entry in a file that lost its name.
+/// If a log's file lost its name, no reader would see an entry in it.
 #[test]
 fn an_owner_whose_log_is_removed_or_replaced_refuses() {
     for replaced in [false, true] {

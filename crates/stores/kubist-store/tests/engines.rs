@@ -1,4 +1,4 @@
-//! Every engine passes the conformance suite.
+//! Every store passes the conformance suite.
 
 use std::path::Path;
 use std::sync::Arc;

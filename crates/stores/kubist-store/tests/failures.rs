@@ -1,4 +1,4 @@
-//! Failing system calls and full disks: each failure is reported, its handle refuses to continue, and a new handle
+//! Failing system calls and full disks. Each failure is reported, its handle refuses to continue, and a new handle
 //! continues without loss.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
@@ -42,7 +42,7 @@ impl Promised {
             match log.append(&entry) {
                 Ok(_) => self.entries.push(entry),
                 Err(error) => {
-                    // Refused before any attempt, so it is certainly absent.
+                    // The operation was refused before any attempt, so its result is certainly absent.
                     if !matches!(error, Error::Refused { .. }) {
                         self.perhaps.push(entry);
                     }
@@ -112,7 +112,7 @@ fn every_failing_call_is_reported_and_survived() {
             }
             machine.fail(call, random.random_range(0..12));
             let outcome = promised.work(&machine, &mut random);
-            // An unreported failure affected a clean-up or an acknowledgement, or appears later.
+            // A failure that is not reported affected a clean-up or an acknowledgement, or is reported later.
             let harmless = [Call::Open, Call::Find, Call::List, Call::Unlink, Call::Lock, Call::Write].contains(&call);
             assert!(outcome.is_err() || machine.failures_left() || harmless, "{call:?} failed and nobody was told");
             machine.calm();

@@ -1,5 +1,5 @@
 //! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's files. No
-//! call touches anything outside the directory or blocks for ever, and the error names the path.
+//! call touches anything outside the directory or blocks for ever. The error names the path.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -100,7 +100,7 @@ const QUESTIONS: [Question; 17] = [
     ("delete", |store| store.delete("rewrites/1").and(store.delete_segment("s"))),
 ];
 
-/// Returns the operations whose error names `at` with this type.
+/// The operations whose error names `at` and this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (question, ask) in QUESTIONS {
@@ -110,7 +110,7 @@ fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str
                 assert_eq!((Path::new(&file), found), (at, sort), "{question}");
                 refused.push(question);
             }
-            // An object's name may not be a folder, and earlier operations deleted others.
+            // An object's name may not be a folder, and earlier operations deleted other objects.
             Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
             Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
         }
@@ -190,7 +190,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("segments/s.seg", &["segment_len", "read"]),
     ] {
         for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
-            // A folder is legal among objects.
+            // Among objects, a folder is permitted.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let workdir = Workdir::new();
             let at = workdir.remove(file);
@@ -258,7 +258,7 @@ fn only_temporary_files_are_cleared_away() {
     assert_eq!(contents(&workdir.foreign()), before);
 }
 
-/// An acknowledgement's path is a second name of another file.
+/// The path of an acknowledgement is a second name of another file.
 #[test]
 fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     let workdir = Workdir::new();
@@ -294,7 +294,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            // Opening looks for a mark in a folder, and may meet a link.
+            // Opening looks for a mark in a folder, where there may be a link.
             let Ok(store) = open_local(&root) else {
                 refused += 1;
                 continue;

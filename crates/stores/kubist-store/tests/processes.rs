@@ -1,4 +1,4 @@
-//! Several processes on one directory, interleaved call by call, some killed.
+//! Several processes on one directory. Their calls are interleaved, and some processes are killed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             })
         };
         let told = machine.interleave((0..3).map(put).collect());
-        // All processes see one value per name.
+        // All processes see the same value of a name.
         machine.crash();
         let store = open(&machine).unwrap();
         for name in NAMES {

@@ -1,5 +1,5 @@
-//! A shared store keeps its guarantees on a file system with every weakness of network file systems. Each weakness
-//! breaks a store that ignores it.
+//! A shared store keeps its guarantees on a file system with every weakness of network file systems. A store that
+//! ignores one of them breaks.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -33,8 +33,8 @@ fn open(disk: Arc<dyn Disk>) -> Result<LocalStore> {
     LocalStore::on_disk(disk, Path::new(STORE))
 }
 
-/// Each call goes to the other machine's handle, once it sees earlier changes. Owned logs and segments stay with the
-/// first.
+/// A store on two machines: each call goes to the other machine's handle, once this sees earlier changes. Owned logs
+/// and segments stay with the first.
 #[derive(Debug)]
 struct Alternating {
     stores: [LocalStore; 2],
@@ -190,7 +190,8 @@ fn a_name_is_won_by_one_process_of_all_machines() {
     for_seeds(100, |seed| puts(seed, &Rule::ALL, None).unwrap());
 }
 
-/// Acknowledged entries are there once and in order, although owners are killed or suspended, and readers saw a prefix.
+/// Each acknowledged entry is in the log once and in order, although owners are killed or suspended. Readers saw a
+/// prefix of the log.
 fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let disk = |mount: &Arc<Mount>, process| -> Arc<dyn Disk> {
@@ -285,7 +286,7 @@ fn acknowledged_entries_of_all_machines_stay_in_order() {
     for_seeds(60, |seed| appends(seed, &Rule::ALL, None).unwrap());
 }
 
-/// One machine wrote a segment and another one read it.
+/// One machine writes a segment, and another machine reads it.
 fn segment(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let [one, other] = mounts.each_ref().map(|mount| {
@@ -354,7 +355,7 @@ fn errors_that_come_late_are_heard() {
     for_seeds(50, |seed| failing(seed, None).unwrap());
 }
 
-/// A machine that did not find an entry takes the log, and must see that entry.
+/// A machine that did not find an entry takes the log, and must then see this entry.
 fn taken_over(seed: u64, staleness: Option<Duration>) -> std::result::Result<(), String> {
     let (_, mounts) = machines(seed, &[Rule::OldNames]);
     let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
@@ -366,7 +367,7 @@ fn taken_over(seed: u64, staleness: Option<Duration>) -> std::result::Result<(),
     let mut next = 0;
     for round in 0..5u8 {
         owner.append(&[round]).unwrap();
-        // Absent, and its absence is cached.
+        // The entry is absent, and its absence is cached.
         next = other.read_log("w", next).map_err(|error| error.to_string())?.next;
     }
     owner.append(b"last").unwrap();
@@ -381,7 +382,7 @@ fn the_next_owner_sees_every_entry() {
     for_seeds(40, |seed| taken_over(seed, None).unwrap());
 }
 
-/// An entry that a listing misses is found by its number.
+/// An entry that is missing in a listing is found by its number.
 fn listed(seed: u64) -> (bool, bool) {
     let (_, mounts) = machines(seed, &[Rule::OldListings]);
     let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
@@ -512,7 +513,7 @@ fn a_store_of_one_machine_is_not_changed_through_a_network() {
     store.own_log("w").unwrap().append(b"another").unwrap();
 }
 
-/// A handle waits once, and again only for anything learned since.
+/// A handle waits once, and again only for changes that it has learned of since.
 #[test]
 fn damage_is_waited_for_once() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -538,7 +539,7 @@ fn damage_is_waited_for_once() {
         other.get("known").unwrap().unwrap();
         assert!(time_of(&|| damaged(number << 20)) < short, "it waits for the same again");
     }
-    // A new entry, which may name things that are not visible yet.
+    // A new entry may name things that are not visible yet.
     log.append(b"second").unwrap();
     other.catch_up().unwrap();
     other.read_log("w", 0).unwrap();
@@ -576,7 +577,7 @@ fn every_wait_ends_when_it_is_to_stop() {
     assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
 }
 
-/// A report may be wrong, so only the call that looks for it waits.
+/// A report of a change may be wrong, so only the call that looks for the change waits.
 #[test]
 fn who_was_told_of_something_waits_alone() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -620,7 +621,7 @@ fn what_a_log_holds_when_it_is_sealed_survives_a_power_failure() {
     });
 }
 
-/// A file of another program may have any number as its name.
+/// The file of another program may have a number as its name.
 #[test]
 fn a_foreign_file_among_entries_is_passed_over() {
     let server = SimDisk::new(1);

@@ -130,7 +130,8 @@ impl<T: Send + 'static> Pipeline<T> {
         Pipeline { shared }
     }
 
-    /// Returns the next result: `Some(None)` at the end, `None` after `patience`.
+    /// Returns the next result as `Some(Some(result))`, `Some(None)` at the end, or `None` if there is no result within
+    /// `patience`. A single task runs on this thread, however long it takes.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let shared = &self.shared;
         if shared.tasks == 1 {

@@ -1,4 +1,7 @@
-//! The results of plans that are made piece by piece, in order.
+//! An iterator over the results of a query, whose read plan is made in one or several pieces.
+//!
+//! Each piece gets its own [`Pipeline`], which runs its tasks on several threads. The next piece is planned after all
+//! results of the previous one were taken, so the plan of a long manifest is never in memory as a whole.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,14 +12,15 @@ use kubist_types::stats::Stats;
 use super::pipeline::Pipeline;
 use crate::plan::{Pieces, ReadPlan};
 
+/// Starts the tasks of a piece.
 type Begin<T> = dyn Fn(Arc<ReadPlan>) -> Pipeline<T> + Send;
 
-/// Results for the matching rows, in the order of their runs. Dropping it stops the work.
+/// The results of a query, one per task, in the order of the plan's runs. Dropping it stops the tasks.
 pub struct Work<T> {
     pieces: Pieces,
     begin: Box<Begin<T>>,
     current: Option<Pipeline<T>>,
-    /// The cost of planning the pieces so far; the reader takes it.
+    /// The cost of planning the pieces so far, which the caller adds to the query's statistics.
     pub planning: Stats,
 }
 
@@ -25,13 +29,14 @@ impl<T: Send + 'static> Work<T> {
         Work { pieces, begin: Box::new(begin), current: None, planning: Stats::default() }
     }
 
-    /// Returns the next result: `Some(None)` at the end, `None` after `patience`.
+    /// Returns the next result as `Some(Some(result))`, `Some(None)` at the end, or `None` if there is no result within
+    /// `patience`. A single task of a piece runs on this thread, however long it takes. An error ends the iteration.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let deadline = Instant::now().checked_add(patience);
         let mut is_first = true;
         loop {
             let Some(pipeline) = &mut self.current else {
-                // Several pieces in a row may have nothing to read.
+                // Planning takes time too, and several pieces in a row may have nothing to read.
                 if !is_first && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     return None;
                 }
@@ -56,12 +61,13 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
-    /// Ends the iteration; running tasks are not waited for.
+    /// Ends the iteration without waiting for running tasks.
     fn end(&mut self) {
         (self.pieces, self.current) = (Pieces::nothing(), None);
     }
 
-    /// Returns the results before `deadline`, then [`Error::Cancelled`]. Running tasks are not waited for.
+    /// Iterates over the results until `deadline`, and then returns [`Error::Cancelled`] without waiting for running
+    /// tasks.
     pub fn until(&mut self, deadline: Option<Instant>) -> impl Iterator<Item = Result<T>> {
         std::iter::from_fn(move || {
             let Some(deadline) = deadline else { return self.next() };

@@ -189,7 +189,7 @@ impl Execution<'_> {
             })
         };
         let mut rows: Vec<u32> = selected.values().set_indices_u32().filter(is_inside).collect();
-        // In file order, as without the sorted copy.
+        // Restores the order of the file, as without the sorted copy.
         rows.sort_by_key(|row| slice.places[*row as usize]);
         if let Some(below) = self.below {
             let places: Vec<u32> = rows.iter().map(|row| slice.places[*row as usize]).collect();
@@ -217,7 +217,7 @@ impl Execution<'_> {
     }
 }
 
-/// Priorities are equal in every file and for every variable.
+/// The priorities of places. They are the same in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

@@ -11,14 +11,14 @@ use crate::grid::Question;
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hit {
     pub file: usize,
-    /// In the file, or in a sorted copy in its index.
+    /// The offset in the file, or in a sorted copy in its index.
     pub offset: u64,
     pub bytes: u64,
     pub is_sorted: bool,
 }
 
 impl Files {
-    /// Lists the blocks that a query would read, and reads none.
+    /// The blocks that a query would read. It reads none.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Collects results: all, or those of lowest priority.
+//! Collects results: all of them, or the results with the lowest priorities.
 
 use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use kubist_types::{Error, Result};
 
-/// How many results beyond the limit are collected.
+/// The number of results that are collected beyond the limit.
 const SURPLUS: usize = 1 << 16;
 
 pub(super) struct Found {
@@ -37,7 +37,7 @@ impl Kept {
         }
     }
 
-    /// Of equal priorities, the first result stays.
+    /// Keeps the results with the lowest priorities. If priorities are equal, the first result stays.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

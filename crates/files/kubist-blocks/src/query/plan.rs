@@ -14,9 +14,9 @@ use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
 const TASK_BYTES: u64 = 4 << 20;
-/// Largest byte range of a task; gaps are in memory too.
+/// The maximum byte range of a task, because gaps need memory too.
 const SPAN: u64 = 64 << 20;
-/// Limit of blocks to examine one by one, because a sparse array may have any size.
+/// The maximum number of blocks that are examined one by one, because a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Execution<'_> {
@@ -24,7 +24,7 @@ impl Execution<'_> {
         self.tasks(self.cells(report)?, report)
     }
 
-    /// The cells that can contain results, by the index alone.
+    /// The cells that can contain results. This needs only the index.
     pub(super) fn cells(&self, report: &mut Report) -> Result<Vec<Placed>> {
         let mut cells = Vec::new();
         for (at, member) in self.files.members.iter().enumerate() {
@@ -44,7 +44,7 @@ impl Execution<'_> {
         Ok(cells)
     }
 
-    /// The tasks are restricted to positions of the sample.
+    /// Groups cells into tasks, restricted to the positions of the sample.
     pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
         let cells = self.sampled(cells)?;
         let mut tasks = Vec::new();
@@ -92,8 +92,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The keys of selected rows in the driver, if sorted copies suffice because no other variable must be
-    /// read at each position.
+    /// The range of keys of the selected rows in the driver, if sorted copies are sufficient: if no other variable must
+    /// be read at each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,
@@ -108,7 +108,7 @@ impl Execution<'_> {
     }
 }
 
-/// Unwritten blocks are examined in large pieces.
+/// Selects blocks. Unwritten blocks are examined in large rectangles.
 struct BlockSelection<'a> {
     execution: &'a Execution<'a>,
     member: &'a Member,
@@ -165,7 +165,7 @@ impl BlockSelection<'_> {
         Ok((extent, Cell { rect, all, sorted, places: None }))
     }
 
-    /// The unwritten part goes to `unwritten`, in pieces as large as possible.
+    /// Adds the unwritten part of a region to `unwritten`, in rectangles as large as possible.
     fn apart(&self, region: &Rect, written: Vec<u64>, unwritten: &mut Vec<Rect>) -> Vec<u64> {
         let chunks = |chunks: Vec<u64>| chunks.into_iter().map(|chunk| (chunk, self.tiling.chunk_rect(chunk)));
         let mut open: Vec<(Rect, Vec<(u64, Rect)>)> = vec![(region.clone(), chunks(written).collect())];
@@ -189,7 +189,7 @@ impl BlockSelection<'_> {
         found
     }
 
-    /// If cells are only counted, each is as large as one verdict allows.
+    /// If cells are only counted, each is as large as one test of the summary allows.
     fn unwritten(&self, mut open: Vec<Rect>, fill: Option<&Summary>, cells: &mut Vec<(Extent, Cell)>) -> Result<()> {
         let (grid, execution) = (self.grid, self.execution);
         let mut made = 0;

@@ -1,8 +1,8 @@
-//! Files as a population for estimates.
+//! Array files as a population for estimates.
 //!
-//! A sample of positions would read almost all blocks, so whole units are sampled: a block, or a chunk or
-//! page that must be decoded. The positions of a unit share one priority, and the estimate treats them as a
-//! cluster, which widens its intervals if neighbours are correlated.
+//! A sample of positions would read almost all blocks, so whole units are sampled: blocks, or chunks or pages that must
+//! be decoded. The positions of a unit share one priority. The estimate treats them as a cluster, so its intervals are
+//! wider if neighbours are correlated.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// The estimate sets columns, sample and limit.
+    /// Creates the population. The estimate sets the columns, the sample and the limit.
     pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
         let question = Question { sample: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
         let (schema, options) = (files.names(), RunOptions::default());
@@ -202,7 +202,7 @@ impl Population for Positions {
                 }
             });
             outcome?;
-            // The cell before the first may be missing.
+            // The cell before the task's first cell may not be read.
             task.continues = false;
         }
         tasks.retain(|task| !task.cells.is_empty());

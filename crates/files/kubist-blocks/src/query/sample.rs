@@ -1,9 +1,9 @@
-//! Selects the positions of a sample by their hash alone, before anything is read. In the code, a `place`
-//! is the linear number of a position within its rectangle.
+//! Selects the positions of a sample by their hash alone, before anything is read. In the code, a `place` is the linear
+//! number of a position within its rectangle.
 //!
-//! A position is in a sample if its priority is below a threshold, so a sample contains every sample of a
-//! lower threshold, and with enough results those of lowest priority among all. Only the rectangle around
-//! the sampled positions of a block is read.
+//! A position is in a sample if its priority is below a threshold. So a sample contains every sample with a lower
+//! threshold. If it has enough results, it has the results with the lowest priorities. In each block, only the
+//! rectangle around the sampled positions is read.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
@@ -13,15 +13,15 @@ use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
 
-/// Blocks with at least this many sampled positions on average are read completely.
+/// If blocks have at least this many sampled positions on average, they are read completely.
 const MANY: f64 = 64.0;
 const TOGETHER: usize = 32;
-/// Least number of results for an estimate of the selectivity.
+/// The minimum number of results for an estimate of the selectivity.
 const TRUSTED: u64 = 16;
-/// Growth of the sample after fewer results.
+/// The growth factor of the sample after fewer results.
 const WIDER: f64 = 64.0;
 
-/// The priority of an identity of integers, built column by column like `priorities` (kubist-index).
+/// The priority of an identity of integers, computed column by column as `priorities` in kubist-index does.
 #[derive(Clone, Copy)]
 struct Chain(u64);
 
@@ -30,12 +30,12 @@ impl Chain {
         Chain(priorities(&[], 1, 0)[0])
     }
 
-    /// XXH3-64 of the tag and the eight bytes of a part. In registers, because storing bytes and loading
-    /// them across word boundaries takes several times as long.
+    /// XXH3-64 of the tag and the eight bytes of a part. It works in registers, because storing bytes and loading them
+    /// across word boundaries takes several times as long.
     #[inline(always)]
     fn with(self, part: u64) -> Chain {
-        // The tag of integers. `LOW` and `HIGH` are words 24 and 32, and 40 and 48, of the specification's
-        // secret, combined by xor.
+        // The tag of integers. `LOW` combines words 24 and 32 of the specification's secret by xor, and `HIGH` words 40
+        // and 48.
         const TAG: u64 = 2;
         const LOW: u64 = 0x6782_737b_ea42_39b9;
         const HIGH: u64 = 0xaf56_bc3b_0996_523a;
@@ -97,7 +97,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Execution<'_> {
-    /// If all cells have many positions, they stay unchanged.
+    /// Restricts cells to their sampled positions. If all cells have many positions, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -127,13 +127,13 @@ impl Execution<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// The threshold for `limit` results if all positions matched.
+    /// The threshold that gives `limit` results if all positions match.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
     }
 
-    /// The threshold after too few results; `None` for the whole query.
+    /// The threshold after a sample with too few results; `None` for the whole query.
     pub(super) fn next_look(&self, limit: u64, found: u64, cells: &[Placed]) -> Option<Threshold> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {
@@ -160,7 +160,7 @@ impl Execution<'_> {
     }
 }
 
-/// A random sample with this expected number very rarely has fewer than `limit` results.
+/// The expected number of results at which a random sample very rarely has fewer than `limit`.
 fn enough(limit: u64) -> f64 {
     let limit = limit as f64;
     limit + 4.0 * limit.sqrt() + 16.0

@@ -1,4 +1,4 @@
-//! Values of columns in the blocks of a task, each read once.
+//! The values of columns in the blocks of a task. Each is read once.
 
 use std::collections::{HashMap, HashSet};
 

@@ -25,7 +25,7 @@ pub fn fresh_at(address: &str, settings: &str) -> Location {
     Location::parse(&format!("s3://kubist-tests/{name}?endpoint={address}{settings}")).unwrap()
 }
 
-/// An unused location. Its keys are the process's, so that threads agree.
+/// An unused location. All threads use the same keys, which are set once.
 pub fn fresh_on(address: &str, settings: &str) -> Location {
     static KEYS: std::sync::Once = std::sync::Once::new();
     // SAFETY: no other thread of these tests reads the environment before it returned.
@@ -82,7 +82,7 @@ impl Bucket {
         self.runtime.block_on(self.bucket.delete(&self.path(key))).unwrap();
     }
 
-    /// Makes the log's claim look old.
+    /// Makes the claim on a log look old.
     pub fn forget_claims(&self, writer: &str) {
         for key in self.keys(&format!("claims/{writer}")) {
             self.delete(&key);

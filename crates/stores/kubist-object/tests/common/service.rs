@@ -1,4 +1,5 @@
-//! A small service in this process with the part of S3's protocol that a store needs. It misbehaves on request.
+//! A small service in this process, which supports the part of S3's protocol that a store needs. It misbehaves on
+//! request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,15 +12,15 @@ use std::thread;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
     Serve,
-    /// Refused with a status and a code.
+    /// The request is refused with a status and a code.
     Refuse(u16, &'static str),
-    /// Served, and the connection ends without a response.
+    /// The request is executed, and the connection ends without a response.
     LoseAnswer,
-    /// Served without its condition.
+    /// The request is executed without its condition.
     IgnoreCondition,
-    /// Never answered.
+    /// There is no response.
     Silence,
-    /// Served only when this many requests of its kind have arrived.
+    /// The request is executed once this many requests of its kind have arrived.
     ServeTogether(usize),
 }
 
@@ -145,7 +146,7 @@ fn refused(status: u16, code: &str) -> Answer {
     (status, "Content-Type: application/xml\r\n".into(), body.into())
 }
 
-/// Headers of an object. Equal values have equal tags, like the MD5 sums of S3.
+/// The headers of an object. Equal values have equal tags, as with the MD5 sums of S3.
 fn of_object(value: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! The operating system's disk. Each component of a path is opened relative to the folder above, so replacing a folder
-//! by a link during the walk has no effect.
+//! The operating system's disk. It opens each component of a path relative to the folder above it. So replacing a
+//! folder by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -32,12 +32,12 @@ pub struct OsDisk {
 }
 
 impl OsDisk {
-    /// `root` may be reached through links, because the user names it.
+    /// The disk below `root`. The path to `root` may contain links, because the user names it.
     pub fn beneath(root: &Path) -> OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
 
-    /// Other users cannot open the file; an error if the name is taken.
+    /// Creates a file that other users cannot open. Returns an error if the name is taken.
     pub(crate) fn create_private(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.at(path)?.open(flags, Mode::RUSR | Mode::WUSR, Sort::File)?;
@@ -98,7 +98,7 @@ impl At<'_> {
     }
 }
 
-/// An [`Irregular`] error if the file has another type than `wanted`, otherwise `error`.
+/// Returns an [`Irregular`] error if the file has another type than `wanted`, and otherwise `error`.
 fn instead(found: rustix::io::Result<Stat>, path: &Path, error: Errno, wanted: Sort) -> io::Error {
     match found {
         Ok(stat) if sort(&stat) != wanted => irregular(path, sort(&stat), wanted),
@@ -129,7 +129,7 @@ impl Disk for OsDisk {
             Open::ReadWrite => OFlags::RDWR,
             Open::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // Without `NONBLOCK`, opening a pipe waits for its other end.
+        // Without `NONBLOCK`, opening a pipe would wait for its other end.
         let file = self.at(path)?.open(how | OFlags::NONBLOCK, Mode::from_raw_mode(0o666), Sort::File)?;
         match sort(&fstat(&file)?) {
             Sort::File => Ok(Box::new(OsFile(file.into()))),
@@ -142,7 +142,7 @@ impl Disk for OsDisk {
         match found {
             Ok(stat) => {
                 let (bytes, on_disk) = (stat.st_size as u64, stat.st_blocks as u64 * 512);
-                // Device numbers are small.
+                // Device numbers are small, so their bits rarely meet those of the inode.
                 let node = stat.st_ino as u64 ^ (stat.st_dev as u64).rotate_left(40);
                 let changed =
                     (stat.st_ctime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as u64);
@@ -218,7 +218,7 @@ impl Disk for OsDisk {
     }
 
     fn names_of(&self, path: &Path) -> io::Result<u64> {
-        // A lookup of the name may not request current metadata from the file server.
+        // Opens the file, because a lookup of the name may not request current metadata from the file server.
         let file = self.at(path)?.open(OFlags::RDONLY, Mode::empty(), Sort::File)?;
         Ok(fstat(&file)?.st_nlink as u64)
     }
@@ -229,7 +229,7 @@ pub(super) fn clock() -> Duration {
     BEGAN.get_or_init(Instant::now).elapsed()
 }
 
-/// File systems that only one machine mounts, by their numbers in statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, ramfs,
+/// File systems that only one machine mounts, by their number in statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, ramfs,
 /// overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS, eCryptfs.
 #[cfg(target_os = "linux")]
 const OF_ONE_MACHINE: [u64; 14] = [
@@ -255,7 +255,7 @@ fn is_of_this_machine(path: &Path) -> io::Result<bool> {
     Ok(OF_ONE_MACHINE.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Other systems use other numbers, so the user decides.
+/// Other systems have other numbers, so the user has to decide.
 #[cfg(not(target_os = "linux"))]
 fn is_of_this_machine(_path: &Path) -> io::Result<bool> {
     Ok(true)
@@ -266,14 +266,14 @@ struct OsFile(File);
 
 #[cfg(target_os = "linux")]
 impl OsFile {
-    /// Does not wait for the device; `None` if nothing can be read.
+    /// Reads without waiting for the device. Returns `None` if it can read nothing.
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
         let into = &mut [io::IoSliceMut::new(buffer)];
         rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()
     }
 }
 
-/// Errors are ignored, because this is a hint.
+/// Gives the kernel a hint, so errors are ignored.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
@@ -319,7 +319,7 @@ impl DiskFile for OsFile {
     }
 
     fn start_writeback(&self, range: Range<u64>) {
-        // On Linux this starts writing dirty pages without waiting, and keeps them in the cache.
+        // On Linux, this starts to write dirty pages without waiting, and keeps them in the cache.
         #[cfg(target_os = "linux")]
         advise(&self.0, range, rustix::fs::Advice::DontNeed);
         #[cfg(not(target_os = "linux"))]

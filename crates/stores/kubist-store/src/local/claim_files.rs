@@ -1,8 +1,8 @@
-//! The claim on a log of a shared store ([`claims`](crate::claims)): numbered files, where the highest number counts.
+//! The claim on a log of a shared store ([`claims`](crate::claims)), in numbered files. The highest number counts.
 //!
-//! A holder writes a file with its name, and renews the claim by a file with the next number. A process that wants the
-//! log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the next number itself.
-//! One of the two finds the number taken, even if listings and names are stale.
+//! A holder writes a file with its name, and renews the claim by a file with the next number. Another process that
+//! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock. Then it writes the next number
+//! itself. If both write, one of them finds the number taken, even if listings and names are stale.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,7 +33,7 @@ struct State {
     lost: bool,
 }
 
-/// When another holder's number was first seen and last checked, and whether it was renewed.
+/// An observation of another holder's number: when it was first seen and last checked, and whether it was renewed.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -43,7 +43,7 @@ struct Seen {
     renewed: bool,
 }
 
-/// A handle's own claims, and its observations of others' claims.
+/// The claims of a handle, and its observations of other claims.
 #[derive(Debug, Default)]
 pub struct Claims {
     others: Mutex<HashMap<String, Seen>>,
@@ -51,7 +51,8 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// `waits` allows waiting to see whether a holder on another machine renews its claim.
+    /// Takes the claim on a log. With `waits`, it waits to find out whether a holder on another machine renews its
+    /// claim.
     pub fn hold(&self, directory: &Arc<StoreDirectory>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&directory.disk.holder());
         let number = self.next(directory, writer, &me, waits).inspect_err(|_| me.end())?;
@@ -102,7 +103,7 @@ impl Claims {
         }
     }
 
-    /// Returns `Busy` if the holder on another machine is alive.
+    /// Returns `Busy` if the holder, on another machine, has renewed its claim.
     fn has_lapsed(&self, directory: &StoreDirectory, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = directory.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,8 +123,8 @@ impl Claims {
     }
 }
 
-/// The newest number and its holder. If the listing is too old, because its last number is gone, the result is `Busy`
-/// unless `waits`.
+/// The newest number and its holder. If the listing is too old, because its last number was deleted, the result is
+/// `Busy` unless `waits`.
 fn newest(
     directory: &StoreDirectory,
     writer: &str,
@@ -157,9 +158,9 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Renews a due claim; an error if the claim was lost.
+    /// Renews the claim if it is due. Returns an error if the claim was lost.
     pub fn check(&self) -> Result<()> {
-        // The fence decides, and the next call tries again.
+        // Errors are ignored: the fence decides, and the next call tries again.
         let _ = self.renew();
         match self.state().lost {
             false => Ok(()),
@@ -179,7 +180,7 @@ impl Claim {
         let folder = numbered::folder(&self.writer, CLAIMS);
         let won = numbered::put(&self.directory, &folder, number + 1, RecordType::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
-        // Another thread may have written the number.
+        // The number may be from another thread of this process.
         let own = won || holds(&self.directory, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
@@ -198,7 +199,7 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// If the release fails, the claim lapses.
+    /// Releases the claim. If this fails, the claim lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -222,7 +223,7 @@ fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) ->
     Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
-/// Renews the claims of a handle, and ends with the last.
+/// The thread that renews the claims of a handle. It ends with the last claim.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,
@@ -257,7 +258,7 @@ fn renew_all(kept: &Kept) {
     loop {
         let claims: Vec<Arc<Claim>> = {
             let state = kept.lock();
-            // Each claim has its own due time.
+            // Wakes up often, because each claim is due at its own time.
             let (mut state, _) = kept.ended.wait_timeout(state, RENEWAL / 4).unwrap_or_else(PoisonError::into_inner);
             if state.over {
                 return;

@@ -1,13 +1,13 @@
-//! The directory of a store, and how old this machine's view of it may be.
+//! The directory of a store, and retries where this machine's view of it may be stale.
 //!
-//! On a file system of several machines, each machine caches names, lengths and listings, which may be older than
-//! another machine's changes. A shared store follows two rules:
+//! On a network file system, each machine caches names, lengths and listings, so it may not yet see the changes of
+//! another machine. A shared store follows two rules:
 //!
-//! - A complete file that is visible is trusted immediately, because named files never change.
-//! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the handle's
-//!   knowledge. So the store checks again until enough time has passed since the handle last
-//!   [learned](StoreDirectory::learn) of anything. After that it does not retry, so a handle waits once for any amount
-//!   of damage.
+//! - A complete file that is visible is used immediately, because files with their final name never change.
+//! - A file that is absent, too short or wrong may be an effect of a stale cache. The store retries until all changes
+//!   that the handle knows of must be visible: until the staleness and a quarter have passed since the handle last
+//!   [learned](StoreDirectory::learn) of a change. Later errors are reported immediately, so a handle waits only once,
+//!   even if many files are damaged.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
@@ -27,12 +27,13 @@ use super::folders::Folders;
 const STALENESS: Duration = Duration::from_secs(60);
 /// Overrides [`STALENESS`], in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
-/// The first pause is 1 / 256 of the total time, and pauses double.
+/// The first pause is 1/256 of the total time, and each following pause is twice as long.
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// The minimum of the first read, because the reported length may be stale.
 const GUESS_BYTES: usize = 64 << 10;
-/// Limits the first read, whatever length the system reports.
+/// The maximum of the first read, whatever length the system reports.
 const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -41,12 +42,15 @@ pub struct StoreDirectory {
     pub(super) root: PathBuf,
     pub(super) location: String,
     pub(super) folders: Folders,
+    /// Whether this handle has removed the temporary files of dead processes.
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
-    /// The time when the handle last learned of something, in milliseconds of the disk's clock.
+    /// The time when the handle last learned of a change, in milliseconds of the disk's clock.
     learned: AtomicU64,
+    /// The objects for which [`StoreDirectory::learn_of`] was called.
     read: Mutex<HashSet<String>>,
+    /// The cached result of [`StoreDirectory::is_of_this_machine`].
     is_ours: OnceLock<bool>,
 }
 
@@ -68,6 +72,7 @@ impl StoreDirectory {
         }
     }
 
+    /// Whether only this machine mounts the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);
@@ -89,14 +94,15 @@ impl StoreDirectory {
         if self.is_shared() { self.staleness } else { Duration::ZERO }
     }
 
-    /// Changes by others may not be completely visible here.
+    /// Records that the handle knows of changes by other machines that may not be visible here yet.
     pub fn learn(&self) {
         if self.is_shared() {
             self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
         }
     }
 
-    /// Only the first read counts, because everything that the object names existed before.
+    /// [`StoreDirectory::learn`] at the first read of an object. Later reads tell nothing new, because everything that
+    /// the object names existed before.
     pub fn learn_of(&self, object: &str) {
         if self.is_shared() {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,21 +114,21 @@ impl StoreDirectory {
         }
     }
 
-    /// Slightly more than the maximum age of this machine's view.
+    /// How long a change may stay invisible, with a margin.
     fn patience(&self) -> Duration {
         self.staleness + self.staleness / 4
     }
 
-    /// Waits, longer with each attempt. Returns `false` once this machine's view is newer than the handle's knowledge.
+    /// Waits before the next attempt, longer each time. Returns `false` if all known changes must be visible by now.
     pub fn look_again(&self, attempt: u32) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
         }
-        // The first retry is immediate, because only an open file may be old.
+        // The first retry is immediate: it helps if only an open file is stale.
         let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
-        // Others may make the handle learn repeatedly.
+        // Limits the attempts, because other threads can make the handle learn again and again.
         let most = FIRST_PAUSE.ilog2() as u64 + self.patience().as_secs();
         if left.is_zero() || u64::from(attempt) > most + 1 {
             return Ok(false);
@@ -131,7 +137,8 @@ impl StoreDirectory {
         Ok(true)
     }
 
-    /// Calls `look` until it sees something that existed at the time of this call; `false` once it would be visible.
+    /// Calls `look` until it returns true. Returns `false` once anything that existed at the time of this call must be
+    /// visible.
     pub fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
         let until = self.disk.clock() + self.patience();
         for pauses in 0.. {
@@ -152,7 +159,7 @@ impl StoreDirectory {
         pause.min(LONGEST_PAUSE)
     }
 
-    /// Waits until everything that existed at the time of this call is visible.
+    /// Waits until everything that existed at the time of this call must be visible.
     pub fn catch_up(&self) -> Result<()> {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }
@@ -167,7 +174,7 @@ impl StoreDirectory {
         check_stopped(&self.location)
     }
 
-    /// Repeats `look` while its result may come from an old view.
+    /// Repeats `look` while it returns damage or a stale handle that a later view may correct.
     pub fn retry_while_stale<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {
@@ -184,7 +191,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Opens a file, even if this machine has cached a deleted file with this name.
+    /// Opens a file. A second attempt helps if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -202,7 +209,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Reads a small file to its end, because the reported length may be old.
+    /// Reads a small file to its end, because the reported length may be stale. `None` if there is no file.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,
@@ -210,7 +217,7 @@ impl StoreDirectory {
             Err(error) => return Err(Error::io("open", path, error)),
         };
         let failed = |error| Error::io("read", path, error);
-        // One byte more, to detect the end.
+        // One more byte shows that the file ends.
         let length = usize::try_from(file.bytes().map_err(failed)?).unwrap_or(usize::MAX);
         let mut wanted = length.saturating_add(1).clamp(GUESS_BYTES, MOST_GUESS_BYTES);
         let mut bytes: Vec<u8> = Vec::new();
@@ -233,7 +240,7 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// True if another machine deleted the file while this one had it open or cached its name.
+/// Whether another machine deleted the file while this machine had it open or had cached its name.
 pub(super) fn is_stale(error: &io::Error) -> bool {
     error.kind() == ErrorKind::StaleNetworkFileHandle
 }

@@ -1,18 +1,18 @@
 //! Logs of a shared store: each entry is a file whose name is its number.
 //!
-//! An entry begins where the one before ends, and ends at the position after its number. Fences between two entries
-//! belong to the second one, so every reader sees the same end of the first at any time. A log that was on one machine
-//! before continues after its last byte; a seal decides that position once. A new owner puts a fence at the first free
-//! number ([`Store::own_log`](crate::Store::own_log)).
+//! An entry begins where the previous entry ended, and ends at the position after its number. Fences between two
+//! entries belong to the second one, so all readers see the same end of the first entry at any time. A log from before
+//! the store was shared continues after its last byte. A seal decides this position once. A new owner puts a fence at
+//! the first free number ([`Store::own_log`](crate::Store::own_log)).
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
-//! - *Acknowledged entries stay*: a named file never changes while the table exists. It was durable, with its name,
+//! - *Acknowledged entries stay*: a named file never changes while the table exists, and it was durable with its name
 //!   when `append` returned.
-//! - *Unacknowledged entries are settled*: the entry or a fence takes the number.
+//! - *Unacknowledged entries are settled*: either the entry or a fence takes the number.
 //! - *Seen entries stay*: a reader makes an entry's name durable before it reports the entry as durable.
-//! - *The next owner misses no entry*: a number is free only if a put succeeds, and the file server decides that, not a
-//!   machine's cache of names.
+//! - *The next owner misses no entry*: a number is free only if a put with it succeeds. The file server decides this,
+//!   not a machine's cache of names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,15 +29,15 @@ use super::{LocalStore, logs};
 
 const MOST_MISSING: usize = 1 << 16;
 
-/// Knowledge of logs, which this machine may not see yet.
+/// What a handle knows of logs, including files that this machine may not see yet.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
-    /// The files of all lower numbers exist.
+    /// The files of all lower numbers are known to exist.
     there: u64,
-    /// The names of all lower numbers are durable.
+    /// The names of all lower numbers are known to be durable.
     durable: u64,
     /// The first number with its own file.
     start: Option<u64>,
@@ -65,8 +65,8 @@ impl Known {
     }
 }
 
-/// The first number with its own file: after the last byte of a log of one machine, or 0. Decided once, before such a
-/// file is written.
+/// The first number with its own file: the position after the log from before the store was shared, or 0. It is decided
+/// once, before the first such file is written.
 fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     let name = format!("{writer}{SEAL}");
     if let Some(end) = numbered::get_alone(store, &name, RecordType::Sealed)? {
@@ -107,7 +107,7 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     }
 }
 
-/// Returns the next number and the end of the last entry.
+/// Puts a fence at the first free number. Returns the next number, and the end of the last entry.
 fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
@@ -141,7 +141,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     Ok((next, end))
 }
 
-/// The number after the last one of a listing, which must have no gap.
+/// The number after the last one in a listing. Checks that the listing has no gap.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.learn();
@@ -168,7 +168,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
         return Err(damage);
     }
     let folder = numbered::folder(writer, ENTRIES);
-    // The log may have lost its end.
+    // The log may have lost its last entries.
     if tail.entries.is_empty() && number == from && from > 0 && !ends_at(store, writer, &folder, from)? {
         let end = numbered::listed(store, &folder)?.pop().map_or(0, |last| last + 1);
         tail.next = end.min(from - 1);
@@ -178,7 +178,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     if number > store.known.of(writer).there {
         store.learn();
     }
-    // Until the writer has made an entry durable, this reader can.
+    // If the writer has not yet made the entry's name durable, this reader does.
     if number > store.known.of(writer).durable && store.disk.sync_directory(&store.root.join(&folder)).is_ok() {
         store.known.raise(writer, |ends| ends.durable = ends.durable.max(number));
     }
@@ -195,7 +195,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp>
     }
 }
 
-/// Whether the entry before a position exists, or the log begins there.
+/// Whether a position follows an existing entry, or is the log's beginning.
 fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Result<bool> {
     match numbered::get(store, folder, position - 1) {
         Ok(Some(_)) | Err(Error::Damaged { .. }) => Ok(true),
@@ -204,7 +204,7 @@ fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Res
     }
 }
 
-/// The first number with its own file; `None` if that seems undecided.
+/// The first number with its own file; `None` if it does not seem to be decided.
 fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     if let Some(start) = store.known.of(writer).start {
         return Ok(Some(start));
@@ -295,7 +295,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let folder = numbered::folder(writer, ENTRIES);
     let mut numbers = numbered::listed(store, &folder)?;
     numbers.retain(|found| *found >= number);
-    // The number after the last file of the log, and the start of the next entry. Unreadable numbers count only once an
+    // The number after the log's last file, and the start of the next entry. An unreadable number counts only if an
     // intact file follows, because a file of another program may have a number as its name.
     let (mut known, mut begin) = (number, sound.next);
     let broken = |position| BrokenEntry { position, bytes: Default::default() };
@@ -328,7 +328,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
 #[derive(Debug)]
 struct SharedLog {
     directory: Arc<StoreDirectory>,
-    /// Shared with the handle, so that its readers need not sync durable entries.
+    /// Shared with the handle, so that its readers need not sync entries that are durable.
     known: Arc<Known>,
     writer: String,
     claim: Arc<Claim>,

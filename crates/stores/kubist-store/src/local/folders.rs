@@ -1,8 +1,8 @@
 //! Directories whose names survive a crash.
 //!
-//! A file is durable only if every directory above it is, so a handle syncs the path to a folder once before it writes
-//! there. A failed sync of a directory is remembered, because a second sync could succeed although the names of the
-//! first are not on disk.
+//! A file is durable only if every directory above it is durable, so a handle syncs the path to a folder once before it
+//! writes there. A failed sync of a directory is remembered, because a second sync could succeed although the names are
+//! not on disk.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -30,7 +30,7 @@ impl Folders {
         Folders { disk, root: root.to_path_buf(), known: Mutex::default() }
     }
 
-    /// Creates a folder ("rewrites", "a/b", or "" for the root) durably.
+    /// Durably creates a folder ("rewrites", "a/b", or "" for the root).
     pub fn ensure(&self, folder: &str) -> Result<PathBuf> {
         let mut path = self.root.clone();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
@@ -56,7 +56,7 @@ impl Folders {
         })
     }
 
-    /// Returns nothing if there is no such folder.
+    /// Lists a folder; empty if there is no such folder.
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),
@@ -65,8 +65,8 @@ impl Folders {
         }
     }
 
-    /// Sorted names that end in `suffix`, without it. The kind of file does not matter, because a link must not make a
-    /// log look absent.
+    /// The sorted names that end in `suffix`, without the suffix. Files of all types count, because a link must not
+    /// make a log look absent.
     pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
@@ -104,8 +104,9 @@ pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
     for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         match disk.find(above) {
             Ok(Some(_)) => {
-                // Its creator may have died before it was durable. Only the lowest directory can be in this state,
-                // because each is synced before the next is created. A directory that we may not read is older.
+                // The process that created it may have died before it was durable. Only the lowest directory can be in
+                // this state, because each directory is synced before the next is created. A directory that this
+                // process may not read is older.
                 match sync(disk, parent(above)) {
                     Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {}
                     outcome => outcome?,

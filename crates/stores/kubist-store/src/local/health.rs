@@ -1,7 +1,7 @@
 //! Whether a writing handle may continue.
 //!
-//! After a failed write or sync the state on disk is unknown: the system may have dropped the bytes and marked them
-//! clean. A handle in a forked process refuses too, because two processes would write at one position.
+//! After a failed write or sync, the state on disk is unknown: the system may have dropped the bytes and marked them as
+//! clean. A handle in a forked process refuses too, because two processes would write at the same position.
 
 use crate::disk::Disk;
 use crate::{Error, Result};

@@ -57,7 +57,7 @@ impl StoreLocation for Directory {
         Ok(Arc::new(LocalStore::create(&self.path)?))
     }
 
-    /// The folders of a log exist before anything else.
+    /// The folders of a log do not count, because they may exist before the rest of a new store.
     fn has_foreign(&self) -> Result<bool> {
         let failed = |error| Error::io("list", &self.path, error);
         for entry in fs::read_dir(&self.path).map_err(failed)? {
@@ -91,7 +91,7 @@ impl StoreLocation for Directory {
     }
 }
 
-/// Returns `None` only if there is certainly nothing.
+/// Returns `None` only if there is certainly nothing at the path.
 fn look(path: &Path, found: io::Result<Metadata>) -> Result<Option<Metadata>> {
     match found {
         Ok(found) => Ok(Some(found)),

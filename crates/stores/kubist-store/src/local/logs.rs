@@ -1,14 +1,15 @@
-//! Logs of one machine: one file per writer, appended by the handle that holds its lock.
+//! Logs of a store on one machine: one file per writer. The handle that holds the file's lock appends to it.
 //!
 //! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This write is
-//! not synced: it must be correct, but need not survive. A broken entry before the acknowledged length is damage, while
-//! bytes after it may be an append that is in progress or never finished.
+//! not synced, because it need not survive a crash. A broken entry before the acknowledged length is damage. Bytes
+//! after this length may be an append that is in progress or was never finished.
 //!
-//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits one disk
-//! sector, so no crash makes it unreadable. If it is missing, a log whose end is broken is therefore damaged, not torn.
+//! The first version of the acknowledgement is durable before the log gets its first entry, and it fits into one disk
+//! sector, so no crash makes it unreadable. If it is missing and the end of the log is broken, the log is therefore
+//! damaged.
 //!
-//! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared after an
-//! append, or another file at the log's path, is refused, because readers may not see the entry.
+//! After a store becomes shared, its logs continue in `entries`. If an owner finds after an append that the store is
+//! shared, or that another file is at the log's path, it is refused, because readers may not see the entry.
 
 use std::io;
 use std::ops::Range;
@@ -30,7 +31,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// Bytes of a log in memory when entries are not kept, unless an entry is longer.
+/// The bytes of a log that are in memory at a time if entries are not kept. A longer entry needs more.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -72,7 +73,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
-    // Their creator may have died before the two files or names were durable.
+    // The process that created them may have died before the two files or their names were durable.
     acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
@@ -89,14 +90,14 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     }))
 }
 
-/// Cuts off a torn tail and makes everything from `durable` on durable.
+/// Cuts off an unfinished entry at the end, and makes everything from `durable` on durable.
 fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntry>, durable: u64) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, path, error);
     if let Some(Rest::Torn { .. }) = found.rest {
         file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
-    // After a failed sync the last entry may be readable but not on disk, because the system may have marked its pages
-    // clean. So it is written again. Earlier entries were durable before it was started.
+    // After a failed sync, the system may have marked the pages of the last entry as clean, so the entry may be
+    // readable but not on disk. It is written again. Earlier entries were durable before this entry was started.
     if let Some(last) = last.filter(|_| durable < found.end) {
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(file, &frame, last.position).map_err(at("write"))?;
@@ -104,7 +105,7 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
     file.sync_data().map_err(at("sync"))
 }
 
-/// A log gets its name together with its header.
+/// Opens or creates the file of a log. A new file gets its name together with its header.
 fn open_or_create(store: &LocalStore, path: &Path) -> Result<Box<dyn DiskFile>> {
     loop {
         match store.disk.open(path, Open::ReadWrite) {
@@ -130,7 +131,7 @@ impl LogOwner for LocalLog {
             .and_then(|()| self.check_name(self.position + frame.len() as u64));
         self.health.note(result)?;
         self.position += frame.len() as u64;
-        // The entry is durable, so the next append reports this failure.
+        // The entry is durable, so a failure here is reported by the next append.
         let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
         let _ = self.health.note(acknowledged);
         Ok(self.position)
@@ -146,8 +147,8 @@ impl LogOwner for LocalLog {
 }
 
 impl LocalLog {
-    /// An error unless the log's path still leads to the written file, which ends at `end`, and the store is not
-    /// shared.
+    /// Returns an error unless the log's path still leads to the written file, the file ends at `end`, and the store is
+    /// not shared.
     fn check_name(&self, end: u64) -> Result<()> {
         let mark = self.disk.find(&self.mark).map_err(|error| Error::io("examine", &self.mark, error))?;
         if mark.is_some() {
@@ -183,7 +184,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
     store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
-/// Reads a log that is sealed at `end`, up to `most` bytes. Returns the position after these entries.
+/// Reads up to `most` bytes of a log that is sealed at `end`. Returns the position after these entries.
 pub(super) fn read_sealed(
     store: &LocalStore,
     writer: &str,
@@ -220,14 +221,14 @@ pub(super) fn read_sealed(
     })
 }
 
-/// Reads a log that is about to be sealed, and makes its entries durable, because the owner may have died before it
-/// synced the last one.
+/// Reads a log that is about to be sealed. Makes its entries durable, because the owner may have died before it synced
+/// the last one.
 pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
     let tail = read(store, writer, 0, u64::MAX)?;
     let path = path_of(store, writer, SUFFIX);
     let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
     if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
-        // The entry is written again, as its next owner would do.
+        // Writes the entry again, as its next owner would do.
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(&*file, &frame, last.position).map_err(|error| Error::io("write", &path, error))?;
     }
@@ -250,7 +251,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     };
     let mut looked_twice = false;
     loop {
-        // Everything acknowledged now must be in the log later.
+        // Entries that are acknowledged now must be in the log later.
         let durable = read_acknowledgement(store, writer)?;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let found = walk(&*file, &path, from.max(HEADER_BYTES), most.max(BUFFER_BYTES), &mut |entry| {
@@ -264,7 +265,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
                 let next = found.end.min(found.length);
                 return Ok(LogTail { entries, next, durable: durable.length() });
             }
-            // Some file systems show an append in the wrong order.
+            // Reads again, because some file systems show appended bytes in the wrong order.
             Some(_) if !looked_twice => looked_twice = true,
             Some(damage) => return Err(damage),
         }
@@ -286,7 +287,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let bytes = bytes_of(&*file, &path, from..length)?;
     let Pieces { entries, mut broken, end } = pieces(&bytes, from);
     match read_acknowledgement(store, writer)? {
-        // An unfinished append is no loss.
+        // The end of the log is an unfinished append, which loses nothing.
         Acknowledged::Up(durable) if durable <= end => broken.retain(|broken| broken.position < end),
         Acknowledged::Up(durable) if durable > length && end == length => {
             broken.push(BrokenEntry { position: end, bytes: Bytes::new() })
@@ -347,7 +348,8 @@ struct Walked {
     rest: Option<Rest>,
 }
 
-/// Parses a log from `from` on, about `buffer` bytes at a time, until its end, damage, or `each` returns `false`.
+/// Parses a log from `from` on, about `buffer` bytes at a time. Stops at its end, at damage, or if `each` returns
+/// `false`.
 fn walk(
     file: &dyn DiskFile,
     path: &Path,
@@ -367,7 +369,7 @@ fn walk(
         let reached = next + bytes.len() as u64;
         let is_last = reached >= length || reached < wanted.end;
         let Frames { entries, end, rest } = frames(&bytes, next);
-        // The following bytes decide whether the entry is incomplete.
+        // More bytes are needed to decide whether the entry is incomplete.
         most = if entries.is_empty() { most.saturating_mul(2) } else { buffer };
         for entry in entries {
             let behind = behind(&entry);
@@ -386,7 +388,8 @@ fn behind(entry: &LogEntry) -> u64 {
     entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
 }
 
-/// Bytes that a live owner appends during a read are ignored, because an incomplete frame must be the last one.
+/// The length at the start of a read. Later bytes of a live owner are ignored, because an incomplete frame must be the
+/// last one.
 fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
     file.bytes().map_err(|error| Error::io("measure", path, error))
 }
@@ -397,7 +400,7 @@ fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes
     Ok(bytes.into())
 }
 
-/// All acknowledged bytes were durable once.
+/// The damage of a log, if any. All acknowledged bytes were durable once, so they must be intact.
 fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
     let Walked { length, end, rest: Some(rest) } = found else { return None };
     let durable = acknowledged.length();
@@ -425,7 +428,7 @@ enum Acknowledged {
 }
 
 impl Acknowledged {
-    /// A log gets its name only after its header is durable.
+    /// The number of bytes that must be intact. The header is durable before a log gets its name.
     fn length(self) -> u64 {
         match self {
             Acknowledged::Up(length) => length,
@@ -448,14 +451,14 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", path, error)),
     };
-    // One byte more, to detect a longer file.
+    // One more byte shows whether the file is longer.
     let mut bytes = vec![0; format::ACKNOWLEDGEMENT_BYTES + 1];
     let got = read_up_to(&*file, &mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
     bytes.truncate(got);
     Ok(Some(bytes))
 }
 
-/// Replaces an invalid acknowledgement. Overwriting could change another file with a second name here.
+/// Replaces an invalid acknowledgement by a new file: if the old file had a second name, overwriting would change it.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

@@ -7,8 +7,9 @@
 //! logs/<writer>.seal              the end of the log of one machine, if there was one
 //! ```
 //!
-//! Each file gets its name once, complete and durable, and one of several files with the same number wins. So nothing
-//! depends on a lock, a length, a listing or a clock; listings only shorten the search for the newest number.
+//! Each file gets its name only when it is complete and durable. If several files get the same number, exactly one
+//! succeeds. So nothing depends on a lock, a length, a listing or a clock: listings only shorten the search for the
+//! newest number.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
 pub(super) const CLAIMS: &str = ".claims";
 pub(super) const SEAL: &str = ".seal";
-/// Used in the folder of the logs, and as a writer's name.
+/// The name of the mark's file in the folder of the logs, and the reserved name of a writer.
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
@@ -37,7 +38,7 @@ fn path(directory: &StoreDirectory, folder: &str, number: u64) -> PathBuf {
     directory.root.join(folder).join(format!("{number:020}"))
 }
 
-/// Returns `false` if the number is taken.
+/// Creates the file of a number. Returns `false` if the number is taken.
 pub(super) fn put(
     directory: &StoreDirectory,
     folder: &str,
@@ -90,14 +91,14 @@ pub(super) fn mark(directory: &StoreDirectory) -> Result<()> {
 pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     let path = directory.root.join(LOGS).join(MARK);
     match directory.whole(&path) {
-        // Other users of the logs' folder report this error.
+        // Other calls that use the logs' folder report this error.
         Err(Error::Irregular { wanted: Sort::Directory, .. }) | Ok(None) => Ok(false),
         Err(error) => Err(error),
         Ok(Some(bytes)) => check_header(Kind::Shared, &bytes, &path.display().to_string()).map(|()| true),
     }
 }
 
-/// Returns `false` if a file with the fixed name exists.
+/// Creates a file with a fixed name. Returns `false` if it exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -125,7 +126,7 @@ fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// Returns sorted numbers. The listing may be old.
+/// Returns the sorted numbers in a folder. The listing may be stale.
 pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
     let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);

@@ -1,7 +1,7 @@
 //! Objects: small files that appear under their name completely and never change.
 //!
-//! An object's bytes are synced before link(2) gives them their name, and exactly one of several links to a name
-//! succeeds. Each caller that learns that the name exists has synced the directory.
+//! An object's bytes are synced before link(2) gives them their name. Of several links to one name, exactly one
+//! succeeds. Each call that reports the name as present has synced the directory.
 
 use std::io;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(super) fn stamp(store: &LocalStore, name: &str) -> Result<Stamp> {
     store.stamp_of(&store.root.join(name))
 }
 
-/// There is a folder of objects, or an object at the path of a folder.
+/// True if a folder of objects is at the path, or an object at the path of a folder.
 fn is_no_object(error: &Error) -> bool {
     match error {
         Error::Irregular { found, .. } => matches!(found, Sort::Directory | Sort::File),
@@ -70,7 +70,7 @@ pub(super) fn list(store: &LocalStore, prefix: &str) -> Result<Vec<String>> {
 
 fn gather(store: &LocalStore, folder: &str, prefix: &str, found: &mut Vec<String>) -> Result<()> {
     let listed = match store.folders.list(&store.root.join(folder)) {
-        // The folder is an object, or below one.
+        // The folder is an object, or is below one.
         Err(Error::Irregular { found: Sort::File, .. }) => return Ok(()),
         listed => listed?,
     };
@@ -105,7 +105,7 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     }
 }
 
-/// There is nothing, a folder of objects, or an object at the path of a folder.
+/// True if there is nothing, a folder of objects, or an object at the path of a folder.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory)
 }

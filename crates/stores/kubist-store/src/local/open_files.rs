@@ -1,4 +1,4 @@
-//! Cache of open files for reading, because the system limits the open files of a process.
+//! A cache of files that are open for reading, because the system limits the open files of a process.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,16 +13,16 @@ use crate::disk::{Disk, DiskFile, Open, read_range, read_up_to};
 use crate::format::{HEADER_BYTES, Kind, check_header};
 use crate::{Error, Result};
 
-/// A lookup of a value reads every segment: a few hundred in a table of a billion rows.
+/// A lookup of a value reads every segment: a few hundred in a table with a billion rows.
 const MAX_FILES: usize = 2048;
-/// At most 1/4 of the process's open files.
+/// The cache has at most 1/4 of the files that the process may open.
 const KEPT_SHARE: u64 = 4;
 
-/// The number of probed ranges that decide whether all are in memory.
+/// The number of ranges that are probed to decide whether all are in memory.
 const PROBED_RANGES: usize = 4;
 /// Fewer bytes are read without a probe, because they are probably in memory.
 const DIRECT_READ_BYTES: u64 = 16 << 10;
-/// Ranges closer than this are requested as one.
+/// Ranges with a smaller distance are requested as one.
 const ASKED_GAP: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// A quarter of the files, so that few calls pay for the sorting.
+    /// Closes a quarter of the files, so that few calls pay for the sorting.
     fn close_oldest(&mut self) {
         let mut uses: Vec<u64> = self.files.values().map(|(_, last_use)| *last_use).collect();
         let (_, newest, _) = uses.select_nth_unstable(self.files.len() / 4);
@@ -52,7 +52,7 @@ impl Kept {
 pub(super) struct OpenFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The last known length; files only grow.
+    /// The last known length. Files only grow.
     length: AtomicU64,
 }
 
@@ -118,7 +118,7 @@ impl OpenFile {
         ranges.iter().zip(lengths()).map(read).collect()
     }
 
-    /// Starts reading all ranges that are not in memory; returns whether there are any.
+    /// Starts to read all ranges that are not in memory. Returns whether there are any.
     pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
         let mut probed = ranges.iter().step_by(ranges.len().div_ceil(PROBED_RANGES).max(1));
         let waits = !probed.all(|range| self.file.is_in_memory(range.start));
@@ -128,7 +128,7 @@ impl OpenFile {
         waits
     }
 
-    /// Also returns whether the read waited. Absent ranges are requested together.
+    /// Returns the bytes, and whether the read waited. Absent ranges are requested together.
     pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
         if let Some(found) = self.read_present(ranges) {
             return Ok((found, false));
@@ -156,7 +156,7 @@ impl OpenFile {
 
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         if range.end > self.length.load(Ordering::Relaxed) || range.start > range.end {
-            // Before memory is allocated, because the range may come from damaged data.
+            // Checked before memory is allocated, because the range may come from damaged data.
             check_range(range, self.length()?, &self.path)?;
         }
         let length = (range.end - range.start) as usize;

@@ -1,8 +1,8 @@
 //! Segments: large files that one owner writes from front to back and all processes read.
 //!
-//! Small appends are buffered. Every few megabytes the system starts to write to the device, so the sync of a commit
-//! waits only for the last megabytes. In a shared store a sync also closes the file, because errors may appear only
-//! then, and readers reopen a file that seems too short or that another machine has deleted.
+//! Small appends are buffered. Every few megabytes, the system starts to write to the device, so the sync of a commit
+//! waits only for the last megabytes. In a shared store, a sync also closes the file, because errors may appear only
+//! then. Readers reopen a file that seems too short or that another machine has deleted.
 
 use std::io;
 use std::ops::Range;
@@ -29,7 +29,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Larger parts are written without a copy.
 const BIG_PART_BYTES: usize = 256 << 10;
 
-/// Written bytes after which write-back starts.
+/// The number of written bytes after which the system starts to write to the device.
 const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct LocalSegment {
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
     health: HandleHealth,
-    /// Bytes in the file, without the buffer.
+    /// The bytes in the file, without the buffer.
     written: u64,
     buffer: Vec<u8>,
     writeback_begun: u64,
@@ -99,11 +99,11 @@ impl Segment for LocalSegment {
     }
 }
 
-/// No entry names a segment that was never synced, and its owner often failed on a full disk.
+/// Deletes a segment that was never synced, because no entry names it. Its owner often failed on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
         if self.synced == 0 && self.health.is_own(&*self.directory.disk) {
-            // A process that dies leaves it behind too.
+            // A failure does no harm: a process that dies leaves the file behind too.
             let _ = self.directory.disk.unlink(&self.path);
         }
     }
@@ -176,7 +176,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
             let file = path.display().to_string();
             return Err(Error::Missing { file });
         };
-        // A file opened before others wrote may not show their bytes.
+        // A file that was opened before another process wrote may not show the new bytes.
         file.read_all(ranges).inspect_err(|_| store.open_files.forget(&path))
     };
     let (found, waited) = store.retry_while_stale(read)?;
@@ -184,7 +184,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
-/// Small ranges if they are in memory. Otherwise starts reading them all, and returns whether there are any.
+/// Returns small ranges that are in memory. Otherwise it starts to read all ranges, and returns whether any is absent.
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
     let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
     for (name, ranges) in wanted {
@@ -203,7 +203,7 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     if store.is_shared() {
-        // Opening gets the current length, unlike a lookup of the name. The file may be deleted in between.
+        // Opening returns the current length, unlike a lookup of the name. The file may be deleted in between.
         return store.retry_while_stale(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -249,7 +249,7 @@ pub(super) fn punch(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Re
     let path = path_of(store, name);
     let opened = store.disk.open(&path, Open::ReadWrite).and_then(|file| Ok((file, store.disk.names_of(&path)?)));
     let file = match opened {
-        // A copy by hard links shares these bytes.
+        // A copy by hard links shares these bytes, so they are not freed.
         Ok((_, 2..)) => return Ok(()),
         Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

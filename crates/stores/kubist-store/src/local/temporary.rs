@@ -1,12 +1,13 @@
-//! Temporary files: they are written and synced in `tmp/` and then linked to their name, so that a name never leads to
+//! Temporary files: they are written and synced in `tmp/`, and only then linked to their name. So a name never leads to
 //! an incomplete file.
 //!
-//! The next handle that creates a temporary file removes those of dead processes. On one machine a file's creator holds
-//! its lock. A file can be removed between its creation and its locking; its link then fails with `NotFound`, and it is
-//! created again. In a shared store, the file's name contains its creator, and each machine removes only its own files.
+//! The next handle that creates a temporary file removes the files of dead processes. On one machine, the creator of a
+//! file holds its lock. If a file is removed between its creation and its locking, its link fails with `NotFound`, and
+//! it is created again. In a shared store, the file's name contains its creator, and each machine removes only its own
+//! files.
 //!
-//! In a shared store a file is closed before it gets its name, because errors may appear only then. If a response is
-//! lost, a repeated link may find the name taken, so a file with two names counts as linked.
+//! In a shared store, a file is closed before it gets its name, because errors may appear only then. If a response is
+//! lost, a repeated link may find the name taken, so a file that has two names counts as linked.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -22,11 +23,11 @@ use super::directory::StoreDirectory;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// Each attempt fails only because another handle starts its clean-up.
+/// An attempt fails only if another handle starts its clean-up at the same time.
 const ATTEMPTS: usize = 16;
 
-/// Gives these bytes the name `path` atomically and durably. Returns `false` if the name is taken. The caller creates
-/// and syncs the folder.
+/// Creates the file `path` with these bytes, atomically and durably. Returns `false` if the name is taken. The caller
+/// creates and syncs the folder.
 pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_as(directory, directory.is_shared(), bytes, path)
 }
@@ -35,10 +36,10 @@ pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8],
     publish_after(directory, shared, bytes, path, None)
 }
 
-/// Made durable before a file gets its name; can be repeated.
+/// Something that must be durable before a file gets its name. It may be called repeatedly.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
-/// Both are synced in parallel, so a disk needs one write for both.
+/// As [`publish`], after `first`. Both are synced in parallel, so a disk can write both at once.
 pub(super) fn publish_after(
     directory: &StoreDirectory,
     shared: bool,
@@ -70,7 +71,7 @@ fn fill_and_link(
     path: &Path,
     first: First<'_>,
 ) -> Result<bool> {
-    // Another handle is removing the file, so linking will fail.
+    // If another handle is removing the file, linking it fails later.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
     fill(directory, file, temporary, bytes, first)?;
     match directory.disk.link(temporary, path) {
@@ -122,7 +123,7 @@ fn fill(
     synced.map_err(at("sync"))
 }
 
-/// The file disappears when it is closed; its path is for messages.
+/// Creates a file that disappears when it is closed. Its path is for messages.
 pub(super) fn nameless(directory: &StoreDirectory) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     let (file, path) = create(directory, directory.is_shared())?;
     match directory.disk.unlink(&path) {
@@ -147,7 +148,7 @@ fn create(directory: &StoreDirectory, shared: bool) -> Result<(Box<dyn DiskFile>
     }
 }
 
-/// Failures are ignored, because files of dead processes do no harm.
+/// Removes the files of dead processes. Failures are ignored, because these files do no harm.
 fn clean(directory: &StoreDirectory, folder: &Path) {
     let mut listed = directory.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));

@@ -1,7 +1,7 @@
 //! Sizes and deletion of a whole store.
 //!
-//! Only files that the engine named are counted and removed, so nothing outside the directory is touched. Other
-//! machines that have a file open find it gone.
+//! Only files with names of the store are counted and removed, so nothing outside the directory is touched. If another
+//! machine has a file open, it finds that the file is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use crate::{Error, Kept, Result, Size, names};
 use super::numbered::{CLAIMS, ENTRIES, LOGS, MARK, SEAL};
 use super::{LocalStore, temporary};
 
-/// Folder, suffix and kind. Logs come last: once a log is gone, no segment that it names exists.
+/// The folder, suffix and kind of files. Logs are deleted last, so no segment outlives the log that names it.
 const FOLDERS: [(&str, &str, Kept); 5] = [
     ("segments", ".seg", Kept::Segment),
     (temporary::FOLDER, "", Kept::Temporary),
@@ -118,7 +118,7 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     for folder in folders.into_iter().rev() {
         remove_or_sync(store, &folder)?;
     }
-    // A power failure must not bring the others back without the last one.
+    // A power failure must not restore other objects without the last one.
     store.folders.sync(&store.root)?;
     unlink(store, &store.root.join(last))?;
     for (end, _) in last.rmatch_indices('/') {
@@ -127,7 +127,7 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     remove_or_sync(store, &store.root)
 }
 
-/// The mark comes last, so that a repeated erase knows that the store is shared.
+/// Deletes the numbered files. The mark comes last, so that a repeated call knows that the store is shared.
 fn erase_numbered(store: &LocalStore) -> Result<()> {
     let logs = store.root.join(LOGS);
     for (_, folder) in folders_of_writers(store)? {
@@ -141,7 +141,7 @@ fn erase_numbered(store: &LocalStore) -> Result<()> {
     unlink(store, &logs.join(MARK))
 }
 
-/// Folders of the store that are not links.
+/// The folders of the store that are not links.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())
@@ -166,12 +166,12 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a folder, unless files of other programs are in it.
+/// Removes a folder, unless other programs have files in it.
 fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // An empty current directory or mount point is not removable.
+        // The current directory and a mount point cannot be removed, even if they are empty.
         Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::InvalidInput) => Ok(()),
         Err(error) => Err(Error::io("remove the directory", path, error)),
         Ok(()) => Ok(()),

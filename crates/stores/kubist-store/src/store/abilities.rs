@@ -1,8 +1,8 @@
 //! Optional operations of stores.
 //!
-//! Each ability is a trait, and [`Store::abilities`] lists those of a store. [`StoreExt`], which every store has, uses
-//! an ability if it exists and otherwise the required calls. So callers never check for an ability, and a new store
-//! needs none.
+//! Each ability is a trait, and [`Store::abilities`] lists the abilities of a store. Callers use [`StoreExt`], which
+//! every store has: it uses an ability if the store has it, and otherwise the required calls. So callers never check
+//! for an ability, and a new store needs none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub trait Reads {
     ///
     /// # Errors
     ///
-    /// `Unreachable` if the engine fails as a whole. Errors of a segment are in its result.
+    /// `Unreachable` if the store fails as a whole. Errors of a segment are in its result.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers>;
 
     /// See [`StoreExt::read_short`].
@@ -211,8 +211,8 @@ pub trait Spill {
 
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
-    /// A number that is unique to this store, if the engine has one. A store created again at the same location gets
-    /// another number. Bytes of its segments stay valid for ever.
+    /// A number that identifies this store, if it has one. A store that is created again at the same location gets
+    /// another number, so cached bytes of segments stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
@@ -227,7 +227,7 @@ pub trait StoreExt: Store {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that never changes, perhaps from a copy after it was deleted.
+    /// [`Store::get`] of an object that never changes. It may return a copy of a deleted object.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ pub trait StoreExt: Store {
     }
 
     /// Version marks of log entries, given by writer and the position after the entry. A mark may cover the whole log
-    /// up to there. Network engines send all requests together.
+    /// up to there. Stores on a network send all requests together.
     ///
     /// # Errors
     ///
@@ -261,7 +261,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Makes a store permanently shared. Current owners of logs are refused at their next entry and can take their logs
+    /// Makes a store permanently shared. Current owners of logs fail at their next entry, and can then take their logs
     /// again.
     ///
     /// # Errors
@@ -271,15 +271,15 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
 
-    /// Records that another process reported something, such as a snapshot's token, that may not be visible yet.
+    /// Records that this process knows of changes that may not be visible yet, for example from a snapshot's token.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
         }
     }
 
-    /// Decides whether something is missing only because this machine's view is late. If so, it waits, longer with each
-    /// attempt (from 0), and returns `true`.
+    /// For a caller that finds something missing, which may only be invisible yet. Waits, longer with each `attempt`
+    /// (from 0), and returns `true`: look again. Returns `false` if it would be visible by now.
     ///
     /// # Errors
     ///
@@ -288,8 +288,8 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(false), |sharing| sharing.look_again(attempt))
     }
 
-    /// Calls `look` until it sees something that others reported; `false` once it would be visible if it had existed.
-    /// Unlike after [`StoreExt::learn`], other calls do not wait.
+    /// Calls `look` until it returns `true`. Returns `false` once anything that existed before this call would be
+    /// visible. Unlike [`StoreExt::learn`], it makes no other call wait.
     ///
     /// # Errors
     ///
@@ -310,7 +310,7 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of the names after `after`. An engine with sorted names does not read the others.
+    /// [`Store::list`] of the names after `after`. A store with sorted names does not read the others.
     ///
     /// # Errors
     ///
@@ -341,11 +341,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_watched`] of several segments, one result each. Network engines send all requests together.
+    /// [`StoreExt::read_watched`] of several segments, with one result per segment. Stores on a network send all
+    /// requests together.
     ///
     /// # Errors
     ///
-    /// `Unreachable` if the engine fails as a whole. Errors of a segment are in its result.
+    /// `Unreachable` if the store fails as a whole. Errors of a segment are in its result.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         match self.abilities().reads {
             Some(reads) => reads.read_segments(wanted, watch),
@@ -353,9 +354,9 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_segments`] for callers that cache whole blocks: a range may extend past the bytes of a sync. An
-    /// engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can follow them; others
-    /// may return an error.
+    /// [`StoreExt::read_segments`] for callers that cache whole blocks: a range may extend past the last byte of a
+    /// sync. A store with an [`StoreExt::identity`] then returns the bytes up to there, if no bytes can follow them.
+    /// Other stores may return an error.
     ///
     /// # Errors
     ///
@@ -372,8 +373,8 @@ pub trait StoreExt: Store {
         self.abilities().reads.is_some_and(Reads::waited)
     }
 
-    /// The bytes that a segment occupies; fewer than [`Store::segment_len`] if offsets were skipped or ranges were
-    /// freed.
+    /// The number of bytes that a segment occupies. It is less than [`Store::segment_len`] if offsets were skipped or
+    /// ranges were freed.
     ///
     /// # Errors
     ///
@@ -410,7 +411,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`Store::read_log`] of several logs, given by writer and start. Network engines send all requests together.
+    /// [`Store::read_log`] of several logs, given by writer and start. Stores on a network send all requests together.
     ///
     /// # Errors
     ///
@@ -422,8 +423,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The first entries of [`Store::read_log`], about `bytes` of them and at least one. Continue at [`LogTail::next`].
-    /// An engine may return more.
+    /// The first entries of [`Store::read_log`]: about `bytes` bytes or more, and at least one entry. Continue at
+    /// [`LogTail::next`].
     ///
     /// # Errors
     ///
@@ -435,7 +436,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The intact entries of a damaged log, also after the damage if the engine can find them.
+    /// The intact entries of a damaged log, also after the damage if the store can find them.
     ///
     /// # Errors
     ///
@@ -447,12 +448,13 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The hosts of the bytes; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts that store the bytes; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
     fn hosts(&self) -> Vec<String> {
         self.abilities().replicas.map(Replicas::hosts).unwrap_or_default()
     }
 
-    /// The hosts of bytes, given by segment and offset; empty except with [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts that store given bytes, by segment and offset; empty except with
+    /// [`Locality::Hosts`](crate::Locality::Hosts).
     ///
     /// # Errors
     ///
@@ -473,7 +475,7 @@ pub trait StoreExt: Store {
 
 impl<S: Store + ?Sized> StoreExt for S {}
 
-/// Returns the [`SoundLog`] of an engine that has only [`Store::read_log`].
+/// Returns the [`SoundLog`] of a store that has only [`Store::read_log`].
 ///
 /// # Errors
 ///

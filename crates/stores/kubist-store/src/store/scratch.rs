@@ -23,7 +23,7 @@ impl LocalScratch {
     }
 }
 
-/// Spill space in the system's temporary folder (`TMPDIR`), for engines that store their bytes elsewhere.
+/// Spill space in the system's temporary folder (`TMPDIR`), for stores that keep their bytes elsewhere.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ pub fn file(name: &str) -> PathBuf {
     Path::new(STORE).join(name)
 }
 
-/// Runs a test from many seeds and prints the one that fails. `SEED=n` runs only that one, `SEEDS=n` the first n.
+/// Runs a test with many seeds, and prints the seed that fails. `SEED=n` runs only this seed, `SEEDS=n` the first n.
 pub fn for_seeds(usual: u64, test: impl Fn(u64)) {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let seeds = match number("SEED") {

@@ -4,7 +4,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** An open table. Threads may share it. */
+/** An open table. Threads may share it; close it after use. */
 public final class Table extends Handle {
     private static final System.Logger LOG = System.getLogger(Table.class.getName());
 
@@ -18,9 +18,9 @@ public final class Table extends Handle {
     /**
      * Opens the table at a location.
      *
-     * @param location a directory, or {@code cassandra://hosts/keyspace/table}
+     * @param location a directory, {@code s3://bucket/prefix}, or {@code cassandra://hosts/keyspace/table}
      * @return the table
-     * @throws KubistException {@code NOT_FOUND} if there is none
+     * @throws KubistException {@code NOT_FOUND} if there is no table
      */
     public static Table open(String location) {
         return new Table(Native.tableOpen(Native.bytes(location)), location);
@@ -29,14 +29,24 @@ public final class Table extends Handle {
     /**
      * Creates a table. Unknown units are logged as warnings.
      *
-     * @param location as for {@link #open}
-     * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions": {"x":
+     * <p>The options are JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions": {"x":
      * [0, 1], "y": null}, "identity": [...], "lookup": [...], "capacity": n, "seed": n, "accuracy": {"x":
-     * "1e-6", "u": "1e-4 rel"}}}. Columns may have a {@code "unit"}. {@code "dimensions"} are the columns
-     * to index with their domains: a pair, null to learn it, or {@code "quantile"}. {@code "accuracy"} has
-     * the error bounds of stored values
+     * "1e-6", "u": "1e-4 rel"}}}.
+     *
+     * <ul>
+     * <li>{@code columns}: a column may also have a {@code "unit"}.
+     * <li>{@code dimensions}: the columns to index, each with its domain. A domain is a pair of bounds, null if
+     * the data determines it, or {@code "quantile"}.
+     * <li>{@code identity}: the columns that identify a row.
+     * <li>{@code lookup}: the columns with a secondary index.
+     * <li>{@code capacity}: the number of rows in a cube of the index.
+     * <li>{@code accuracy}: the error bounds of stored values, absolute or relative.
+     * </ul>
+     *
+     * @param location as for {@link #open}
+     * @param options the columns and other options, as JSON
      * @return the table
-     * @throws KubistException {@code EXISTS} if something exists there
+     * @throws KubistException {@code EXISTS} if the location is not empty
      */
     public static Table create(String location, String options) {
         Table table = new Table(Native.tableCreate(Native.bytes(location), Native.bytes(options)), location);
@@ -56,28 +66,28 @@ public final class Table extends Handle {
     }
 
     /**
-     * Exchanges two tables in one atomic step: a process that opens one of the locations always finds a
-     * table.
+     * Exchanges the locations of two tables in one atomic step, so a process that opens one of the locations
+     * always finds a table.
      *
      * @param one a directory
      * @param other a directory on the same file system
-     * @throws KubistException {@code UNSUPPORTED} if the file system cannot do it; nothing changes then
+     * @throws KubistException {@code UNSUPPORTED} if the file system cannot exchange names; nothing changes then
      */
     public static void exchange(String one, String other) {
         Native.exchange(Native.bytes(one), Native.bytes(other));
     }
 
     /**
-     * The native resources of this class loader: open handles, and batches that were not closed.
+     * Counts the native resources of this class loader, to find leaks.
      *
-     * @return {@code handles} and {@code arrays}
+     * @return {@code handles}, the number of open handles, and {@code arrays}, the number of open batches
      */
     @SuppressWarnings("unchecked")
     public static Map<String, Object> held() {
         return (Map<String, Object>) Json.read(Native.text(Native.held()));
     }
 
-    /** {@return the location, as it was opened} */
+    /** {@return the location that was passed to {@link #open} or {@link #create}} */
     public String location() {
         return location;
     }
@@ -90,19 +100,19 @@ public final class Table extends Handle {
     /**
      * Opens the snapshot of a token.
      *
-     * @param token of {@link Snapshot#token}
+     * @param token a result of {@link Snapshot#token}
      * @return the snapshot
-     * @throws KubistException {@code EXPIRED} if its files were cleaned; {@code REPLACED} if it belongs to
-     * another table or another history of this one
+     * @throws KubistException {@code EXPIRED} if its files were deleted by cleaning; {@code REPLACED} if the token
+     * belongs to another table, or to rows that this table lost when it was restored or created again
      */
     public Snapshot at(String token) {
         return moment(token, null);
     }
 
     /**
-     * {@return the newest snapshot, up to a step}
+     * {@return a snapshot with all steps up to a step, and the rows without a step}
      *
-     * @param step a complete step
+     * @param step the last step to include, which all declared writers must have finished
      */
     public Snapshot atStep(long step) {
         return moment(null, step);
@@ -116,20 +126,20 @@ public final class Table extends Handle {
     }
 
     /**
-     * {@return batches of the records of a split}
+     * {@return the rows of a split, in batches}
      *
-     * @param split of this table, possibly from another process
+     * @param split a part of a query of this table, possibly from another process
      */
     public Answer read(Split split) {
         return new Answer(Native.readSplit(number(), Native.bytes(split.text())));
     }
 
     /**
-     * Opens a writer. Each name has one owner at a time.
+     * Opens a writer. Only one writer at a time can have a name.
      *
-     * @param name null for the first free one
+     * @param name the writer's name, or null for the first free name
      * @return the writer
-     * @throws KubistException {@code BUSY} if the name has an owner
+     * @throws KubistException {@code BUSY} if another writer has the name
      */
     public Writer writer(String name) {
         Map<String, Object> options = new LinkedHashMap<>();
@@ -138,19 +148,20 @@ public final class Table extends Handle {
     }
 
     /**
-     * Declares the writers whose commits complete a step. Repeated calls must declare the same.
+     * Declares the writers that every step waits for: a step is complete once each of them has committed or
+     * abandoned it. The declaration can be repeated, but not changed.
      *
-     * @param names of the writers
-     * @throws KubistException {@code EXISTS} if others were declared before
+     * @param names the names of the writers
+     * @throws KubistException {@code EXISTS} if other writers were declared before
      */
     public void declareWriters(List<String> names) {
         Native.declareWriters(number(), Native.bytes(Json.write(Map.of("names", names))));
     }
 
     /**
-     * Creates a file for rows of this table, which a writer commits later, possibly in another process.
+     * Creates a file for rows of this table. A writer commits the file later, possibly in another process.
      *
-     * @param path of a new file
+     * @param path the path of a new file
      * @return the file
      */
     public StagedFile stage(String path) {
