@@ -39,9 +39,10 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
     """Copies the intact rows of the damaged table at ``path`` into a new table at ``to``.
 
-    It copies every readable page and takes lost rows from replicas. If the files of a rewrite are
-    damaged, it reads the files before the rewrite. The damaged table does not change. The new table
-    has the same columns, grid, identity, seed and steps, and so the same samples.
+    It copies every readable page, and takes lost rows from replicas and older files. If log entries
+    are unreadable, the new table has fewer commits or an earlier snapshot. The damaged table does
+    not change. The new table has the same columns, grid, identity, seed and steps, and so the same
+    samples.
 
     Parameters
     ----------
