@@ -63,15 +63,15 @@ class NewerFormat(Error):
 
 
 class Busy(Error):
-    """Another process or handle, such as a writer of this name, has it open: wait or rename."""
+    """Another process or handle has it open, such as a writer of the same name: wait or rename."""
 
 
 class SnapshotExpired(Error):
-    """The files of this snapshot were deleted: take a new one."""
+    """Files of this snapshot were deleted: take a new snapshot."""
 
 
 class TableReplaced(Error):
-    """Another table, or another history of it from a backup, is at this path. Open it again."""
+    """Another table is at this path, or a restored backup of this table. Open it again."""
 
 
 class Cancelled(Error):
@@ -81,7 +81,7 @@ class Cancelled(Error):
 class Refused(Error, RuntimeError):
     """This handle cannot be used any more: it was closed, forked or used up, or a write failed.
 
-    Commits that returned are safe. Open the table (or a writer) again.
+    Commits that returned are durable. Open the table or the writer again.
     """
 
 

@@ -52,13 +52,13 @@ def write(
     path: str | os.PathLike[str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Writes all rows; ``metadata`` is that of their table.
+    """Writes all rows, with the metadata of their table.
 
-    Parquet, Arrow and CSV need only the memory of some batches of a reader.
+    If ``rows`` is a reader, Parquet, Arrow and CSV need memory only for some batches.
 
     Raises:
-        InvalidInput: The suffix is no format, or the format cannot store a column.
-        ImportError: The library that writes it is missing; the message has the command.
+        InvalidInput: The suffix belongs to no format, or the format cannot store a column.
+        ImportError: The library for the format is missing; the message has the command.
     """
     target = Path(path)
     ending = check(target)
@@ -325,10 +325,10 @@ def _record(name: str, names: list[str], scalar: Any) -> tuple[str, Any]:
 
 
 def _dimension(name: str, unit: str | None) -> tuple[float, dict[str, int]]:
-    """A unit in SI: its factor, and the powers of base units.
+    """A unit in SI: the factor, and the powers of the base units.
 
     Raises:
-        InvalidInput: The unit of column ``name`` is not one of `UNITS`, or a product of them.
+        InvalidInput: The unit of column ``name`` is not a product of `UNITS`.
     """
     factor, powers = 1.0, dict.fromkeys(BASE, 0)
     sign = 1

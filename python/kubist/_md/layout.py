@@ -39,11 +39,11 @@ FRAMES_FIRST = 4
 # Margin for atoms that leave the first frame, as a fraction of its extent. A larger margin leaves
 # few atoms in border cells.
 DRIFT = 1 / 32
-# Maximum number of rows of a leaf. The next level, below the two that only divide frames, has a
-# sixteenth of it.
+# Maximum number of rows in a leaf. A leaf of the next level, below the two levels that only divide
+# frames, has a sixteenth.
 LEAF_ROWS = 1 << 16
 CAPACITIES = (2048, 16384)
-"""Capacities of a cube: the minimum, and the one for an unknown number of frames."""
+"""Capacities of a cube: the minimum, and the capacity for an unknown number of frames."""
 
 # MDAnalysis and the engine share these names; in SI and the engine, `A` is the ampere.
 UNITS: Mapping[str, str] = {

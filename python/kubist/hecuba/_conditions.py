@@ -273,7 +273,7 @@ def _of_integer(left: Term, asked: str, value: Any, nan_matches: bool) -> str:
 
 
 def _decided(asked: str, sign: int) -> str:
-    """A comparison with a number beyond all others; ``sign`` is that of the difference to it."""
+    """A comparison with a number beyond the range; ``sign`` is the sign of value minus number."""
     true = {"<": sign < 0, "<=": sign < 0, ">": sign > 0, ">=": sign > 0, "=": False, "<>": True}
     return TRUE if true[asked] else FALSE
 

@@ -149,16 +149,17 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         Parameters
         ----------
         function
-            A lambda, or a function of one ``return``. Its argument has the keys and values as
-            attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates
-            what it can, and Python the rest. ``random() < 0.01`` is a uniform sample.
+            A lambda, or a function with one ``return``. Its argument has the keys and values as
+            attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates as
+            many conditions as possible, and Python the rest. ``random() < 0.01`` is a uniform
+            sample.
 
         Raises
         ------
         AttributeError
-            It uses a name that is no key or value.
+            The function uses a name that is neither a key nor a value.
         TypeError
-            It compares a key or value with one of another type.
+            The function compares a key or value with a value of another type.
         """
         return Filtered(self, function)
 
@@ -172,7 +173,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         Parameters
         ----------
         parts
-            About how many; None: ``config.splits_per_node``.
+            The approximate number of parts; None: ``config.splits_per_node``.
         """
         snapshot, found = splits(self._persistent(), parts, None)
         return (Part(self, snapshot, split) for split in found)

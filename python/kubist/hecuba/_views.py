@@ -1,4 +1,4 @@
-"""Views of a dictionary or a part of it: keys, values, items, and filtered items."""
+"""Views of a dictionary or a part: keys, values, items, and filtered items."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def said(error: Exception) -> str:
 
 
 def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Returns the response to a request; errors are part of it."""
+    """Returns the response to a request; an error becomes a response too."""
     try:
         # A list of bytes, because file names may be invalid text.
         question["path"] = bytes(question["path"])

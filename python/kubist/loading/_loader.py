@@ -250,7 +250,7 @@ class Loader:
         """The expected variance of a batch mean, relative to the variance for a random batch.
 
         It is 1 except for ``"pooled"``. There, a pilot of 64 regions estimates it for each column,
-        as if each row had its own identity, and the largest value counts.
+        and the largest value counts. This assumes that each row has its own identity.
         """
         return self._variance_ratio
 

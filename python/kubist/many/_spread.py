@@ -42,7 +42,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference, and the ratio of its error to that of independent samples."""
+    """A difference, and the ratio of its error to the error with independent samples."""
 
     value: float
     variance: float

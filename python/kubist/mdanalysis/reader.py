@@ -30,7 +30,7 @@ FIRST_AHEAD = 4
 MORE_AHEAD = 4
 
 KINDS = {"time": "time", "length": "x", "velocity": "vx", "force": "fx"}
-"""Quantities with a unit in MDAnalysis, and the column of that unit."""
+"""Quantities with a unit in MDAnalysis, and a column of a table with this quantity."""
 
 USUAL = {
     "time": "ps",
@@ -71,7 +71,7 @@ def open_frames(
 
 
 def units_of(frames: Frames) -> dict[str, str | None]:
-    """The units of the columns by their MDAnalysis names; by default, those that it expects."""
+    """The units of the quantities; by default, the units that MDAnalysis expects."""
     found: dict[str, str | None] = {}
     for kind, column in KINDS.items():
         said = frames.units.get(column)

@@ -116,7 +116,7 @@ class Raster:
         path
             The file, which is replaced.
         crs
-            The coordinate reference system, such as ``"EPSG:25832"``; None: that of the table.
+            The coordinate reference system, such as ``"EPSG:25832"``; None: as in the table.
 
         Raises
         ------
@@ -223,7 +223,7 @@ def raster(
 
 
 def _crs(metadata: Mapping[str, Any]) -> str | None:
-    """The reference system in the metadata, at the top level or that of a file format."""
+    """The reference system in the metadata, at the top level or below a file format."""
     for values in (metadata, *metadata.values()):
         if isinstance(values, dict) and isinstance(values.get("crs"), str | int):
             system = values["crs"]

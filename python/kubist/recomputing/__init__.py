@@ -266,7 +266,7 @@ def history(
     path
         The location of the table.
     folder
-        The folder of the saved results. None: the current directory and that of the table.
+        The folder of the saved results. None: the current directory and the table's folder.
 
     Raises
     ------

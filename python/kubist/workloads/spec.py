@@ -42,8 +42,8 @@ class Range:
     Attributes:
         share: The width as a fraction of the column's domain, in (0, 1].
         width: The width in the column's unit, if ``share`` is None; 0: one value.
-        fixed: Both ends, which no draw changes.
-        place: The position of its centre; None: that of the query.
+        fixed: Fixed bounds, instead of random ones.
+        place: The position of the centre; None: as for the query.
     """
 
     share: float | None = None
@@ -66,12 +66,12 @@ class Query:
     """A kind of request.
 
     Attributes:
-        weight: Its fraction of all requests, relative to the other weights.
+        weight: The relative frequency of this query.
         verb: One of `VERBS`.
         box: Ranges by column. All ranges at positions of kind ``rows`` use the same random row.
         values: The values of names in braces in ``where``.
         asked: Other parameters, as for `kubist.Table.query` and `kubist.Table.estimate`.
-        replay: The parameters of recorded queries, one of which is drawn at random.
+        replay: The parameters of recorded queries; each request uses a random one.
     """
 
     name: str

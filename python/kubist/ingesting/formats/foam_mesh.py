@@ -1,9 +1,9 @@
 """Meshes of OpenFOAM, for the positions of parcels.
 
-A parcel's position may be stored by its tetrahedron: a cell, one of its faces, a point of that
+A parcel's position may be stored within a tetrahedron: a cell, a face of the cell, a point of the
 face, and four barycentric coordinates. The corners are the cell's centre, the face's base point,
 and two neighbouring points of the face (OpenFOAM's tetIndices::faceTriIs). Centres of faces and
-cells are those of OpenFOAM's primitiveMesh.
+cells are computed as in OpenFOAM's primitiveMesh.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Mesh:
     Attributes:
         points: Shape (points, 3), in metres.
         starts, corners: Face i has the points ``corners[starts[i]:starts[i + 1]]``.
-        owner: The cell of each face that its normal leaves.
-        neighbour: The other cell; shorter than ``owner``, because faces of the boundary have none.
+        owner: For each face, the cell that the face's normal leaves.
+        neighbour: For each face, the cell that the normal enters. It is shorter than ``owner``,
+        because faces of the boundary have no such cell.
     """
 
     points: Any

@@ -362,7 +362,7 @@ def _masses_of_types(file: Any, kinds: Sequence[_Kind]) -> dict[int, float]:
 
 
 def with_all(schema: pa.Schema, state: State) -> pa.Schema:
-    """The columns of a file, and those of types of particles that the file lacks."""
+    """The columns of a file, and the columns of particle types that the file lacks."""
     own = ("time", "redshift", "scale_factor")
     lacking = [f for f in state.schema or () if f.name not in schema.names and f.name not in own]
     for absent in lacking:

@@ -336,7 +336,7 @@ def _grid(
 
 
 def _has_scales(some: Sequence[str] | None, of_grid: Sequence[str] | None) -> bool:
-    """Returns whether axes are those of the grid; an axis of the same name may be of another group."""
+    """Whether the axes belong to the grid; an axis of the same name may be in another group."""
     return some is None or of_grid is None or set(some) <= set(of_grid)
 
 

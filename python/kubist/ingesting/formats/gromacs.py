@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 XTC_MAGIC = (1995).to_bytes(4, "big")
 XTC_LARGE = (2023).to_bytes(4, "big")
-"""The magic number of frames with very many atoms, which have another header."""
+"""The magic number of frames with another header, for very many atoms."""
 TRR_MAGIC = (1993).to_bytes(4, "big")
 
 
@@ -28,9 +28,9 @@ class Frames:
     """The complete frames of a file.
 
     Attributes:
-        count: None if they are not counted.
-        vectors: Of each frame, if frames may differ.
-        wrong: Says of the first frame that is not whole what is wrong, and where.
+        count: The number of frames; None if they were not counted.
+        vectors: The vectors of each frame, if frames may differ.
+        wrong: The defect of the first incomplete frame, and its position.
         times: The time of each frame, if it is known.
     """
 
@@ -160,7 +160,7 @@ def _of_trr(path: Path) -> Frames:
 
 
 def _time_of_trr(head: bytes, width: int) -> float:
-    """The time, a number of as many bytes as the vectors have; it follows atoms, step and a number."""
+    """The time, with as many bytes as a vector component; it follows atoms, step and a number."""
     kind, at = (">d", 76) if width == 8 else (">f", 76)
     time: float = struct.unpack_from(kind, head, at)[0] if len(head) >= at + width else 0.0
     return time

@@ -233,7 +233,7 @@ def _leave_out(frame: Frame, first: Frame, left_out: dict[str, str]) -> None:
     """Lists the parts of a time step that the table does not have.
 
     Raises:
-        InvalidInput: Its units differ from those of the first time step.
+        InvalidInput: The units differ from the first time step.
     """
     where = f"step {frame.step} at byte {frame.offset}"
     # Only the first time step states units.

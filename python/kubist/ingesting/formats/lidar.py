@@ -166,7 +166,7 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
         joined["extra"] = merged
     if records := _merged(here.get("records", []), about.get("records", [])):
         joined["records"] = records
-    # The finer scale suits the positions of both.
+    # The finer scale represents the positions of both files.
     joined["scales"] = [min(pair) for pair in zip(about["scales"], here["scales"], strict=True)]
     return {"las": joined} if joined != here else {}
 
@@ -233,7 +233,7 @@ LAYOUT = {("LASF_Spec", 4), ("laszip encoded", 22204), ("copc", 1), ("copc", 100
 
 
 def _records(header: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Returns the other records unchanged, and those that are too large."""
+    """Returns the other records unchanged, and the names of records that are too large."""
     kept: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
     total = 0

@@ -83,7 +83,7 @@ class Valid:
 UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
              "i8": -9223372036854775806, "u8": 18446744073709551614,
              "f4": 9.969209968386869e36, "f8": 9.969209968386869e36}  # fmt: skip
-"""The library's fill value of unwritten data, by type; bytes may have any value."""
+"""The library's fill value for data that was not written, by type; bytes have none."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ class Beside:
     Attributes:
         scales: The dimension scale of each axis, if it has one. Groups may have axes with the same
             name.
-        links: Names that lead out of the file, or to nothing, and why they are not read.
-        attributes: Without those that say how values are stored; those of the file under no name.
+        links: Names that refer to other files or to nothing, and why they are not read.
+        attributes: The attributes, except attributes that define the storage. The attributes of the
+            file have an empty name.
     """
 
     texts: Mapping[str, Texts]

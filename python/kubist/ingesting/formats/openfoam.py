@@ -4,8 +4,8 @@ No library reads clouds: a positions file and one file per field, in text or bin
 perhaps compressed with gzip.
 
 A position is three numbers (OpenFOAM.com), or four barycentric coordinates within a tetrahedron of
-the mesh (OpenFOAM.org, and the file `coordinates` of both). A field that some times lack is null
-there.
+the mesh (OpenFOAM.org, and the file `coordinates` of OpenFOAM.com). A field is null at times that
+lack it.
 """
 
 from __future__ import annotations

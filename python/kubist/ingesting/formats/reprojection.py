@@ -138,7 +138,7 @@ def into(
 
 
 def _parts(system: Any) -> tuple[Any, Any]:
-    """The system of x and y, and that of heights or None."""
+    """The system of x and y, and the system of heights or None."""
     if not system.is_compound:
         return system, None
     plane, height = system.sub_crs_list

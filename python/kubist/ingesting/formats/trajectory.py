@@ -95,7 +95,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _vectors(path: Path, whole: gromacs.Frames, first: Any) -> tuple[list[str], list[str]]:
-    """Returns the vectors of the frames, and those that some frames lack.
+    """Returns the vectors of the frames, and the vectors that some frames lack.
 
     Raises:
         InvalidInput: A frame has no positions.

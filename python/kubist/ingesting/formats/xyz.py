@@ -46,7 +46,7 @@ PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
 
 
 def look(path: Path, options: Options) -> Source:
-    """The frames of a file, whose atoms may change. Columns are those of the first frame."""
+    """Opens a file, whose frames may have different atoms. The first frame defines the columns."""
     import pyarrow as pa
 
     left_out: dict[str, str] = {}
@@ -222,7 +222,7 @@ def _are_elements(atoms: Iterable[list[str]]) -> bool:
 def _plain(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
     """Frames of `label x y z ...`, with labels as strings and further columns column_4, column_5...
 
-    The labels are `element` if those of the first frame are elements.
+    The labels are the column `element` if all labels of the first frame are elements.
     """
     import numpy as np
     import pyarrow as pa
