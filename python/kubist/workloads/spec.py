@@ -23,8 +23,8 @@ class Place:
 
     Attributes:
         kind: One of `PLACES`.
-        mean, deviation: For a Gaussian, in the column's unit; None: the middle of the domain, and a
-            tenth of its width.
+        mean, deviation: For a Gaussian, in the column's unit. None: the middle of the domain, and a
+            tenth of the domain's width.
         exponent: For Zipf's law: the value of rank k has a probability proportional to
             ``k ** -exponent``.
     """
@@ -54,7 +54,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A random value of ``{name}`` in a condition: of a column, or from a list."""
+    """A random value for ``{name}`` in a condition, from a column or a list."""
 
     column: str = ""
     choices: tuple[Any, ...] = ()
@@ -63,7 +63,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A kind of request.
+    """A query with random parameters.
 
     Attributes:
         weight: The relative frequency of this query.
@@ -96,14 +96,14 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Queries, and the way to send them.
+    """Queries, and how clients send them.
 
     Attributes:
         clients: The number of requests that run at the same time.
         seconds: The duration of a run.
-        rate: Requests per second of all clients, which arrive at random (open loop). None: each
-            client sends the next request after a response (closed loop).
-        think: Seconds that a client waits between a response and its next request (closed loop).
+        rate: Requests per second of all clients, at random times (open loop). None: each client
+            sends the next request after a response (closed loop).
+        think: Time in seconds between a response and the client's next request (closed loop).
     """
 
     queries: Sequence[Query]

@@ -39,7 +39,7 @@ class Texts:
     letters: tuple[str, int] | None = None
 
     def on(self, axes: Sequence[str], lengths: Sequence[int]) -> Texts:
-        """The strings on a grid. Letters along a grid axis are values, such as the flags of Argo."""
+        """The strings on a grid. Letters along a grid axis are values, such as Argo flags."""
         if self.letters is None or self.letters not in zip(axes, lengths, strict=True):
             return self
         name, length = self.letters
