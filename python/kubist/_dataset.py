@@ -73,7 +73,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         super().__init__([nowhere], self._schema, ds.IpcFileFormat(), fs.LocalFileSystem())
 
     def narrowed(self, condition: Condition) -> Dataset:
-        """The dataset without rows that cannot match; for the condition, NaN is above all numbers."""
+        """The dataset without rows that cannot match; in conditions, NaN is above all numbers."""
         where = superset(condition, self._source.kinds, NAN_GREATEST)
         return self if where is None else Dataset(self._source, both(self._where, where))
 

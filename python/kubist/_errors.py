@@ -1,4 +1,4 @@
-"""Errors, by the action that they call for.
+"""Errors, one class for each action that a caller can take.
 
 Each class also derives from the matching built-in exception, such as ``ValueError`` or
 ``FileNotFoundError``.
@@ -48,7 +48,7 @@ class NotATable(Error, FileNotFoundError):
 
 
 class TableExists(Error, FileExistsError):
-    """Something exists at this path; ``exist_ok=True`` opens a table that agrees."""
+    """Something exists at this path; ``exist_ok=True`` opens a table with the same design."""
 
 
 class Damaged(Error):
@@ -86,7 +86,7 @@ class Refused(Error, RuntimeError):
 
 
 class StorageError(Error, OSError):
-    """The operating system or the storage failed: a full disk, missing permission, a bad device."""
+    """The operating system or the storage failed, for example because of a bad device."""
 
 
 class Unavailable(StorageError):
