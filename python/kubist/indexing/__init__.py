@@ -73,7 +73,7 @@ class FileIndex:
         )
 
     def info(self) -> dict[str, Any]:
-        """Returns the variables, the measured device, and the arrays without an index."""
+        """Returns the variables, the measured device speed, and the arrays without an index."""
         about: dict[str, Any] = json.loads(self._files.about())
         return about
 
@@ -116,7 +116,7 @@ class FileIndex:
         limit
             The maximum number of rows, as a uniform sample.
         skip_damaged
-            Skip data that cannot be read, and list it in ``costs.damaged``.
+            Whether to skip data that cannot be read, and to list it in ``costs.damaged``.
 
         Raises
         ------
@@ -272,7 +272,7 @@ class FileIndex:
         Raises
         ------
         InvalidInput
-            As for `query`; a column cannot be drawn.
+            As for `query`; or a column cannot be drawn.
 
         Examples
         --------
@@ -309,7 +309,7 @@ class FileIndex:
         sorted: bool = True,
         **asked: Unpack[Part],
     ) -> Costs:
-        """Runs a query, discards its rows, and returns its cost and the I/O model's prediction.
+        """Runs a query, discards its rows, and returns the cost and the predicted cost.
 
         Parameters
         ----------
@@ -599,7 +599,7 @@ def index(
 ) -> FileIndex:
     """Indexes the values of files that have no index yet, and opens all files as one.
 
-    The files stay unchanged. The index of each is ``FILE.kubix`` in the same folder.
+    The files stay unchanged. The index of a file is ``FILE.kubix`` in the same folder.
 
     Parameters
     ----------
