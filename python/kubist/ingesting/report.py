@@ -14,7 +14,7 @@ class Plan:
     Attributes:
         files: The files and series, in the order of ingestion.
         columns: Name, type and unit of each column.
-        dimensions, identity, lookup: Those of the table, from the format or the user.
+        dimensions, identity, lookup: The design of the table, from the format or the user.
         steps, known: The number of steps, and the number that the table already has.
         rows: The number of records, if the format has it.
         times: The first and the last time, if the format has them.
