@@ -1,5 +1,5 @@
 //! Advice of `kubist info`: whether the dimensions and secondary indexes of a table fit its queries, and whether its
-//! commits need an optimizer. The queries are those that `recording.rs` wrote to the file `KUBIST_RECORD`.
+//! commits need an optimizer. `recording.rs` writes the queries to the file that `KUBIST_RECORD` names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
