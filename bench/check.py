@@ -1,9 +1,9 @@
-"""Checks that all systems return the same results, before any time is measured.
+"""Checks the results of all systems, before their times are measured.
 
-The reference is a numpy pass over the source. Exact results must have its rows, bit by bit.
-Kubist's samples must follow the priorities of FORMAT.md, computed here independently. Other systems
-sample by their own uniform numbers: their rows must be distinct rows of the reference, in a
-plausible number.
+The reference is `Truth`, which evaluates each query with numpy on the source data. An exact result
+must have the same rows, bit by bit. A sample must consist of distinct rows of the reference.
+Kubist's samples must have the rows of lowest priority; this module computes the priorities itself,
+as FORMAT.md defines them. Other systems sample by chance, so only the number of rows is checked.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .keys import column, row_hashes
 from .question import Question
 
 PROBES = 100_000
-"""Maximum number of rows whose priority is computed; one takes a few microseconds."""
+"""Priorities are computed for at most this many rows, a few microseconds each."""
 
 
 @dataclass
 class Truth:
-    """All rows of a data set as hashes, with the columns that conditions need."""
+    """The reference results of a data set; rows are compared by their hashes."""
 
     data: Dataset
     seed: int = 0
@@ -37,7 +37,7 @@ class Truth:
         self._sorted: dict[str, np.ndarray] = {}
 
     def positions(self, question: Question) -> np.ndarray:
-        """Without samples and limits; cached for all systems."""
+        """The positions of all rows that match, without the sample and the limit. Cached."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
         if said not in self._positions:
@@ -46,6 +46,7 @@ class Truth:
         return self._positions[said]
 
     def _among(self, question: Question, hashes: np.ndarray) -> bool:
+        """Whether all hashes are hashes of matching rows."""
         self.positions(question)
         true = self._sorted[repr(replace(question, share=None, limit=None, any_rows=False))]
         if not len(true):
@@ -67,6 +68,7 @@ class Truth:
         return np.flatnonzero(left)
 
     def judge(self, question: Question, answer: dict[str, Any], *, kubist: bool) -> str | None:
+        """The first error in a system's result, or None; ``kubist`` also checks priorities."""
         positions = self.positions(question)
         if question.share is None and question.limit is None:
             return self._exact(positions, answer)
@@ -111,9 +113,9 @@ class Truth:
 
 
 def _by_chance(share: float, matching: int, got: int) -> str | None:
-    """The error if a count is over six standard deviations from its binomial mean, else None.
+    """The error if a sample's size is over six standard deviations from its binomial mean.
 
-    Chance practically never exceeds this limit, which is far below the effect of any bug.
+    Chance alone practically never causes such a difference.
     """
     expected = share * matching
     slack = 6 * np.sqrt(expected * (1 - share)) + 6
@@ -123,7 +125,7 @@ def _by_chance(share: float, matching: int, got: int) -> str | None:
 
 
 def priorities(pids: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The hash of the identity (pid, time) by FORMAT.md, seed 0."""
+    """The priorities of rows with the identity (pid, time) in a table of seed 0 (FORMAT.md)."""
     begin = xxhash.xxh3_64_intdigest(b"kubist priority 1", 0)
     chained = xxhash.xxh3_64_intdigest
     integer, double = struct.Struct("<Bq").pack, struct.Struct("<Bd").pack

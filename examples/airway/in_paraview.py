@@ -1,4 +1,6 @@
-"""The droplets of `make demo` in ParaView: the state airway.pvsm, and docs/paraview.png from it.
+"""Shows the droplets of `make demo` in ParaView.
+
+The first command writes the ParaView state airway.pvsm, the second a picture of it:
 
     plugin=$(kubist paraview-path)
     export PYTHONPATH=$(dirname "$plugin")/debian12
@@ -6,8 +8,8 @@
     pvpython $script "$plugin" state $state
     pvpython $script "$plugin" picture $state docs/paraview.png
 
-Run both in the folder of `demo/airway.kubist`, because the state has that path. Only ParaView 5.11
-of Debian 12 needs PYTHONPATH.
+Run both in the folder that contains `demo/airway.kubist`, because the state stores this relative
+path. Only the ParaView 5.11 of Debian 12 needs PYTHONPATH.
 """
 
 import sys
@@ -33,6 +35,7 @@ SIZE = [1360, 760]
 TIME = 0.6
 # Radius in metres of a point that represents one row.
 RADIUS = 0.0007
+# The top of the colour map in m/s.
 FASTEST = 5.0
 NIGHT, INK = [0.035, 0.043, 0.06], [0.85, 0.87, 0.9]
 
@@ -45,13 +48,13 @@ def calculator(source, name, function):
 
 
 def droplets():
-    """Airborne droplets, with their speeds and drawn sizes."""
+    """Droplets that are not deposited, with the speed and the drawn size of each point."""
     table = KubistTable(registrationName="airway.kubist", Table=TABLE)  # noqa: F821  (the plug-in's)
     table.Where = "NOT deposited"
     table.Limit = 200_000
     speed = calculator(table, "speed", "sqrt(ux*ux + uy*uy + uz*uz)")
-    # A point represents 1/inclusion rows, and its area is proportional, so a smaller sample covers
-    # the same fraction of the image.
+    # A sampled point represents 1/inclusion rows. Its area is proportional to this number, so small
+    # and large samples cover the same fraction of the image.
     return calculator(speed, "size", "sqrt(1/inclusion)")
 
 
@@ -60,7 +63,6 @@ def view_of(points):
     view.ViewSize = SIZE
     view.UseColorPaletteForBackground = 0
     view.Background = NIGHT
-    # z points up.
     view.CameraParallelProjection = 0
     view.CameraFocalPoint = [0.108, -0.004, -0.012]
     view.CameraPosition = [-0.28, 0.36, 0.3]
@@ -81,7 +83,8 @@ def colour(display, view):
     ColorBy(display, ("POINTS", "speed"))
     colors = GetColorTransferFunction("speed")
     colors.ApplyPreset("Inferno (matplotlib)", True)
-    # The darkest part of the map would be invisible, so it starts below 0.
+    # The darkest colours would be invisible on the background, so the map starts below speed 0, and
+    # the lines below remove this part.
     colors.RescaleTransferFunction(-1.5, FASTEST)
     stops = [colors.RGBPoints[k : k + 4] for k in range(0, len(colors.RGBPoints), 4)]
     colors.RGBPoints = [0, *next(stop[1:] for stop in stops if stop[0] >= 0)] + [
@@ -114,7 +117,7 @@ def axes(grid):
 def make_state(path):
     view = view_of(droplets())
     GetAnimationScene().UpdateAnimationUsingDataTimeSteps()
-    # The last step; the window's buttons play the others.
+    # The last step; the buttons in the window play all steps.
     view.ViewTime = GetTimeKeeper().Time = GetAnimationScene().AnimationTime = TIME
     SaveState(path)
 

@@ -1,7 +1,7 @@
 """Kubist: a store for particles, trajectories, catalogues and other point-like data.
 
 It stores every row, indexes up to eight columns, and keeps a uniform random sample of every
-region. Any region can be read, completely or as a sample, while a simulation is still writing.
+region. You can read any region, completely or as a sample, while a simulation is still writing.
 
 Write, from any number of processes (a dict of NumPy arrays, a DataFrame, Arrow data):
 
@@ -46,13 +46,14 @@ View in the browser, and query a server that has the data:
 >>> # kubist view airway.kubist --open             # on the command line
 >>> t = kubist.connect("http://127.0.0.1:8080")    # the same query, refine, count, watch
 
-A row's *priority* is a fixed number, uniform in [0, 1), that depends on its identity only.
-*sample=p* returns the rows with a priority below p: a uniform sample of that fraction, the same on
-every machine, and a subset of every finer sample.
+Each row has a *priority*, a fixed number that is uniform in [0, 1) and depends only on the row's
+identity. *sample=p* returns the rows with a priority below p. This is a uniform sample of that
+fraction, the same on every machine, and a subset of every larger sample.
 
 Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`. Kubist releases the
-GIL while it works, and Ctrl-C stops any call. Only the methods named after NumPy, pyarrow, pandas
-and Polars need them (pyarrow also for iteration, ``schema`` and lists of Python values).
+GIL while it works, and Ctrl-C stops any call. NumPy, pyarrow, pandas and Polars are only needed for
+the methods that have their names (pyarrow also for iteration, ``schema`` and lists of Python
+values).
 """
 
 from ._create import create, open

@@ -1,4 +1,4 @@
-"""Converts the arguments of queries and calls to JSON, and checks their form.
+"""Checks the arguments of queries and calls, and converts them to JSON.
 
 Python and NumPy values become the types of the engine: bool, int, float, str (dates and times in
 ISO 8601, decimals as digits) and bytes. The engine checks them against column types.
@@ -31,7 +31,7 @@ Plain = bool | int | float | str | bytes | None
 def spec(schema: Callable[[], pa.Schema], asked: Asked) -> QuerySpec:
     """The query as a `QuerySpec`, the JSON form of the engine and the server.
 
-    Only durations need ``schema``, for the unit of their column.
+    Only durations need ``schema``, which has the unit of their column.
     """
     question: dict[str, Any] = {}
     for name, value in asked.items():
@@ -180,7 +180,7 @@ def plain(what: str, value: Any) -> Plain:
 
 
 def _decimal(value: decimal.Decimal) -> Plain:
-    """The exact number; a float if its shortest digits are the same."""
+    """The exact number, as a float if its shortest decimal form is the same."""
     if not value.is_finite():
         return float(value)
     if value == value.to_integral_value():
@@ -195,7 +195,7 @@ def _scalar(value: Any) -> Any:
         value = value.as_py()
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         if value.dtype.kind in "mM":
-            # Python's dates stop at microseconds, so keep NumPy's.
+            # Python's dates have no nanoseconds, so NumPy's dates stay.
             value = value[()]
         else:
             value = value.item()
@@ -242,7 +242,7 @@ def _width(column: Any, width: Any) -> float | str:
 
 
 def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
-    """Two values; a string of two letters is no pair."""
+    """A pair of values; a string is not a pair."""
     if not isinstance(value, (str, bytes, Mapping, set, frozenset)) and isinstance(value, Iterable):
         parts = tuple(value)
         if len(parts) == 2:
@@ -251,7 +251,7 @@ def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
 
 
 def number(what: str, value: Any, *, low: float = -math.inf) -> float:
-    """A number of at least ``low``, perhaps infinite; no NaN, no text."""
+    """A number that is at least ``low``; it may be infinite, but not NaN or text."""
     value = _scalar(value)
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise InvalidInput(f"{what}: expected a number, not {value!r}")
@@ -267,7 +267,7 @@ def number(what: str, value: Any, *, low: float = -math.inf) -> float:
 
 
 def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
-    """The seconds of a number, text such as ``"500 ms"``, or a duration of Python or NumPy."""
+    """Seconds from a number, text such as ``"500 ms"``, or a duration of Python or NumPy."""
     if isinstance(value, str):
         try:
             value = _kubist.seconds(value)
@@ -330,7 +330,7 @@ def token(value: Any) -> str:
 
 
 def dimensions(value: Any) -> list[tuple[str, str, Plain, Plain]]:
-    """``{"x": None, "t": (0, 1), "z": "quantile"}`` as tuples of column, kind of domain, ends."""
+    """``{"x": None, "t": (0, 1), "z": "quantile"}`` as tuples: column, kind of domain, bounds."""
     if not isinstance(value, Mapping):
         return [(name, "learned", None, None) for name in names("dimensions", value)]
     return [_dimension(column, domain) for column, domain in value.items()]
@@ -441,7 +441,7 @@ def metadata(value: Any) -> str:
 
 
 def _scalar_or_refuse(value: Any) -> Any:
-    """NumPy numbers and dates as JSON; other objects raise."""
+    """NumPy numbers and dates as JSON; raises for other objects."""
     made = plain("metadata", value)
     if isinstance(made, bytes):
         raise TypeError("bytes are not text")
@@ -459,7 +459,7 @@ _SHAPES: dict[str, Callable[[str, Any], object]] = {
     "boolean": _flag,
     "names": names,
 }
-"""Checks of query parameters, by their kind in JSON."""
+"""The checks of query parameters, by their type in JSON."""
 
 _OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
     "where": _sql,
@@ -471,4 +471,4 @@ _OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
     "order_by": _order,
     "inclusion": _name,
 }
-"""Checks of parameters that accept more forms in Python than in JSON."""
+"""The checks of parameters that accept more types in Python than in JSON."""

@@ -1,8 +1,8 @@
 """Writes COPC: a LAZ file whose points are in the order of an octree (<https://copc.io>, 1.0).
 
-A node of the octree is one chunk of LAZ. It has at most one point in each of 128 x 128 x 128 cells,
-and the nodes below it have the others; a node with few points has all of them. The first record of
-the header locates the octree. The last record of the file lists its nodes.
+A node of the octree is a chunk of LAZ. It has at most one point in each of 128 x 128 x 128 cells;
+nodes below have the other points. A node with few points has all its points. The first record of
+the header locates the octree, and the last record of the file lists its nodes.
 """
 
 from __future__ import annotations

@@ -42,31 +42,30 @@ def create(
     Parameters
     ----------
     path
-        The location: a directory, ``s3://bucket/prefix`` (docs/where.md) or
-        ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may exist there.
+        The location, where nothing may exist: a directory, ``s3://bucket/prefix`` (docs/where.md)
+        or ``cassandra://hosts/keyspace/table`` (docs/cassandra.md).
     data_or_schema
         A `pyarrow.Schema` creates an empty table. Data, in any form that `Table.append` accepts,
         becomes the first commit.
     dimensions
         The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
-        domain of each column, which is the interval that the index divides: ``{"time": (0, 1)}`` in
-        the column's unit, ``{"x": None}`` to learn it from the first commit, or
-        ``{"z": "quantile"}`` to divide skewed values at their quantiles. A list of names is the
-        same as None for each. A domain affects only the speed of queries: rows with values outside
-        of it are stored and found too. If the data outgrows the domains, the optimizer replaces
-        them (docs/grids.md).
+        domain of each column, the interval that the index divides: ``{"time": (0, 1)}`` in the
+        column's unit, ``{"x": None}`` to learn the domain from the first commit, or
+        ``{"z": "quantile"}`` to divide skewed values at their quantiles. A list of names means None
+        for each column. Domains affect only the speed of queries: rows outside are stored and found
+        too. If the data outgrows the domains, the optimizer replaces them (docs/grids.md).
     identity
-        The columns that define the sampling unit. A sample contains all rows with equal values in
-        these columns, or none of them: ``["pid", "time"]`` samples rows, ``["pid"]`` whole
-        trajectories. None samples each row by itself. Several rows may have the same identity.
+        The columns that define the sampling unit. Rows with equal values in these columns are
+        sampled together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None:
+        each row is sampled by itself. Several rows may have the same identity.
     capacity
         The approximate number of rows in a cube, a node of the index (docs/scalability.md): 16 to
         1,048,576. The default is 2,048, or 65,536 with strata of windows.
     seed
-        The seed of the random choice of samples. Tables with the same identities and the same seed
-        have the same samples.
+        The seed of the random priorities. Tables with the same identities and the same seed have
+        the same samples.
     exist_ok
-        If True and a table exists at ``path`` with the same columns and the same options, opens it
+        If True, and a table with the same columns and options exists at ``path``, opens this table
         and appends the data. Units, metadata and compression may differ, and the table may have
         more columns. Its metadata does not change.
     units
@@ -74,32 +73,32 @@ def create(
         them as ``unit`` in the Arrow metadata of the columns. Data in another unit is converted, as
         by `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
     metadata
-        Other metadata of the table, such as the code and its parameters; any JSON values.
+        Other metadata of the table, such as the code and its parameters: any JSON values.
     lookup
-        Columns with a secondary index (docs/lookup.md). With ``["pid"]``, the conditions ``pid =
-        17`` and ``pid in (17, 18)``, alone or joined by AND with others, read only the blocks of 8
-        to 48 rows that contain these particles. The index adds a few percent of storage. It is
-        fixed at creation.
+        Columns with a secondary index (docs/lookup.md), fixed at creation. With ``["pid"]``, the
+        conditions ``pid = 17`` and ``pid in (17, 18)``, also if AND joins them with others, read
+        only the blocks of 8 to 48 rows that contain these particles. The index adds a few percent
+        of storage.
     accuracy
-        The error bound of stored values, by column: a number in the column's unit, text with a
-        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Kubist may change a value by
-        at most this bound, to store fewer bytes; all queries use the stored values
-        (docs/storage.md). For columns of integers and floats that are not in ``identity`` or
-        ``lookup``. Fixed at creation.
+        The error bound of stored values by column, fixed at creation: a number in the column's
+        unit, text with a unit (``"1um"``), or relative to each value (``"1e-4 rel"``). To store
+        fewer bytes, Kubist may change a value by at most this bound; all queries use the stored
+        values (docs/storage.md). For columns of integers and floats that are not in ``identity`` or
+        ``lookup``.
     period
         The periods of columns, as numbers in the column's unit or text with a unit:
         ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances continue at the other side
-        (docs/regions.md). Values must be between 0 and the period. ``{"x": (-12.5, 12.5)}`` gives
-        another interval, and its length is the period. Other values are refused.
+        (docs/regions.md). Values must be from 0 to the period; other values are refused. With
+        ``{"x": (-12.5, 12.5)}``, values are in this interval, and its length is the period.
     sphere
         The columns of longitude and latitude on a sphere: ``("ra", "dec")``, in degrees or with a
         unit. Regions of the sky use them by default. The longitude gets a period of 360 degrees.
     extent
         For rows that are objects with a bounding box (docs/extents.md). ``{"x": ("x_min",
-        "x_max")}`` names the columns of the box's lower and upper bound in ``x``. The ``box`` and
-        ``region`` of a query then select the objects that they touch; ``relation`` of `Table.query`
-        selects only objects that are inside, or whose position is inside. A row whose position is
-        not between its bounds is refused. The names are stored in the metadata.
+        "x_max")}`` names the columns with the lower and upper bound of the box in ``x``. ``box``
+        and ``region`` of a query then select all objects that they touch; ``relation`` of
+        `Table.query` changes this. A row whose position is not between its bounds is refused. The
+        names are stored in the metadata.
     storage
         Options of the storage, such as ``{"compression": "small", "shared": True}``:
 
@@ -112,13 +111,13 @@ def create(
         - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
           with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
           rows with rare values in these columns.
-        - ``weight``: an expression, such as ``"diameter"``. Samples prefer rows in proportion to
-          it. With a weight or a list of strata, samples are not uniform: the column ``inclusion``
-          of a query is each row's probability of being in the sample. Both are fixed at creation
+        - ``weight``: an expression, such as ``"diameter"``. Rows are sampled in proportion to it.
+          With a weight or a list of strata, samples are not uniform: the column ``inclusion`` of a
+          query is each row's probability to be in the sample. Both are fixed at creation
           (docs/samples.md).
         - ``shared``: True if several machines write to the directory, on NFS, Lustre, GPFS or a
-          similar file system. Kubist then does not use file locks (docs/where.md). True by default
-          on a file system that may belong to several machines.
+          similar file system. Kubist then does not use file locks (docs/where.md). The default is
+          True on a file system that several machines may use.
 
     Returns
     -------
@@ -128,8 +127,8 @@ def create(
     Raises
     ------
     InvalidInput
-        A column is missing or has a type that cannot be stored or indexed, or a domain has
-        low >= high. The message names the column.
+        A column is missing, its type cannot be stored or indexed, or a domain has low >= high. The
+        message names the column.
     TableExists
         Something exists at ``path``; with ``exist_ok``, a table whose columns or options differ.
 
@@ -193,8 +192,8 @@ def create(
 def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     """Opens the table at ``path``.
 
-    Each query on the table includes the newest commits of all processes. Use `Table.snapshot` to
-    run several queries on the same rows.
+    Each query reads the newest commits of all processes. To run several queries on the same rows,
+    use `Table.snapshot`.
 
     Parameters
     ----------
@@ -203,8 +202,8 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
         Or a file that `Table.pack` wrote: its path, ``s3://bucket/key``, or ``https://host/name``
         on a web server that supports range requests.
     optimize
-        If True, a thread rewrites the regions where queries of this process read many more rows
-        than they return. It needs write access to the table.
+        If True, a thread rewrites regions where queries of this process read many more rows than
+        they return. This needs write access to the table.
 
     Raises
     ------

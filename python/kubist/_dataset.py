@@ -1,8 +1,9 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine requests a scanner of some columns under a filter. This one is pyarrow's scanner over the
+An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over the
 batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
-applies the filter again, so its meaning is pyarrow's, unless it only compares integers.
+then applies the filter, so results are the same as in pyarrow. Filters that only compare integers
+are exact, and pyarrow need not apply them.
 """
 
 from __future__ import annotations
@@ -56,23 +57,23 @@ OPERATORS = {
 class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The rows of a query as a dataset; from `Table.to_dataset`.
 
-    Each scan runs the query on the snapshot of the dataset's creation, streams, and uses all cores.
-    There are no fragments; methods that need them raise `InvalidInput`.
+    Each scan runs the query on the snapshot at the dataset's creation, streams the result, and uses
+    all cores. Methods that need fragments raise `InvalidInput`, because there are none.
     """
 
     def __init__(self, source: Source, where: str | None = None) -> None:
         self._source = source
         self._where = where
         self._schema = source.empty.schema
-        # A reader that bypasses the scanner (from inside Arrow) then reports a missing file instead
-        # of no rows.
+        # A reader inside Arrow that bypasses the scanner then reports a missing file, instead of
+        # returning no rows.
         nowhere = ds.IpcFileFormat().make_fragment(
             "/kubist: use the dataset's scanner", fs.LocalFileSystem()
         )
         super().__init__([nowhere], self._schema, ds.IpcFileFormat(), fs.LocalFileSystem())
 
     def narrowed(self, condition: Condition) -> Dataset:
-        """The dataset without rows that cannot meet a condition; NaN is above all numbers in it."""
+        """The dataset without rows that cannot match; in conditions, NaN is above all numbers."""
         where = superset(condition, self._source.kinds, NAN_GREATEST)
         return self if where is None else Dataset(self._source, both(self._where, where))
 
@@ -82,7 +83,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """A condition that all rows match: true."""
+        """The condition that all rows match: true."""
         return pc.scalar(True)
 
     def scanner(
@@ -154,7 +155,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def files(self) -> list[str]:
-        """Empty, because no other reader can use the table's files."""
+        """Empty, because no other reader can read the table's files."""
         return []
 
     def __reduce__(self) -> NoReturn:
@@ -167,8 +168,8 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 class _Tree:
     """A parsed expression: Arrow's serialised calls, fields and literals.
 
-    pyarrow has no other access to an expression that includes the values of ``isin``. The form is
-    internal to Arrow; an unexpected form gives no condition.
+    pyarrow gives no other access to the values of ``isin`` in an expression. The form is internal
+    to Arrow; an unexpected form gives no condition.
     """
 
     def __init__(self, expression: pc.Expression) -> None:
@@ -273,7 +274,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 class _CSchema(ctypes.Structure):
-    """The first fields of Arrow's C struct of a schema."""
+    """The first fields of Arrow's C struct for schemas."""
 
     _fields_ = (
         ("format", ctypes.c_char_p),

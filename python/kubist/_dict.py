@@ -16,11 +16,11 @@ from ._errors import InvalidInput
 from ._options import checked_options
 
 Key = bytes | str | int | float
-"""Keys of one kind are in ascending order; numbers come before bytes, and bytes before strings."""
+"""The order of keys: numbers, bytes, strings, each in ascending order."""
 
 _NUMBER, _BYTES, _TEXT = b"\x10", b"\x20", b"\x30"
 _INTEGERS = 2**53
-"""Larger integers have no exact float64, whose order keys follow."""
+"""The largest key. Keys are sorted as float64, which cannot represent all larger integers."""
 
 
 @checked_options()
@@ -29,8 +29,8 @@ def dict(
 ) -> Dictionary:
     """Opens a dictionary in one file, or creates it.
 
-    It holds bytes, strings, numbers and JSON, sorted by key, in ``path/NAME.NUMBER.kv``
-    (FORMAT.md). One process writes; any number of handles and processes read. Unlike pickle,
+    It stores bytes, strings, numbers and JSON, sorted by key, in ``path/NAME.NUMBER.kv``
+    (FORMAT.md). One handle writes; any number of handles and processes read. Unlike with pickle,
     reading never runs code.
 
     Parameters
@@ -38,9 +38,9 @@ def dict(
     path
         A directory, which is created if it does not exist.
     name
-        The keyspace: a directory may have several.
+        The name of the dictionary; a directory may contain several.
     read_only
-        Open the present commits without a lock; later commits stay invisible.
+        Whether to open it without a lock, with its current commits; later commits are not visible.
 
     Returns
     -------
@@ -50,11 +50,11 @@ def dict(
     Raises
     ------
     Busy
-        Another handle writes to it.
+        Another handle is open for writing.
     NotATable
-        It does not exist, with ``read_only``.
+        With ``read_only``: the dictionary does not exist.
     Damaged
-        A byte differs from the written one.
+        A checksum shows damage.
 
     Examples
     --------
@@ -74,8 +74,9 @@ def dict(
 class Dictionary(MutableMapping[Key, Any]):
     """A dictionary in one file, from `kubist.dict`.
 
-    Keys are bytes, strings, and finite numbers up to 2^53; values also booleans, None, lists and
-    dicts of JSON. Each assignment is durable when it returns; `batch` joins many.
+    Keys are bytes, strings, and finite numbers up to 2^53. Values may also be booleans, None, and
+    lists and dicts of JSON. Each assignment is durable when it returns; `batch` joins many into one
+    commit.
     """
 
     def __init__(self, opened: _kubist.Dictionary, path: Path, name: str) -> None:
@@ -123,7 +124,7 @@ class Dictionary(MutableMapping[Key, Any]):
     def range(self, low: Key | None = None, high: Key | None = None) -> Iterator[tuple[Key, Any]]:
         """Returns the items with ``low <= key < high`` in ascending order, without later changes.
 
-        None leaves an end open.
+        None is an open bound.
         """
         ends = [None if end is None else _key(end) for end in (low, high)]
         return _entries(self._opened.range(*ends))
@@ -132,7 +133,7 @@ class Dictionary(MutableMapping[Key, Any]):
     def batch(self) -> Iterator[Dictionary]:
         """Joins all changes of a ``with`` block in one durable commit.
 
-        They are visible when the block ends; an exception discards them.
+        The changes become visible at the end of the block. An exception discards them.
         """
         if self._waiting is not None:
             raise InvalidInput("a batch is open already")
@@ -159,15 +160,15 @@ class Dictionary(MutableMapping[Key, Any]):
                 self._change(_key(key), None)
 
     def snapshot(self) -> Dictionary:
-        """Returns the present content for reading, without later changes."""
+        """Returns the current content for reading, without later changes."""
         return Dictionary(self._opened.pinned(), self._path, self._name)
 
     def compact(self) -> None:
-        """Writes the live keys and values into a new file, as some commits do."""
+        """Writes the live keys and values into a new file; some commits do this automatically."""
         self._opened.compact()
 
     def close(self) -> None:
-        """Ends writing, so that another handle may write; reading continues."""
+        """Ends writing, so that another handle can write. Reading remains possible."""
         self._opened.close()
 
     def _change(self, key: bytes, value: bytes | None) -> None:
@@ -184,7 +185,7 @@ def _entries(read: _kubist.DictionaryRange) -> Iterator[tuple[Key, Any]]:
 
 
 def _key(key: object) -> bytes:
-    """A key as bytes in the order of keys."""
+    """A key as bytes that sort like the keys."""
     if isinstance(key, bytes):
         return _BYTES + key
     if isinstance(key, str):

@@ -61,7 +61,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         predict: bool = False,
         **asked: Unpack[Rest],
     ) -> Explanation:
-        """Runs a query, discards its rows, and reports where the time went.
+        """Runs a query, discards its rows, and reports how long each stage took.
 
         Parameters
         ----------
@@ -69,11 +69,11 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         per_cell
             As for `query`.
         fit
-            A file of ``kubist model fit -o FILE`` for this store, from which the report predicts
-            the time.
+            A file that ``kubist model fit -o FILE`` wrote for this store. The result then has a
+            predicted time.
         predict
-            Predict the time on this machine: ``expected`` of the result. For this, about 40 random
-            queries run for up to 4 seconds; their constants remain valid for two minutes.
+            Also predict the time on this machine, as ``expected``. About 40 random queries first
+            measure the machine, in up to 4 seconds. The measurement is used for two minutes.
 
         Examples
         --------
@@ -103,25 +103,25 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         batch: int = 1,
         first: int = 0,
     ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-        """Yields random boxes of space with their rows, for models of point clouds.
+        """Yields random boxes in space with their rows (crops), for models of point clouds.
 
-        A crop has the rows of lowest priority in its box: a uniform sample, or all. Crops depend
-        only on the seed and the snapshot of this call.
+        A crop has up to ``points`` rows of its box, those of lowest priority, which are a uniform
+        sample. Crops depend only on the parameters and the snapshot of this call.
 
         Parameters
         ----------
         number
             The number of crops.
         size
-            The width of a crop in each axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``; or a
-            single number for every dimension.
+            The width of a crop along each axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``; or
+            a single number for all dimensions.
         points
             The maximum number of rows of a crop.
         columns
             Columns and expressions of numbers, which become ``x``.
         centre
             ``"records"``: crops around random rows. ``"space"``: crops around random positions in
-            the box or the domain, which may be empty.
+            the box or the domain; these crops may be empty.
         box, where
             The rows, as for `query`.
         seed
@@ -129,22 +129,22 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         batch
             The number of crops to yield together.
         first
-            The number of the first crop, to continue a stopped loop.
+            The number of the first crop, to continue an interrupted loop.
 
         Returns
         -------
         Iterator of dict
             ``pos``: positions relative to the centre, float32, of shape (rows, axes). ``x``: the
             columns, float32, of shape (rows, columns), with NaN for null. ``batch``: the crop of
-            each row, from 0. ``ptr``: the first row of each crop, and the number of rows. These
-            names are those of PyTorch Geometric. ``centre``: of shape (crops, axes). ``number``:
-            the numbers of the crops.
+            each row, from 0. ``ptr``: the first row of each crop, and the number of rows. PyTorch
+            Geometric uses the same names. ``centre``: of shape (crops, axes). ``number``: the
+            numbers of the crops.
 
         Raises
         ------
         InvalidInput
-            An option is not possible, a column holds no numbers, or the table samples by a weight
-            or strata, so that the rows of lowest priority are no uniform sample.
+            An option is invalid, a column does not have numbers, or the table samples by a weight
+            or strata, so that the rows of lowest priority are not a uniform sample.
 
         Examples
         --------
@@ -180,8 +180,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> list[Split]:
         """Splits a query into disjoint parts, for several processes or machines.
 
-        Each row of the query is in exactly one part. Parts are compact in space, have about equally
-        many rows, can be pickled, and read the snapshot of this call in any process.
+        Each row of the query is in exactly one part. Parts are compact in space and have about
+        equally many rows. They can be pickled, and read the snapshot of this call in any process.
 
         Parameters
         ----------
@@ -226,8 +226,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         Parameters
         ----------
         function
-            Called with a `Split` in another process, where ``split.to_pandas()`` reads its rows.
-            The function and its results are pickled; lambdas and functions of a notebook need
+            Called with a `Split` in another process; ``split.to_pandas()`` reads its rows. The
+            function and its results are pickled. Lambdas and functions of a notebook need
             cloudpickle.
         processes
             The number of processes; None: one for each core.
@@ -246,14 +246,14 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         Raises
         ------
         InvalidInput
-            The function cannot be pickled; as for `query`.
+            As for `query`; or the function cannot be pickled.
         StorageError
             A process was killed.
 
         Notes
         -----
-        The first exception, or Ctrl-C, stops all processes. They import the main script, so its own
-        calls belong under ``if __name__ == "__main__":``.
+        The first exception, or Ctrl-C, stops all processes. Each process imports the main script,
+        so put the calls of the script under ``if __name__ == "__main__":``.
 
         Examples
         --------
@@ -313,27 +313,29 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> Opened:
         """Copies all rows into a new table at ``path``.
 
-        The copy has the rows of a single snapshot, takes bounded memory, and appears as a whole or
-        not at all. It keeps columns, identity, seed (and so the samples), steps, units and
-        metadata, but not commit tokens and declared writers, so every step of the copy is complete.
+        The copy has the rows of one snapshot. It appears as a whole or not at all, and copying
+        needs bounded memory. The copy keeps columns, identity, seed (and so the samples), steps,
+        units and metadata. It has no commit tokens and no declared writers, so all its steps are
+        complete.
 
         Parameters
         ----------
         path
             The location of the copy; nothing may exist there.
         dimensions
-            The columns to index and their domains, as in `create`, from the columns that the table
-            was created with. A sample of all rows determines domains that are not given. None: the
+            The columns to index and their domains, as in `create`; only columns that the table was
+            created with. A sample of all rows determines the domains that are not given. None: the
             same grid.
         capacity
-            About how many rows a cube keeps; None: the same, or the default of other strata.
+            The approximate number of rows in a cube. None: as in this table, or the default for
+            other strata.
         types
-            Wider types of columns, for later files and appends: integers or floats that hold every
-            value of the column's type.
+            Wider types of columns, for later files and appends: integers or floats that can store
+            every value of the old type.
         strata
             ``"halvings"``, or ``"windows"`` for `Loader`, as for `create`; None: the same.
         period
-            Periods of columns, as for `create`, instead of those of the table; None removes one.
+            New periods of columns, as for `create`; None removes the period of a column.
         progress
             Called repeatedly with the number of rows done and in total.
 
@@ -366,12 +368,12 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         *,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
-        """Seals all rows into one file at ``path``.
+        """Writes all rows to one sealed file at ``path``, for publishing (docs/publishing.md).
 
-        The file has the rows of a single snapshot, appears as a whole or not at all, and never
-        changes. It keeps the same properties as `copy_to`. `open` opens it, also in an object
-        store, and at ``https://...`` on a web server with range requests. `kubist.unpack` makes a
-        writable table from it.
+        The file has the rows of one snapshot and the same properties as a copy of `copy_to`. It
+        appears as a whole or not at all, and never changes. `open` also opens it in an object store
+        and at ``https://...`` on a web server with range requests. `kubist.unpack` makes a writable
+        table from it.
 
         Parameters
         ----------

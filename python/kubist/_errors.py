@@ -1,4 +1,4 @@
-"""Errors, by the action that they call for.
+"""Errors, one class for each action that a caller can take.
 
 Each class also derives from the matching built-in exception, such as ``ValueError`` or
 ``FileNotFoundError``.
@@ -48,7 +48,7 @@ class NotATable(Error, FileNotFoundError):
 
 
 class TableExists(Error, FileExistsError):
-    """Something exists at this path; ``exist_ok=True`` opens a table that agrees."""
+    """Something exists at this path; ``exist_ok=True`` opens a table with the same design."""
 
 
 class Damaged(Error):
@@ -63,15 +63,15 @@ class NewerFormat(Error):
 
 
 class Busy(Error):
-    """Another process or handle, such as a writer of this name, has it open: wait or rename."""
+    """Another process or handle has it open, such as a writer of the same name: wait or rename."""
 
 
 class SnapshotExpired(Error):
-    """The files of this snapshot were deleted: take a new one."""
+    """Files of this snapshot were deleted: take a new snapshot."""
 
 
 class TableReplaced(Error):
-    """Another table, or another history of it from a backup, is at this path. Open it again."""
+    """Another table is at this path, or a restored backup of this table. Open it again."""
 
 
 class Cancelled(Error):
@@ -81,12 +81,12 @@ class Cancelled(Error):
 class Refused(Error, RuntimeError):
     """This handle cannot be used any more: it was closed, forked or used up, or a write failed.
 
-    Commits that returned are safe. Open the table (or a writer) again.
+    Commits that returned are durable. Open the table or the writer again.
     """
 
 
 class StorageError(Error, OSError):
-    """The operating system or the storage failed: a full disk, missing permission, a bad device."""
+    """The operating system or the storage failed, for example because of a bad device."""
 
 
 class Unavailable(StorageError):

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ._spec import EstimateRequest, QuerySpec
 
 _SHOWN = 40
-"""Estimates that a terminal or a notebook shows."""
+"""Maximum number of estimates that a terminal or a notebook shows."""
 
 _OF_FIGURES = frozenset(
     "bin_low bin_high bin2_low bin2_high value low high "
     "confidence fraction rows rows_read exact".split()
 )
-"""Columns that the displayed table combines (as value and bin) or omits."""
+"""Columns that the displayed table omits, or combines with others."""
 
 
 class About(TypedDict):
@@ -98,9 +98,9 @@ class Estimate:
         Columns: ``aggregate``; the columns of ``group_by``; for histograms ``bin_low``,
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
         ``confidence``, ``fraction``, ``rows`` (the rows that contribute), ``rows_read`` (all rows
-        examined), ``exact``. Unbounded ends are infinite. Or, if all aggregates have a common type,
-        such as int64 or a timestamp, ``value``, ``low`` and ``high`` have it, and unbounded ends
-        are null.
+        examined), ``exact``. Unknown bounds are infinite. But if all aggregates have the same type,
+        such as int64 or a timestamp, then ``value``, ``low`` and ``high`` have this type, and
+        unknown bounds are null.
         """
         pa = need("pyarrow", "to_arrow()")
         return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
@@ -127,12 +127,12 @@ class Estimate:
 
     @property
     def low(self) -> Any:
-        """The lower end of the interval; if unbounded, infinite (None for times)."""
+        """The lower bound of the interval; if unknown, infinite (None for times)."""
         return self._only()["low"]
 
     @property
     def high(self) -> Any:
-        """The upper end of the interval; if unbounded, infinite (None for times)."""
+        """The upper bound of the interval; if unknown, infinite (None for times)."""
         return self._only()["high"]
 
     @property
@@ -142,7 +142,7 @@ class Estimate:
 
     @property
     def fraction(self) -> float:
-        """The sampled fraction of the identities; extremes and counts may use more rows."""
+        """The sampled fraction of the identities. Extremes and counts may use more rows."""
         return self._about["fraction"]
 
     @property
@@ -161,7 +161,7 @@ class Estimate:
 
     @property
     def missed_group(self) -> int | None:
-        """At the given confidence, each missing group has at most so many identities.
+        """The maximum number of identities of a group that is missing, at the given confidence.
 
         None without ``group_by``.
         """
@@ -174,7 +174,7 @@ class Estimate:
 
     @property
     def outlook(self) -> str | None:
-        """The cost that the pilot predicts for the goal, in the first progressive estimate.
+        """The cost of the goal, which the first progressive estimate predicts from the pilot.
 
         None if it is small, and in later estimates.
         """
@@ -183,8 +183,8 @@ class Estimate:
     def to_numpy(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Returns a single histogram as ``(counts, edges)``, or ``(counts, edges_x, edges_y)``.
 
-        As in ``numpy.histogram`` and ``numpy.histogram2d``, but counts are estimates. The outermost
-        edges are the minimum and maximum, or infinite if these are unknown.
+        It is like ``numpy.histogram`` and ``numpy.histogram2d``, but counts are estimates. The
+        first and last edges are the minimum and maximum, or infinite if these are unknown.
 
         Examples
         --------
@@ -232,7 +232,7 @@ class Estimate:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units, by aggregate, where there is one."""
+        """The units, by aggregate; aggregates without a unit are left out."""
         return self._about.get("units", {})
 
     def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
@@ -281,7 +281,7 @@ class Estimate:
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in notes)]
 
     def _as_text(self, row: dict[str, Any], own: TypedInterval | None) -> str:
-        # The bins of a histogram have a unit, its counts do not.
+        # Only the bins of a histogram have a unit, not the counts.
         unit = None if "bin_low" in row else self.units.get(row["aggregate"])
         if own is not None:
             return own.as_text(row["exact"], unit)
@@ -325,7 +325,7 @@ def request(
     confidence: Any,
     tails: Any,
 ) -> EstimateRequest:
-    # An `EstimateRequest` has all keys that `Table.estimate` can set in a `QuerySpec`.
+    # All keys that `Table.estimate` can set in a `QuerySpec` are keys of an `EstimateRequest`.
     asked = cast("EstimateRequest", {**question, "aggregates": _aggregates(aggregates)})
     if group_by is not None:
         texts = [group_by] if isinstance(group_by, str) else group_by

@@ -1,11 +1,11 @@
 """Objects with an extent: rows with a bounding box around their position.
 
-The table stores the ends of each box as columns and names them in its metadata. A box or region of
-a query becomes a condition on these columns. Runs and zones store their minimum and maximum, so a
-query reads little more than the objects that it returns.
+The table stores the bounds of each bounding box in columns, which its metadata names. A box or
+region of a query becomes a condition on these columns. Runs and zones store the minimum and maximum
+of columns, so a query reads few objects that it does not return.
 
-Rules for regions rely on two facts: a bounding box is convex, and a linear function is extreme in
-one of its corners.
+The conditions for regions rely on two facts: a bounding box is convex, and a linear function has
+its extremes in corners of the box.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RELATIONS = ("touches", "inside", "centre")
 
 Extent = dict[str, tuple[str, str]]
-"""The columns of the low and high ends, by the column of the position."""
+"""The columns with the lower and upper bounds, by the column of the position."""
 
 KEY = "extent"
 """The key in the metadata of a table."""
@@ -51,7 +51,7 @@ def declared(given: Any, columns: Sequence[str], indexed: Sequence[str]) -> Exte
 
 
 def pairs(given: Any) -> Extent:
-    """The ends by column, not yet checked against a table."""
+    """The columns with bounds, not yet checked against a table."""
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput(
             f"extent: expected a dict of column: (low column, high column), not {given!r}"
@@ -67,7 +67,7 @@ def stored(metadata: Mapping[str, Any]) -> Extent:
 
 
 def relation(given: Any, extent: Extent) -> Relation:
-    """The relation of a query; by default ``touches``."""
+    """Checks the relation of a query; the default is ``touches``."""
     if given is None:
         return "touches"
     if given not in RELATIONS:
@@ -79,7 +79,7 @@ def relation(given: Any, extent: Extent) -> Relation:
 
 
 def related(asked: dict[str, Any], extent: Extent, relation: Relation) -> dict[str, Any]:
-    """The parameters of a query with a box and a region of objects."""
+    """The parameters of a query whose box and region select objects with an extent."""
     if relation == "centre":
         return asked
     box, region = asked.get("box"), asked.get("region")
@@ -112,7 +112,7 @@ def _ranges(name: str, ends: Any, extent: Extent, relation: Relation) -> dict[st
     if _box._is_above(low, high):
         raise InvalidInput(f"box: {name}: the lower end {low} is above the upper end {high}")
     if relation == "inside":
-        # The position is between the ends, so the index applies too.
+        # The position is between the bounds, so the index can exclude cubes too.
         return {name: (low, high), low_column: (low, None), high_column: (None, high)}
     return {high_column: (low, None), low_column: (None, high)}
 
@@ -147,7 +147,7 @@ def _of_region(region: dict[str, Any], extent: Extent, relation: Relation) -> di
     if kind == "half_space":
         return {"union": [_renamed(region, names) for names in _corners(extent)]}
     if kind == "slab":
-        # The object is not entirely on one side.
+        # The object has points on both sides.
         below = {"slab": {name: one for name, one in value.items() if name != "low"}}
         above = {"slab": {name: one for name, one in value.items() if name != "high"}}
         return {
@@ -170,7 +170,7 @@ def _unsupported(kind: str, relation: str) -> InvalidInput:
 
 
 def _apart(regions: Sequence[dict[str, Any]]) -> bool:
-    """Whether the regions share no column, so that each decides its own axes."""
+    """Whether the regions have no common column, so that each applies to its own axes."""
     seen: set[str] = set()
     for region in regions:
         columns = _columns(region)
@@ -218,7 +218,7 @@ def _number(what: str, value: Any) -> float:
 
 
 def _near(kind: str, value: Mapping[str, Any], extent: Extent) -> dict[str, Any]:
-    """The condition that the nearest point of the bounding box is in the ellipsoid."""
+    """The condition that the box point nearest to the centre is inside the ellipsoid."""
     terms = []
     for name, at in value["center"].items():
         center = _number("the center", at)
@@ -236,10 +236,10 @@ def _near(kind: str, value: Mapping[str, Any], extent: Extent) -> dict[str, Any]
 
 
 def _of_polygon(value: Mapping[str, Any], extent: Extent, relation: Relation) -> dict[str, Any]:
-    """The condition of a rectangle and a polygon: edges that meet it, and one corner inside.
+    """The conditions that edges of a polygon meet a rectangle, and that one corner is inside.
 
-    If no edge meets the rectangle, it is on one side of the border. An edge meets it if their
-    ranges overlap along x and y, and corners are on both sides of the edge's line.
+    If no edge meets the rectangle, it is completely inside or outside. An edge meets the rectangle
+    if their ranges overlap along x and y, and corners are on both sides of the edge's line.
     """
     x, y = value.get("columns", ("x", "y"))
     ends = [extent.get(name, (name, name)) for name in (x, y)]
@@ -271,7 +271,7 @@ def _of_polygon(value: Mapping[str, Any], extent: Extent, relation: Relation) ->
     edges = {"where": " OR ".join(meets)}
     if not strictly:
         return {"union": [corner, edges]}
-    # A corner on the border may count as either side, so the middle decides.
+    # A corner on the border is ambiguous, so the middle is tested.
     middle = {"polygon": {**value, "columns": [x, y]}}
     return {"difference": [middle, edges]}
 
@@ -281,7 +281,7 @@ def quoted(name: str) -> str:
 
 
 def border(tiles: Any, width: Any, extent: Extent, ends: Mapping[str, tuple[Any, Any]]) -> str:
-    """The condition of objects that are closer to an inner border of a tiling than a width."""
+    """The condition that an object is within a width of an inner border of a tiling."""
     if not isinstance(tiles, Mapping) or not tiles:
         raise InvalidInput(f"border: expected a dict of column: width or edges, not {tiles!r}")
     distance = _box.finite("border: width", width)
@@ -318,7 +318,7 @@ def _edges(name: str, tile: Any, low: Any, high: Any) -> list[float]:
 
 
 def checked(source: Any, extent: Extent) -> Any:
-    """The data of an append; checks that positions are between the ends of their boxes."""
+    """The data of an append, after checking that positions are between their bounds."""
     if not extent:
         return source
     if (parts := _parts_of(source)) is not None:
@@ -361,7 +361,7 @@ def _check(column: Any, extent: Extent) -> None:
                 for one in (low_name, name, high_name)
             )
         except (KeyError, TypeError, ValueError):
-            # A missing column, or values without numbers: the append reports them.
+            # The append reports missing columns and values that are not numbers.
             return
         bad = ~((low <= at) & (at <= high))
         if bad.any():

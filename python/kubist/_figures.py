@@ -32,16 +32,16 @@ class Commit:
     writer: str
     """Name of the writer whose log holds the commit."""
     sequence: int
-    """Position in that log, counted up by one."""
+    """Number of the commit in that log, from 1."""
     bytes_written: int
     seconds: float
     """Duration of the commit."""
     rows_outside: int = 0
-    """Rows outside of the grid's domain in some dimension. Queries find them too; if there are
-    many, the optimizer makes another grid.
+    """Rows outside the grid's domain in some dimension. Queries find them too; if there are many,
+    the optimizer makes a new grid.
     """
     repeated: bool = False
-    """Whether an earlier commit had its token, so it did nothing."""
+    """Whether the call did nothing, because an earlier commit had the same token."""
 
     def __repr__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} records/s" if self.seconds > 0 else ""
@@ -60,7 +60,7 @@ class Stats:
 
     rows_returned: int
     rows_read: int
-    """Decoded rows of all zones; a row that was decoded twice counts twice."""
+    """Number of decoded rows; a row that was decoded twice counts twice."""
     bytes_read: int
     bytes_cached: int
     """Bytes from the local cache (docs/where.md) or from decoded pages in memory."""
@@ -73,7 +73,7 @@ class Stats:
     requests in parallel.
     """
     seconds: float
-    """From the start of the query to its last batch, or until now."""
+    """Time from the start of the query to its last batch, or until now."""
 
     def __repr__(self) -> str:
         looked_up = f", {self.runs_looked_up:,} runs looked up" if self.runs_looked_up else ""
@@ -122,7 +122,7 @@ class Traffic(TypedDict):
     cache_misses: int
     """Blocks and objects from the store."""
     cache_bytes: int
-    """Bytes of the hits."""
+    """Bytes of these hits."""
 
 
 class RequestTimes(TypedDict):
@@ -158,19 +158,19 @@ class Prediction(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The predicted time of a query whose data is in the memory of this machine."""
+    """The predicted time of a query if its data is in the memory of this machine."""
 
     seconds: float
     low: float
     high: float
-    """The interval of 95 % of a single run."""
+    """A single run is in this interval with a probability of 95 %."""
     error: float
     """Relative error: 0.1 means that the query took 10 % longer than predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The cost and times of a query whose rows were discarded."""
+    """The cost and times of a query, from `Table.explain`."""
 
     stats: Stats
     fraction: float
@@ -183,7 +183,7 @@ class Explanation:
     """The prediction of the model of ``fit``."""
     plan: dict[str, Any]
     """The plan before the run: ``method``, ``shape`` (the region), ``bounds`` of dimensions, the
-    expected ``runs`` and rows, and others, as in `kubist explain --json`."""
+    expected ``runs`` and rows, and other keys, as in `kubist explain --json`."""
     expected: Expected | None = None
     """The expected time on this machine, with ``predict``."""
 
@@ -225,10 +225,10 @@ class Dimension:
     scale: str
     """``linear`` or ``quantile``."""
     low: float | None
-    """Lower end of the domain; None before the first commit."""
+    """Lower bound of the domain; None before the first commit."""
     high: float | None
     data_type: str
-    """The Arrow type of the column, which also gives the unit of the ends."""
+    """The Arrow type of the column; bounds of times are in the unit of this type."""
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
@@ -252,8 +252,8 @@ class Column:
     default: str | None = None
     """The default as text; None: null."""
     accuracy: str | None = None
-    """Error bound of stored values: a number in the column's unit, or a relative one with ``rel``;
-    None: exact.
+    """Error bound of stored values: a number in the column's unit, or a relative bound with
+    ``rel``. None: values are exact.
     """
 
     def __str__(self) -> str:
@@ -280,13 +280,13 @@ class WriterInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredWriters:
-    """The writers that steps wait for: their names, or the number of different writers."""
+    """The writers that must finish each step: their names, or their number."""
 
     names: list[str] | None = None
     count: int | None = None
     after: int | None = None
-    """The declaration is valid for steps after this one, up to the next declaration; None: from
-    the first step on.
+    """The declaration is valid for steps after this one, until the next declaration. None: it is
+    valid from the first step on.
     """
 
     def __str__(self) -> str:
@@ -300,14 +300,14 @@ class DeclaredWriters:
 class Costs:
     """The cost of a table on an object store, in US dollars.
 
-    The prices are Amazon's, or those in ``KUBIST_S3_PRICES`` (docs/where.md).
+    ``KUBIST_S3_PRICES`` can replace Amazon's prices (docs/where.md).
     """
 
     storage_a_month: float
     thousand_questions: float
-    """Requests of 1,000 queries of a small box on an open table."""
+    """The requests of 1,000 queries of small boxes on an open table."""
     thousand_commits: float
-    """Requests of 1,000 commits of up to 8 MiB."""
+    """The requests of 1,000 commits of up to 8 MiB."""
 
     def __str__(self) -> str:
         return (
@@ -334,7 +334,7 @@ class ThinnedSteps:
 
 
 _SAID = {"primary": "records"}
-"""Kinds of files with other names in `kubist info`."""
+"""Fields that `kubist info` shows under another name."""
 
 _METADATA_SHOWN = 100
 """Maximum number of displayed characters of a value, which may be a whole topology."""
@@ -350,7 +350,7 @@ class DiskUse:
     zone_maps: int
     lookups: int
     dead: int
-    """Replaced, failed or incomplete data: about the amount that `Table.clean` can delete."""
+    """Replaced, failed or incomplete data; `Table.clean` can delete about this amount."""
     logs: int
     rewrites: int
     checkpoints: int
@@ -400,7 +400,7 @@ class Info:
     location: str
     format_version: int
     shared: bool
-    """Whether several machines may write to it."""
+    """Whether several machines may write to the table."""
     rows: int
     runs: int
     """Sorted sets of rows, each from one commit or rewrite."""
@@ -410,14 +410,14 @@ class Info:
     replica_rows: int
     """Copies of rows in deeper cubes."""
     debt: int
-    """Rows that a new build would put elsewhere, or in surplus runs."""
+    """Rows that a new build would store in other cubes, and rows in surplus runs."""
     grid: int
     """Number of the newest grid, which places new rows; the first is 0."""
     rows_to_move: int
     """Rows in older grids, which the optimizer has yet to move."""
     rows_outside: int
-    """About how many rows are outside of the newest grid's domain in some dimension. Queries find
-    them too; if there are many, the optimizer makes another grid.
+    """Approximate number of rows outside the newest grid's domain in some dimension. Queries find
+    them too; if there are many, the optimizer makes a new grid.
     """
     height: int
     """Levels of the cube tree."""
@@ -426,12 +426,12 @@ class Info:
     lookup: list[str]
     """Columns with a secondary index."""
     capacity: int
-    """About how many rows a cube keeps."""
+    """Approximate number of rows in a cube."""
     seed: int
     replication: str
     compression: str
     strata: str
-    """The ends of the strata of new rows: ``halvings``, or ``windows`` for loaders."""
+    """The order of new rows by strata of priority: ``halvings``, or ``windows`` for loaders."""
     sampling: str
     """The sampling of rows: ``uniform``, or by a weight or strata of columns."""
     columns: list[Column]
@@ -441,21 +441,21 @@ class Info:
     """The columns of longitude and latitude of positions on a sphere."""
     writers: list[WriterInfo]
     declared: list[DeclaredWriters]
-    """Declarations of the writers that steps wait for."""
+    """The declarations of the writers that must finish each step."""
     bytes: int
     bytes_per_row: float
     metadata: dict[str, Any]
     """The metadata of the table."""
     disk: DiskUse
-    """The current size of its files."""
+    """The current size of the files."""
     advice: list[str]
-    """Conflicts of the recorded use and the commits with the design, each with the command that
-    resolves it; usually empty.
+    """How to make queries faster, from the recorded queries and the commits, with the commands to
+    run; usually empty.
     """
     thinned: ThinnedSteps | None = None
-    """Its subsampled steps, if any."""
+    """The subsampled steps, if there are any."""
     costs: Costs | None = None
-    """Its cost, only on an object store."""
+    """The cost; None if the table is not on an object store."""
 
     @classmethod
     def parse(cls, text: str) -> Info:

@@ -4,9 +4,10 @@ A table that was read from LAS files keeps their header in its metadata under ``
 offsets, coordinate system, and records. The new file gets the same header, so positions are exact.
 
 LAS defines fields such as ``intensity``, which must not be null. Every other column becomes extra
-bytes, LAS's name for additional fields. Their nulls are stored as a no-data value: the one of the
-source, or a number that no row has. A value that a field cannot store is refused. Positions of a
-table without a source are rounded to a power of ten, at most 1e-8 of their extent (`scaling`).
+bytes, LAS's name for additional fields. Nulls in extra bytes are stored as a no-data value: the
+value of the source, or a number that no row has. A value that a field cannot store is refused.
+Positions of a table without a source are rounded to a power of ten, at most 1e-8 of their extent
+(`scaling`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 AXES = ("x", "y", "z")
 LONGEST_NAME = 32
-"""The maximum length of the name of extra bytes, in bytes."""
+"""The maximum length of the name of an additional field, in bytes."""
 # The fields that LAS defines, with the types of their columns in a table.
 OF_LAS = {
     "intensity": "u2", "return_number": "u1", "number_of_returns": "u1", "classification": "u1",
@@ -44,7 +45,7 @@ WKT = (2111, 2112)
 FINE, COARSE = 0.006, 1.0
 """The unit of a stored scan angle in degrees: in point format 6 and later, and in formats 0-5."""
 FEW = {"return_number": 7, "number_of_returns": 7, "classification": 31}
-"""The largest values that point formats 0-5 can store. Later formats store up to 15 and 255."""
+"""The largest values in point formats 0-5. Later formats store up to 15, 15 and 255."""
 FORMATS = (1, 3, 6, 7, 8)
 """Point formats to choose from if the source's format lacks a column."""
 WAVES = frozenset(
@@ -61,7 +62,7 @@ def write(
 
     Args:
         metadata: The metadata of the table; its entry ``las`` is the header of the source.
-        is_copc: Write COPC. Otherwise LAS, or LAZ if the path ends in ``.laz``.
+        is_copc: Whether to write COPC. Otherwise LAS, or LAZ if the path ends in ``.laz``.
 
     Raises:
         InvalidInput: LAS cannot store a column or a value.

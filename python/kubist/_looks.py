@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from .rasters import Raster
 
 _HEAD = 5
-"""Rows of a table that a notebook shows."""
+"""Number of rows that a notebook shows of a table."""
 
 
 class Looks(Moving):
-    """First looks at a table or a snapshot, here and over HTTP."""
+    """Methods for a first look at a table or a snapshot, local or over HTTP."""
 
     @checked_options()
     def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
@@ -100,7 +100,7 @@ class Looks(Moving):
         title: str | None = None,
         style: Style | None = None,
     ) -> Picture:
-        """Plots rows as points, as ``kubist plot`` does; needs no other library.
+        """Plots rows as points, like ``kubist plot``, without another library.
 
         `Picture.save` writes PNG, SVG or PDF. A plot has a scale bar if both axes have the same
         unit and scale.
@@ -108,38 +108,38 @@ class Looks(Moving):
         Parameters
         ----------
         x, y
-            The columns or expressions of the axes. None: the table's sphere, or else its first two
-            dimensions. For two columns of a sphere, right ascension increases to the left, and a
-            large part of the sky is a map in Mollweide's projection.
+            The columns or expressions of the axes. None: the columns of the table's sphere, or else
+            the first two dimensions. For a sphere, right ascension increases to the left, and a
+            large region of the sky is drawn in Mollweide's projection.
         color
-            The column or expression that colours the points. Strings, booleans and few integers
-            have a colour each. Three columns are red, green and blue, from 0 to 1 or in 8 or 16
-            bits. None: the number of points at each location.
+            The column or expression that colours the points. Strings, booleans, and integers with
+            few different values have one colour per value. Three columns are red, green and blue,
+            from 0 to 1 or in 8 or 16 bits. None: the number of points at each location.
         box, where, region, relation, steps
             The rows, as for `query`.
         sample, limit
             The size of the sample, as for `query`; by default at most 200,000 points.
         log
-            Whether the colours are logarithmic.
+            Whether the scale of the colours is logarithmic.
         range
-            The values at both ends of the colours; None: from the data.
+            The values of the first and the last colour. None: from the data.
         size
-            Width and height in pixels; text and lines grow with it.
+            Width and height in pixels; text and lines grow with the size.
         title
             A line above the plot.
         style
             Options of the appearance, as ``{"colormap": "magma", "theme": "dark"}``. ``colormap``
             is viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or gray.
-            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (one
-            unit has the same length on both axes), fill, or auto (the default: equal for spatial
-            axes of one unit). ``log_axes`` are the axes with a logarithmic scale, ``"x"``, ``"y"``
-            or ``"xy"``; ``invert_axes`` those whose values rise to the left or downwards.
+            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (both
+            axes have the same scale), fill, or auto (the default: equal if both axes are spatial
+            and have the same unit). ``log_axes`` are the axes with a logarithmic scale: ``"x"``,
+            ``"y"`` or ``"xy"``. On ``invert_axes``, values increase to the left or downwards.
             ``point_size`` is the radius of a point in pixels.
 
         Raises
         ------
         InvalidInput
-            As for `query`; a column cannot be drawn.
+            As for `query`; or a column cannot be drawn.
 
         Examples
         --------
@@ -203,15 +203,15 @@ class Looks(Moving):
         sample: float | str | None = None,
         confidence: float = 0.95,
     ) -> Raster:
-        """Aggregates the rows in each cell of a regular grid of two axes.
+        """Aggregates the rows in each cell of a regular grid with two axes.
 
-        Memory is proportional to the number of cells; quantiles and samples also keep up to four
-        million rows, or those of the fullest cell.
+        Memory is proportional to the number of cells. Quantiles and samples also need memory for up
+        to four million rows, or for all rows of the fullest cell.
 
         Parameters
         ----------
         x, y
-            The columns or expressions of the axes, which are numbers.
+            The columns or expressions of the axes, with numbers.
         cell
             The width of a cell, or the widths along x and y: a number in the unit of the axis, or
             text with a unit, such as ``"1 m"``. A grid has at most 100 million cells.
@@ -220,13 +220,13 @@ class Looks(Moving):
             ``std(z)``, ``median(z)``, ``p95(z)`` or ``quantile(z, 0.95)`` of a column, an
             expression, or a condition, which counts as 1 and 0. Null and NaN are missing values.
         box, where, region, relation, steps
-            The rows, as for `query`. The grid starts at the low bound of the box for an axis.
-            Without one, its edges are multiples of the width, and it has all rows.
+            The rows, as for `query`. Along each axis, the grid starts at the lower bound of the
+            box. Without a bound, its edges are multiples of the width, and it contains all rows.
         sample
-            A fraction in (0, 1]. Values then are estimates with intervals, and the sampling unit
-            is the table's identity. Minimum and maximum are then bounded on one side only.
+            A fraction in (0, 1]. Values are then estimates with intervals, and the sampling unit is
+            the table's identity. Intervals of minimum and maximum have only one bound.
         confidence
-            The fraction of the intervals that contain the value of all rows.
+            The fraction of intervals that contain the value for all rows.
 
         Returns
         -------
@@ -236,8 +236,8 @@ class Looks(Moving):
         Raises
         ------
         InvalidInput
-            As for `query`; a width that is not above 0, too many cells, an unknown aggregate, an
-            axis without numbers.
+            As for `query`; or a width is not above 0, the grid has too many cells, an aggregate is
+            unknown, or an axis has no numbers.
 
         Examples
         --------
@@ -264,19 +264,20 @@ class Looks(Moving):
     ) -> pl.DataFrame:
         """Runs an SQL query with Polars or DuckDB; the table is called ``self``.
 
-        Only the needed columns and rows are read, as for `scan`. Integers do not wrap around: a sum
-        or product that exceeds its type has 128 bits.
+        It reads only the needed columns and rows, as `scan` does. Integers do not wrap around: a
+        sum or product that exceeds its type has 128 bits.
 
         Parameters
         ----------
         query
             One SELECT in the dialect of the engine. Statements that write are refused.
         engine
-            ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset`, has all of
-            its SQL, and has 128-bit integers for sums.
+            ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset`, accepts its
+            complete SQL, and computes sums with 128-bit integers.
         tables
-            Other tables, snapshots and file indexes by their name in the query.
-        where, region, relation, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+            Other tables, snapshots and file indexes, by the names that the query uses.
+        where, region, relation, sample, window, steps, columns, inclusion, limit, order_by,
+        per_cell
             The rows of ``self``, as for `scan`.
 
         Examples

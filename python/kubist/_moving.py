@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Moved(TypedDict, total=False):
-    """The paths of a query, as for `Moving.flux`."""
+    """Parameters that select paths, as for `Moving.flux`."""
 
     by: str | None
     time: str | None
@@ -30,13 +30,13 @@ class Moved(TypedDict, total=False):
 
 
 class Unwrapped(Moved, total=False):
-    """The paths of a query, with the images of their rows."""
+    """Parameters that select paths, with the periodic images of their rows."""
 
     images: Mapping[str, str] | None
 
 
 class Moving(Questions):
-    """Queries of whole paths, here and over HTTP."""
+    """Queries of whole paths, local and over HTTP."""
 
     @checked_options(Moved)
     def flux(
@@ -44,38 +44,38 @@ class Moving(Questions):
         region: AnyRegion,
         **asked: Unpack[Moved],
     ) -> Paths:
-        """Counts the crossings of a plane, or of the surface of a region, by whole paths.
+        """Finds where paths cross a plane or the surface of a region, and counts the crossings.
 
-        A path is straight between two rows, so it may also pass through the region there. Each
-        crossing has its time, position and direction. A path that only touches the surface does not
-        cross it.
+        Paths are straight lines between successive rows, so a path may cross a region between two
+        rows. Each crossing has a time, a position and a direction. A path that only touches the
+        surface does not cross it.
 
         Parameters
         ----------
         region
             For a plane, the half space behind it: ``region.half_space({"x": 1}, {"x": 0.1})``.
             Or another region of space: box, sphere, ellipsoid, cylinder, frustum, slab, polygon,
-            and their combinations. Entering it is direction 1, leaving it -1.
+            and their combinations. A path that enters has the direction 1, a path that leaves -1.
         by
-            The column that identifies a path. None: the table's identity, or else its secondary
-            index, if it is a single column.
+            The column that identifies a path. None: the identity of the table if it is one column,
+            or else the only column with a secondary index.
         time
-            The column of times, of numbers. None: the other column of the identity, or else
+            The column of times, which are numbers. None: the other column of the identity, or else
             ``time``, ``t``, ``frame`` or ``step``.
         axes
-            The columns of positions. None: those of ``x``, ``y``, ``z`` that the table has, and the
-            columns of the region.
+            The columns of positions. None: ``x``, ``y`` and ``z`` if they exist, and the columns of
+            the region.
         period
-            Periodic axes: ``{"x": 25.0}``, or both ends of the cell, ``{"x": (-5, 5)}``. A path
-            goes to the nearest image of its next position. None: the periods of the table, if any;
-            ``{}`` ignores them.
+            Periodic axes: ``{"x": 25.0}``, or the bounds of the cell, ``{"x": (-5, 5)}``. A path
+            continues to the nearest image of its next position. None: the periods of the table, if
+            there are any; ``{}`` ignores them.
         where, steps
             The rows of the paths, as for `query`.
         sample
-            A fraction in (0, 1] of the paths, for tables whose identity is ``by``; the figures then
-            have intervals.
+            The fraction of the paths to read, in (0, 1], for tables whose identity is ``by``. The
+            figures then have intervals.
         confidence
-            The fraction of the intervals that contain the figure of all paths.
+            The fraction of intervals that contain the figure for all paths.
 
         Returns
         -------
@@ -86,8 +86,8 @@ class Moving(Questions):
         Raises
         ------
         InvalidInput
-            The normal of a plane is zero, the region is no region of space, the identity does not
-            sample whole paths, a column is missing.
+            The normal of a plane is zero, the region is not in space, the identity does not sample
+            whole paths, or a column is missing.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class Moving(Questions):
         region: AnyRegion,
         **asked: Unpack[Moved],
     ) -> Paths:
-        """Measures the time that each path is in a region.
+        """Computes how long each path is in a region.
 
         Parameters
         ----------
@@ -115,9 +115,9 @@ class Moving(Questions):
         Returns
         -------
         Paths
-            The figures ``mean``, over paths that are ever in the region, ``mean_of_all``, and
-            ``share``, the fraction of such paths. Its rows are the paths: ``by``, ``residence``,
-            ``entries``, ``duration``. A path that starts inside has entered once.
+            The figures ``mean`` over all paths that enter the region, ``mean_of_all`` over all
+            paths, and ``share``, the fraction of paths that enter. Its rows are the paths: ``by``,
+            ``residence``, ``entries``, ``duration``. A start inside counts as an entry.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class Moving(Questions):
         region: AnyRegion,
         **asked: Unpack[Moved],
     ) -> Paths:
-        """Finds the time and position at which each path first is in a region.
+        """Finds the first time at which each path is in a region, and its position then.
 
         Parameters
         ----------
@@ -144,9 +144,9 @@ class Moving(Questions):
         Returns
         -------
         Paths
-            The figures ``mean_time``, ``mean_delay`` after the first row of the path, and
-            ``share``, the fraction of paths that enter. Its rows are the paths that enter: ``by``,
-            ``time``, ``delay``, the axes. A path that starts inside has the delay 0.
+            The figures ``mean_time``, ``mean_delay``, and ``share``, the fraction of paths that
+            enter. Its rows are the paths that enter: ``by``, ``time``, ``delay``, the axes. The
+            delay is the time since the path's first row; it is 0 for a path that starts inside.
 
         Examples
         --------
@@ -162,15 +162,15 @@ class Moving(Questions):
         self,
         **asked: Unpack[Unwrapped],
     ) -> Paths:
-        """Measures the vector from the first to the last row of each path.
+        """Computes the vector from the first to the last position of each path.
 
         Parameters
         ----------
         by, time, axes, period, where, steps, sample, confidence
             As for `flux`. Jumps of more than half a period are undone.
         images
-            The columns with the image of each row, ``{"x": "ix"}``, for axes with a period: the
-            position is ``x + ix * period``.
+            For axes with a period, the columns with the number of the periodic image,
+            ``{"x": "ix"}``: the position is ``x + ix * period``.
 
         Returns
         -------
@@ -193,10 +193,10 @@ class Moving(Questions):
         lags: int | None = None,
         **asked: Unpack[Unwrapped],
     ) -> Paths:
-        """Computes the mean squared displacement by lag, as MDAnalysis' ``EinsteinMSD``.
+        """Computes the mean squared displacement for each lag, as MDAnalysis' ``EinsteinMSD``.
 
-        It averages over all pairs of rows of a path with this distance in time, and then over
-        paths. Times are evenly spaced; rows may be missing.
+        It averages over all pairs of rows of a path with this lag in time, then over paths. Times
+        must be evenly spaced, but rows may be missing.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Moving(Questions):
         Raises
         ------
         InvalidInput
-            The times of a path are not evenly spaced; two rows have one time.
+            The times of a path are not evenly spaced, or two of its rows have the same time.
 
         Examples
         --------

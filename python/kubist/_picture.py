@@ -111,7 +111,7 @@ def _size(size: Any) -> list[int]:
 
 
 def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | str | None]:
-    """The ends of an axis: those of the box if they are numbers or strings, else None."""
+    """The bounds of an axis: the bounds in the box if they are numbers or strings, else None."""
     # Names ignore letter case.
     ends = next(
         (ends for name, ends in (box or {}).items() if name.lower() == column.lower()), None

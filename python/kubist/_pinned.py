@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Figures(Protocol):
-    """The values of an estimate: `_kubist.Figures`, or those of a server."""
+    """The values of an estimate, from the engine (`_kubist.Figures`) or a server."""
 
     def batch(self) -> _kubist.Batch: ...
     def about(self) -> str: ...

@@ -1,8 +1,8 @@
-"""Translates conditions of other engines into conditions of Kubist that are never narrower.
+"""Translates conditions of other engines into conditions of Kubist that match at least their rows.
 
 Polars, DuckDB and pyarrow differ in their treatment of NaN, null and literals. So `superset`
-returns a condition that prunes and holds at least for every row for which theirs holds; the engines
-apply their own condition to these rows. Parts that cannot be translated are dropped.
+returns a condition that matches every row that the engine's condition matches, and possibly more.
+The engine applies its own condition to these rows. Parts that cannot be translated are dropped.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from decimal import Decimal
 from typing import Any
 
 MOST_VALUES = 4096
-"""The bounds of a longer list replace it."""
+"""A longer list is replaced by its minimum and maximum."""
 
 MOST_EXACT = 16
-"""A conjunction of more conditions may be too long for Kubist's parser."""
+"""Maximum number of conditions in a conjunction, which Kubist's parser accepts."""
 
 EXACT_FLOATS = 2**53
 """Integers below this are exact as 64-bit floats."""
@@ -30,10 +30,10 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 
 IEEE = frozenset({"<>"})
-"""The comparisons that are true for NaN under IEEE 754, where it is unequal to everything."""
+"""The comparisons that are true for NaN in IEEE 754: NaN is unequal to everything."""
 
 NAN_GREATEST = frozenset({">", ">=", "<>"})
-"""The comparisons that are true for NaN where NaN is above all numbers."""
+"""The comparisons that are true for NaN in engines where NaN is above all numbers."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ Condition = Compare | OneOf | Starts | Truth | IsNull | IsNan | Constant | Not |
 
 @dataclass(frozen=True)
 class Kind:
-    """How values of a column compare."""
+    """How an engine compares the values of a column."""
 
     family: str
     unit: int = 1
@@ -196,7 +196,7 @@ def is_exact(condition: Condition, columns: Mapping[str, Kind]) -> bool:
 
 @dataclass(frozen=True)
 class _Range:
-    """Conditions on one column, joined by AND; with ``nan``, NaN matches too."""
+    """Conditions on a column, joined by AND. With ``nan``, NaN matches too."""
 
     column: str
     ends: tuple[str, ...]
@@ -328,12 +328,12 @@ def _join(word: str, parts: list[_Part]) -> _Part | None:
 
 
 def _ends(kind: Kind, op: str, value: Any) -> tuple[str, ...] | None:
-    """Comparisons (operator and literal) that together enclose ``column op value``."""
+    """Comparisons (operator and literal) that together match whenever ``column op value`` does."""
     match kind.family:
         case "int" if _is_int(value):
             return (f"{op} {value}",)
         case "int" if isinstance(value, float) and abs(value) < EXACT_FLOATS:
-            # Beyond, an engine may compare with a rounded value.
+            # Beyond this, an engine may compare with a rounded value.
             return _whole(op, math.floor(value), value - math.floor(value))
         case "int" | "decimal" if isinstance(value, Decimal) and value.is_finite():
             return (f"{op} {value:f}",)
@@ -357,14 +357,14 @@ def _is_int(value: Any) -> bool:
 
 
 def _whole(op: str, floor: Any, rest: Any) -> tuple[str, ...] | None:
-    """A comparison with a number that may be between two integers."""
+    """A comparison of integers with a number that may be between two integers."""
     if rest == 0:
         return (f"{op} {int(floor)}",)
     if op in ("<", "<="):
         return (f"<= {int(floor)}",)
     if op in (">", ">="):
         return (f">= {int(floor) + 1}",)
-    # It differs from every integer.
+    # The number differs from every integer.
     return ("= NULL",) if op == "=" else None
 
 

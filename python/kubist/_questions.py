@@ -1,7 +1,6 @@
-"""Queries and estimates of tables and snapshots, here and over HTTP.
+"""Queries and estimates of tables and snapshots, local and over HTTP.
 
-Arguments become one `QuerySpec` (`kubist._spec`) as JSON, which the engine in this process and
-servers read.
+Arguments become a `QuerySpec` (`kubist._spec`), which the engine and servers read as JSON.
 """
 
 from __future__ import annotations
@@ -65,12 +64,12 @@ class Questions:
 
     @property
     def sphere(self) -> tuple[str, str] | None:
-        """The columns of longitude and latitude of positions on a sphere, if declared."""
+        """The columns of longitude and latitude on a sphere, if the table declares them."""
         return _box.sphere(self._about().sphere)
 
     @property
     def units(self) -> dict[str, str]:
-        """The units, by column; columns without a unit are not in it."""
+        """The units, by column; columns without a unit are left out."""
         columns = json.loads(self._pinned().columns())
         return {column["name"]: column["unit"] for column in columns if column["unit"] is not None}
 
@@ -82,20 +81,20 @@ class Questions:
 
     @checked_options(Rest)
     def query(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
-        """Returns the rows of a region: all, or a uniform sample.
+        """Returns all rows of a region, or a uniform sample of them.
 
-        Every row has a fixed priority, uniform in [0, 1) and independent of its values. A sample
-        is the set of rows below a priority, so samples are nested, equal on every machine, and
-        commute with filters.
+        Every row has a fixed random priority, uniform in [0, 1) and independent of its values. A
+        sample is the set of rows below a priority. So a larger sample contains the smaller ones,
+        samples are equal on every machine, and a filtered sample is a sample of the filtered rows.
 
         Parameters
         ----------
         box
             Closed ranges by column, joined by AND: ``{"x": (0.1, 0.2), "time": (0.5, None)}``.
             None leaves a bound open; a single value is both bounds: ``{"pid": 7}``. Bounds are
-            numbers, dates, times, text or bytes, compared in the column's own type, or text with a
-            unit for a column that has one: ``{"x": ("1 cm", "2 cm")}``. Columns that are no
-            dimensions act as a filter. NaN and null are in no range that has a bound.
+            numbers, dates, times, text or bytes, compared in the column's own type. Columns with a
+            unit also accept text with a unit: ``{"x": ("1 cm", "2 cm")}``. A column that is not a
+            dimension acts as a filter. NaN and null are in no range that has a bound.
         sample
             A uniform sample: a fraction in (0, 1], or text such as ``"1%"``. It has the rows with a
             priority below the fraction.
@@ -103,9 +102,9 @@ class Questions:
             ``(low, high)``: the rows with low <= priority < high. Windows that do not overlap are
             independent samples.
         limit
-            The maximum number of rows, after ``sample``, ``window`` and ``per_cell``. With
-            ``order_by``, the first rows in that order. Without it, the rows of lowest priority in
-            ascending order, which are a uniform sample of that size.
+            The maximum number of rows, applied after ``sample``, ``window`` and ``per_cell``. With
+            ``order_by``, the first rows in that order. Without it, the rows of lowest priority,
+            which are a uniform sample of that size.
         columns
             The columns and expressions to return, in this order; None: all columns. ``AS`` names an
             expression: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``; without it, the name is the
@@ -120,44 +119,45 @@ class Questions:
             in space or on the sky, and their unions, intersections and differences
             (docs/regions.md). Rows on a boundary are inside.
         relation
-            For tables with an ``extent`` (`kubist.create`), which objects ``box`` and ``region``
-            select: those whose bounding box touches them (``"touches"``, the default), those
-            ``"inside"`` them, or those whose position is in them (``"centre"``).
+            For tables with an ``extent`` (`kubist.create`): whether ``box`` and ``region`` select
+            objects whose bounding box touches them (``"touches"``, the default) or is completely
+            inside (``"inside"``), or objects whose position is inside (``"centre"``).
         per_cell
-            ``(rows, {"x": width, "y": width})``: the rows of lowest priority in each cell of a
-            regular grid, for a view that stays even and does not flicker when it pans. A width is a
-            number in the column's unit, or text with a unit, such as ``"1 mm"``. The grid starts
-            at the low end of the domain, not of the box, with at most 9e18 cells up to a row.
+            ``(rows, {"x": width, "y": width})``: at most ``rows`` rows in each cell of a regular
+            grid, those of lowest priority. A view then has an even density and does not flicker
+            when it moves. A width is a number in the column's unit, or text with a unit, such as
+            ``"1 mm"``. The grid starts at the lower bound of the domain, not of the box, and every
+            row must be within 9e18 cells of it.
         steps
-            A step, or a closed range ``(first, last)`` with None for an open end. Only complete
-            steps, which every declared writer has finished, are returned. None: the rows of every
-            commit, also of incomplete steps.
+            A step, or a closed range ``(first, last)`` with None for an open bound. Returns only
+            rows of complete steps, which every declared writer has finished. None: the rows of all
+            commits, also of incomplete steps.
         inclusion
-            The name of an additional last column: the probability that the row is in the result, so
-            ``sum(x / p)`` estimates the sum over all matching rows. It is the fraction that
-            ``sample`` and ``window`` leave. With ``limit`` and ``per_cell`` it is the priority of
-            the first row left out (of the table, of the cell). It is null where only some of
-            several rows of equal priority are in the result; leave those out of estimates. It is
+            The name of an additional last column: the probability p that the row is in the result,
+            so ``sum(x / p)`` estimates the sum over all matching rows. It is the fraction that
+            ``sample`` and ``window`` select. With ``limit``, it is the priority of the first row
+            that was left out; with ``per_cell``, of the first in the same cell. It is null for rows
+            of equal priority if the result has only some; exclude these rows from estimates. It is
             not available together with ``order_by`` and ``limit``.
         order_by
             The order of the result: columns or expressions, in a list or separated by commas, each
-            with ``asc`` (the default) or ``desc``; or ``"priority"``. Names in ``columns`` come
-            before columns of the table. Quote a name that contains a comma. NaN follows all numbers
-            and null follows NaN, in both directions. Text is compared byte by byte. Priority
-            orders equal rows, so the order is the same on every machine. A sort that exceeds
-            memory uses a scratch file in ``TMPDIR``. By default ``limit`` and ``per_cell`` order by
-            priority; otherwise the order is unspecified.
+            with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that ``columns``
+            defines has precedence over a column of the table. Quote a name that contains a comma.
+            NaN follows all numbers and null follows NaN, in both directions. Text is compared byte
+            by byte. Equal rows are in order of priority, so the order is the same on every machine.
+            A sort that exceeds memory uses a scratch file in ``TMPDIR``. By default, ``limit`` and
+            ``per_cell`` order by priority; otherwise the order is unspecified.
 
         Returns
         -------
         Result
-            The result, which is read on conversion or iteration.
+            The result; conversion or iteration reads the rows.
 
         Raises
         ------
         InvalidInput
-            An unknown name, a value that does not compare with its column, a fraction outside (0,
-            1], a syntax error.
+            A name is unknown, a value cannot be compared with its column, a fraction is outside
+            (0, 1], or the syntax is wrong.
 
         Examples
         --------
@@ -178,24 +178,25 @@ class Questions:
         on_result: Callable[[Result], object] | None = None,
         **asked: Unpack[Rest],
     ) -> pl.LazyFrame:
-        """Returns the rows as a Polars lazy frame, also for SQL.
+        """Returns the rows as a Polars lazy frame, also for SQL in Polars.
 
-        Only the columns and rows that Polars needs are read, in bounded memory. A range of a
-        dimension in a filter or in WHERE prunes like ``box``. Filters keep their meaning in Polars.
-        The frame always reads the snapshot of this call.
+        It reads only the columns and rows that Polars needs, in bounded memory. A range of a
+        dimension in a filter or in WHERE prunes like ``box``. The results are equal to a filter in
+        Polars itself. The frame always reads the snapshot of this call.
 
         Parameters
         ----------
         box, where, region, relation, sample, window, steps, columns, inclusion, limit, order_by,
         per_cell
-            As for `query`. With ``limit`` or ``per_cell``, only columns are pushed down.
+            As for `query`. After ``limit`` or ``per_cell``, only Polars applies its filters.
         on_result
-            Called with each `Result` before the frame reads it; its ``stats`` later show the cost.
+            Called with each `Result` before the frame reads it. Its ``stats`` show the cost after
+            that.
 
         Raises
         ------
         InvalidInput
-            As for `query`, by this call.
+            As for `query`, and raised by this call.
 
         Examples
         --------
@@ -216,11 +217,11 @@ class Questions:
         on_result: Callable[[Result], object] | None = None,
         **asked: Unpack[Rest],
     ) -> pa.dataset.Dataset:
-        """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB and others read.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB and other programs read.
 
-        Columns and conditions that the reader pushes down prune the query. DuckDB does not push
-        down lower bounds of float columns: pass those as ``box``. The dataset always reads the
-        snapshot of this call.
+        It reads only the columns and rows that the reader asks for. DuckDB does not pass on lower
+        bounds of float columns: give them as ``box``. The dataset always reads the snapshot of
+        this call.
 
         Parameters
         ----------
@@ -233,7 +234,7 @@ class Questions:
         Raises
         ------
         InvalidInput
-            As for `query`, by this call.
+            As for `query`, and raised by this call.
 
         Examples
         --------
@@ -265,26 +266,26 @@ class Questions:
 
         It finds the values of ``by`` in the rows that ``box``, ``where``, ``region``, ``window``
         and ``steps`` select, and returns every row with one of these values, from one snapshot.
-        Without a secondary index of ``by`` it scans all rows.
+        Without a secondary index on ``by``, this scans all rows.
 
         Parameters
         ----------
         box, where, region, relation, window, steps
             The region, as for `query`.
         by
-            The column that identifies a trajectory. None: the table's identity, or else its
-            secondary index, if it is a single column.
+            The column that identifies a trajectory. None: the identity of the table if it is one
+            column, or else the only column with a secondary index.
         columns
             The columns to return.
         sample, limit, order_by
-            For the returned rows, as for `query`. The default order is by trajectory and time:
-            ``by``, the other identity columns if it is one of them, the first column of times, and
-            the identity.
+            For the returned rows, as for `query`. The default order is by trajectory, then time:
+            ``by``, the other identity columns if ``by`` is an identity column, the first column of
+            times, and the identity.
 
         Raises
         ------
         InvalidInput
-            ``by`` is missing, and neither the identity nor the secondary index is a single column.
+            ``by`` is missing, and neither the identity nor the indexed columns are a single column.
 
         Examples
         --------
@@ -335,11 +336,11 @@ class Questions:
         start: float = 0.001,
         factor: float = 8,
     ) -> Iterator[Result]:
-        """Yields results from coarse to fine; each row comes once.
+        """Yields results that together become a finer sample, until all rows are returned.
 
-        The first result has the rows with a priority below ``start``, the next those from
-        ``start`` to ``start * factor``, and so on up to all rows. After a result ``r``, the rows so
-        far are a uniform sample of the fraction ``r.fraction``.
+        The first result has the rows with a priority below ``start``, the next the rows with
+        priorities from ``start`` to ``start * factor``, and so on. After a result ``r``, all rows
+        so far are a uniform sample of the fraction ``r.fraction``. No row comes twice.
 
         Parameters
         ----------
@@ -348,7 +349,7 @@ class Questions:
         start
             The first fraction, in (0, 1], at least 2**-64.
         factor
-            The ratio of successive fractions, above 1. At most 10,000 results.
+            The ratio of successive fractions, above 1, for at most 10,000 results.
 
         Raises
         ------
@@ -412,8 +413,8 @@ class Questions:
     ) -> Estimate | Iterator[Estimate]:
         """Estimates aggregates from a sample, each with a confidence interval.
 
-        A small pilot sample determines how many rows the goal needs. An aggregate is marked exact
-        if all its rows were read. Null and NaN are missing values.
+        A small pilot sample determines how many rows are needed for the requested error. An
+        aggregate is marked as exact if all its rows were read. Null and NaN are missing values.
 
         Parameters
         ----------
@@ -427,33 +428,33 @@ class Questions:
             over the sum of b. Variances divide by n - 1. ``AS`` names an aggregate in the result:
             ``"mean(ux) AS m"``.
         box, where, region, relation, steps
-            The rows to estimate, as for `query`.
+            The rows to aggregate, as for `query`.
         window
-            The priorities that the sample may use; the result still refers to all rows.
+            The range of priorities from which the sample is taken; the result is for all rows.
         group_by
             Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``. At most
             10,000 groups.
         error
-            Stop when half of every interval is at most this fraction of its value: 0.01 or
-            ``"1%"``. For values near 0, an absolute error: ``"0.01 abs"`` in the value's unit, or
-            ``"0.1 mm"``. A `UserWarning` announces a goal that needs many rows.
+            The requested error: half of every interval is at most this fraction of its value, 0.01
+            or ``"1%"``. For values near 0, use an absolute error: ``"0.01 abs"`` in the value's
+            unit, or ``"0.1 mm"``. A `UserWarning` reports an error that needs many rows.
         within
-            The time limit, with the best interval by then: seconds, text such as ``"500 ms"``, or
-            a `datetime.timedelta`.
+            The time limit, after which the best interval so far is returned: seconds, text such as
+            ``"500 ms"``, or a `datetime.timedelta`.
         max_rows, max_bytes
             Read about this many rows or bytes at most.
         sample
-            Read at most the rows with a priority below this fraction. Without a limit or a goal,
-            the goal is ``error=0.01``.
+            Read only rows with a priority below this fraction. Without any of these limits and
+            without ``error``, the error is 0.01.
         confidence
             The fraction of intervals that contain the true value.
         tails
-            Read this fraction of the rows at both ends of the values completely (0.005, say),
-            which removes the sampling error of heavy tails. For sums, means, ratios and variances
-            of columns.
+            Read all rows with the smallest and the largest values, this fraction at each end, for
+            example 0.005. This removes the sampling error of heavy tails, for sums, means, ratios
+            and variances of columns.
         progressive
-            Return an iterator of estimates that narrow; each row is read once. The intervals are
-            wider, so that all hold together and you can stop at any time.
+            Return an iterator of estimates with ever narrower intervals; each row is read once. All
+            intervals hold simultaneously, so you can stop at any time, but they are wider.
 
         Returns
         -------
@@ -463,8 +464,8 @@ class Questions:
         Raises
         ------
         InvalidInput
-            An unknown aggregate or column, text instead of a number, a goal that is not above 0,
-            more than 10,000 groups.
+            An aggregate or column is unknown, a column has text instead of numbers, an error or
+            limit is not above 0, or there are more than 10,000 groups.
 
         Examples
         --------
@@ -474,7 +475,7 @@ class Questions:
         >>> for e in t.estimate("sum(mass)", progressive=True):
         ...     print(e.value, e.low, e.high)
         """
-        # Not the decorator: its frame would shift the `stacklevel` of warnings.
+        # Not as a decorator, because its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         question = self._question(
             box=box,
@@ -503,9 +504,9 @@ class Questions:
 
     @checked_options(Rest)
     async def aquery(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
-        """Awaits the result of a query, which is then in memory.
+        """Runs `query` without blocking the event loop, and returns the result in memory.
 
-        The event loop continues while the engine works; cancelling the task stops the query.
+        Cancelling the task stops the query.
 
         Parameters
         ----------
@@ -544,9 +545,10 @@ class Questions:
         return self._pinned().count(self._question(box=box, **asked))
 
     def info(self) -> Info:
-        """Returns the contents and layout of the table, and advice if they do not fit its use.
+        """Returns the contents and layout of the table, and advice to make queries faster.
 
-        The use is known if ``KUBIST_RECORD`` names a file of recorded queries (docs/workloads.md).
+        Advice about dimensions needs a file of recorded queries, which ``KUBIST_RECORD`` names
+        (docs/workloads.md).
         """
         return Info.parse(self._pinned().info())
 
@@ -557,7 +559,7 @@ class Questions:
         return self._pinned().rows()
 
     def __bool__(self) -> bool:
-        return True  # otherwise an empty table would be false
+        return True  # because with `__len__` alone, an empty table would be false
 
     def _extent_of(self) -> _extent.Extent:
         """The extent of the objects, which is fixed at creation."""
@@ -578,7 +580,7 @@ class Questions:
 
 
 def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:
-    """The results of a refinement; each can be read again as a window of priorities."""
+    """The results of `refine`, which can be read again as windows of priorities."""
     steps = pinned.refine(question, start, factor)
 
     def later(low: float, high: float) -> Callable[[], _kubist.Stream]:

@@ -60,14 +60,14 @@ def connect(
     url
         The address that ``kubist view`` printed, as ``"http://127.0.0.1:8080"``, or the address in
         the browser. Or ``"ssh://user@host/path/run.kubist"``, which runs ``kubist view`` on that
-        host (with ``kubist`` installed) until this table is closed. ssh asks for passwords on the
-        terminal.
+        host until this table is closed; ``kubist`` must be installed there. ssh asks for passwords
+        on the terminal.
     table
-        The name of the table; None: the one in the address, or the only one.
+        The name of the table. None: the table in the address, or the only table of the server.
     token
-        The token of the server, if the address has none (``?token=...``). Not for ssh.
+        The token of the server, if the address does not contain it (``?token=...``). Not for ssh.
     timeout
-        Seconds without a response after which a call fails.
+        A call fails after this time in seconds without a response.
 
     Returns
     -------
@@ -77,9 +77,9 @@ def connect(
     Raises
     ------
     NotATable
-        The server has no such table, or is no Kubist.
+        The server does not have the table, or is not a Kubist server.
     InvalidInput
-        The server has several tables and ``table`` is not given; a token for ssh.
+        The server has several tables and ``table`` is not given, or a token is given for ssh.
     StorageError
         The server does not respond.
 
@@ -119,7 +119,7 @@ class _Server:
             port = parts.port
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
         except ValueError:
-            # Its message quotes the address, which may have a password.
+            # The message of the error quotes the address, which may contain a password.
             is_address = False
         if not is_address:
             shown = _kubist.without_password(url)
@@ -162,7 +162,7 @@ class _Server:
 
 
 class _Answer:
-    """A streamed response, which keeps its tunnel alive; incomplete ones raise `StorageError`."""
+    """A streamed response, which keeps its tunnel open. Raises `StorageError` if incomplete."""
 
     def __init__(self, server: _Server, connection: http.client.HTTPConnection) -> None:
         self._socket = connection.sock
@@ -381,15 +381,16 @@ class _Remote(Looks):
 class RemoteTable(_Remote):
     """A table that ``kubist view`` serves, from `kubist.connect`.
 
-    It has the queries of a `Table` (`query`, `refine`, `estimate`, `count`, `trajectories`,
-    `scan`, `to_dataset`, `info`). Every call reads the newest commits; `snapshot` pins them.
+    It has the query methods of a `Table` (`query`, `refine`, `estimate`, `count`, `trajectories`,
+    `scan`, `to_dataset`, `info`). Every call reads the newest commits. `snapshot` returns a
+    snapshot.
     """
 
     def _pinned(self) -> PinnedSnapshot:
         return PinnedSnapshot(self._server, self.name)
 
     def snapshot(self) -> RemoteSnapshot:
-        """Pins the newest snapshot, until the server deletes its files."""
+        """Returns the newest snapshot, which is valid until the server deletes its files."""
         pinned = self._pinned()
         pinned.described()
         return RemoteSnapshot(self._server, self.name, pinned)
@@ -400,11 +401,11 @@ class RemoteTable(_Remote):
         Raises
         ------
         SnapshotExpired
-            The files of the snapshot were deleted by `Table.clean`.
+            `Table.clean` has deleted files of the snapshot.
         TableReplaced
-            The token is of another table, or of another history of this one.
+            The token belongs to another table, or to another history of this table.
         InvalidInput
-            It is not a token.
+            The text is not a token.
         """
         token = urllib.parse.quote(_box.token(token))
         pinned = self._pinned()
@@ -452,13 +453,13 @@ class RemoteTable(_Remote):
         return Widget(self, height=height)
 
     def close(self) -> None:
-        """Closes the ssh tunnel, if any, as garbage collection does."""
+        """Closes the ssh tunnel, if there is one; garbage collection does this too."""
         if self._server.tunnel is not None:
             self._server.tunnel.close()
 
 
 class RemoteSnapshot(_Remote):
-    """One snapshot of a remote table; raises `SnapshotExpired` once its files are deleted."""
+    """A snapshot of a remote table. Raises `SnapshotExpired` after its files were deleted."""
 
     def __init__(self, server: _Server, name: str, pinned: PinnedSnapshot) -> None:
         super().__init__(server, name)
@@ -466,7 +467,7 @@ class RemoteSnapshot(_Remote):
 
     @property
     def token(self) -> str:
-        """The token with which `Table.at` reopens this snapshot, in any process and over HTTP."""
+        """Text by which `Table.at` opens this snapshot again, in any process and over HTTP."""
         return self._pinned().token()
 
     def _pinned(self) -> PinnedSnapshot:

@@ -12,7 +12,7 @@ from ._shown import counted, html_notes, html_table
 
 
 class Extent(TypedDict):
-    """The range of rows along a dimension, in its unit."""
+    """The range of some rows along a dimension, in the dimension's unit."""
 
     column: str
     low: float
@@ -20,7 +20,7 @@ class Extent(TypedDict):
 
 
 class Loss(TypedDict):
-    """The loss at one damaged location."""
+    """The lost rows at a damaged location."""
 
     what: str
     """The file, its offset and the cube."""
@@ -32,7 +32,7 @@ class Loss(TypedDict):
     extents: list[Extent]
     """A bounding box of the rows."""
     replicas: int
-    """Cubes whose replicas have copies of some of the rows."""
+    """Number of cubes whose replicas contain some of these rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class VerifyReport:
     rows_recoverable: int = 0
     """Lost rows that `kubist.salvage` copies from replicas."""
     losses: list[Loss] = field(default_factory=list)
-    """One for each damaged location."""
+    """The lost rows at each damaged location."""
     rows_unread: int = 0
     """Rows that the storage failed to read; they may be intact."""
     unread: list[str] = field(default_factory=list)
-    """One line per location that could not be read, which is not damage: try again."""
+    """One line per location that could not be read. This is not damage: try again."""
 
     @property
     def ok(self) -> bool:
-        """Whether all of it was read and is intact."""
+        """Whether everything was read and is intact."""
         return not self.findings and not self.unread
 
     def _verdict(self) -> str:
@@ -91,20 +91,20 @@ class SalvageReport:
     rows: int
     """Rows in the new table."""
     rows_recovered: int
-    """Rows of damaged files that came from replicas, or from the files before them."""
+    """Rows of damaged files that were copied from replicas or from older files."""
     rows_lost: int
-    """Committed rows that the new table lacks."""
+    """Committed rows that are not in the new table."""
     losses: list[Loss]
-    """The loss at each damaged location before the use of replicas, as in `VerifyReport.losses`."""
+    """The damaged rows at each location, including rows that replicas replaced."""
     notes: list[str]
-    """Other damage, and losses that cannot be counted because of it."""
+    """Other damage, and losses that cannot be counted."""
     commits_lost: int = 0
     """Commits whose log entry cannot be read."""
     uncounted: bool = False
     """Whether more rows may be lost than counted; ``notes`` has the reason."""
     alterations_lost: int = 0
-    """Alterations that are unreadable or follow an unreadable one. The new table lacks their
-    columns (with all values), units and metadata.
+    """Alterations that are unreadable or follow an unreadable one. Their columns (with all values),
+    units and metadata are not in the new table.
     """
 
     @property
@@ -129,20 +129,20 @@ class OptimizeReport:
     rows_moved: int
     """Rows that moved from an older grid to the newest."""
     rows_copied: int
-    """Rows of new replicas."""
+    """Rows in new replicas."""
     lookups_merged: int
     """Parts of secondary indexes that were merged into larger parts."""
     bytes_written: int
     new_grid: bool
-    """Whether it made a new grid because the data had outgrown the previous one."""
+    """Whether the call made a new grid, because the data had outgrown the old one."""
     conflicts: int
-    """Rewrites that another optimizer made unnecessary."""
+    """Rewrites that were not published, because another optimizer had replaced their runs."""
     left_to_others: int
-    """Parts of the tree that it left to another optimizer."""
+    """Subtrees that were left to another optimizer."""
     debt_before: int
-    """Rows before the call that a new build would put elsewhere."""
+    """Rows that a new build would have stored in other cubes, before the call."""
     debt_after: int
-    """The same, after the call."""
+    """The same number after the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,11 @@ class Cleaning:
     segments_deleted: int
     bytes_deleted: int
     segments_waiting: int
-    """Unused segments, which a call after the retention time deletes."""
+    """Unused segments (data files) that a call after the retention time deletes."""
     bytes_released: int
-    """Released unused parts of other files."""
+    """Bytes that were freed in files that stay."""
     bytes_waiting: int
-    """Unused parts that a call after the retention time releases."""
+    """Unused bytes in these files that a call after the retention time frees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Moved:
     columns: list[str]
     """New columns."""
     waits: list[str]
-    """Commits that only a third site can bring."""
+    """Commits that must come from a third site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +212,13 @@ class Synced:
     """The result of `kubist.sync` and `Table.sync`."""
 
     created: str | None
-    """The location of the table that was created as a copy, if one was missing."""
+    """The location of the copy that the call created, if one was missing."""
     came: Moved
     """The changes that the first table got."""
     went: Moved
     """The changes that the second table got."""
     conflicts: list[str]
-    """Metadata that both sites changed; each keeps its own."""
+    """Metadata that both sites changed; each site keeps its own value."""
     seconds: float
 
     @classmethod

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import xarray
 
 _SHOWN = 10
-"""Rows that a console or a notebook shows."""
+"""Maximum number of rows that a console or a notebook shows."""
 
 
 class Result:
-    """The result of a query, which converts to several forms.
+    """The result of a query, for conversion to arrays, tables and files.
 
-    Only the first batches are read before the result is converted or iterated:
+    A conversion or an iteration reads the rows; before it, only the first batches are read.
 
     >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01)
     >>> arrays = r.to_numpy()          # or to_arrow(), to_pandas(), to_polars()
@@ -39,8 +39,8 @@ class Result:
     ...     use(batch)
     >>> duckdb.sql("SELECT ... FROM r")   # anything that reads __arrow_c_stream__
 
-    A second conversion reads the same rows again, from the same snapshot; `materialize` keeps them
-    in memory. Damaged data raises `kubist.Damaged`; Ctrl-C stops the query.
+    A second conversion reads the same rows again, from the same snapshot. `materialize` keeps them
+    in memory instead. Damaged data raises `kubist.Damaged`. Ctrl-C stops the query.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Result:
         metadata: Callable[[], str],
         origin: _saved.Origin | None = None,
     ) -> None:
-        # All reads have the fraction and schema of the first stream.
+        # All streams have the same fraction and schema as the first one.
         self._first = stream
         self._latest = stream
         self._again = again
@@ -74,7 +74,7 @@ class Result:
             return self._latest
 
     def materialize(self) -> Result:
-        """Reads all rows into memory; later conversions use them.
+        """Reads all rows into memory, from which later conversions take them.
 
         Returns
         -------
@@ -106,10 +106,10 @@ class Result:
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Returns all rows as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`.
 
-        Integers and booleans with nulls get pandas' nullable types ``Int64`` and ``boolean``, and
-        keep every digit. In floats, null becomes NaN; a column with both gets the type
-        ``double[pyarrow]`` (or ``float[pyarrow]``), which distinguishes them. `Table.append` reads
-        pandas' own NaN as null.
+        Integers and booleans with nulls get pandas' nullable types ``Int64`` and ``boolean``, so
+        integers stay exact. In floats, null becomes NaN. A column with nulls and NaN gets the type
+        ``double[pyarrow]`` or ``float[pyarrow]``, which distinguishes them. `Table.append` reads
+        NaN in pandas' own types as null.
         """
         need("pandas", "to_pandas()")
         need("pyarrow", "to_pandas()")
@@ -133,8 +133,8 @@ class Result:
         Parameters
         ----------
         frames, atoms
-            The columns of frame and atom numbers, given together. They then hold the sorted
-            numbers, and the other columns have the shape (frames, atoms).
+            The columns of frame and atom numbers, given together. These two arrays then have the
+            sorted numbers, and the other columns have the shape (frames, atoms).
 
         Raises
         ------
@@ -161,7 +161,7 @@ class Result:
             yield batch
 
     def _numpy_batches(self, numpy: Any) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-        """The batches as arrays by column; at least one, which may be empty."""
+        """The batches as arrays by column; at least one batch, which may be empty."""
         stream = self._read()
         names = stream.names()
         batch: _kubist.Batch | None = stream.next_batch() or stream.empty_batch()
@@ -175,8 +175,8 @@ class Result:
         Parameters
         ----------
         axes
-            The columns that become dimensions, as ``"time", "pid"``; the others become arrays over
-            them. Without axes, the dimension is ``row``.
+            The columns that become dimensions, as ``"time", "pid"``; the other columns become
+            arrays over these dimensions. Without axes, the dimension is ``row``.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Result:
         x, y
             The columns of the coordinates.
         crs
-            Their reference system, as ``"EPSG:4326"``.
+            The reference system of the coordinates, as ``"EPSG:4326"``.
         """
         need("geopandas", "to_geopandas()")
         return _forms.to_geopandas(self.to_arrow(), x, y, crs)
@@ -226,13 +226,13 @@ class Result:
             The file; its suffix selects the format: .parquet, .arrow, .csv, .fits, .las, .laz,
             .copc.laz, .vtp, or .h5 and .bp for openPMD.
         metadata
-            Metadata for the format; None: the table's. The scale and offset of a LAS file restore
-            its positions exactly.
+            Metadata for the format. None: the metadata of the table. With the scale and offset of a
+            LAS file, its positions are written exactly as they were.
 
         Raises
         ------
         InvalidInput
-            The suffix is no format, or the format cannot store a column.
+            The suffix belongs to no format, or the format cannot store a column.
         FileNotFoundError
             The folder does not exist.
         """
@@ -278,17 +278,17 @@ class Result:
     def fraction(self) -> float:
         """The fraction of the matching rows that is in the result, in (0, 1].
 
-        The result has all matching rows with a priority below it, so 1 / fraction is the weight of
-        each row in an estimate. With ``limit`` it is the priority of the first row left out (1 if
-        there is none), which waits for the first batch.
+        The result has all matching rows with a priority below the fraction, so each row has the
+        weight 1 / fraction in an estimate. With ``limit``, it is the priority of the first row that
+        was left out (1 if there is none), and this property waits for the first batch.
         """
         return self._first.fraction()
 
     @property
     def stats(self) -> Stats:
-        """The cost of the latest read so far; final once the result was read.
+        """The cost of the latest read so far, final after all rows were read.
 
-        For remote results it raises `kubist.Refused`.
+        For remote results, it raises `kubist.Refused`.
         """
         text = self._latest.stats()
         if not text:
@@ -336,7 +336,7 @@ class Result:
     def _preview(
         self, stream: _kubist.Stream | None = None, most: int = _SHOWN
     ) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """The first rows and their number, by default from a separate stream."""
+        """The column titles, the first rows, and a note on their number."""
         if stream is None and self._kept is not None:
             stream = _kubist.replay(*self._kept, self._first.fraction())
         elif stream is None:

@@ -1,7 +1,7 @@
 """Tables as sources of lazy frames: filters and projections of an engine become a query.
 
-`Source`, for all engines, is a snapshot, the user's query, and the columns and conditions that
-engines may add. `lazy_frame` is for Polars, `kubist._dataset` for pyarrow and DuckDB.
+`Source` is a snapshot with the user's query, to which an engine can add columns and conditions.
+`lazy_frame` is for Polars, `kubist._dataset` for pyarrow and DuckDB.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Source:
         self._arguments = arguments
         self._on_result = on_result
         self.inclusion = arguments.get("inclusion")
-        # ``limit`` and ``per_cell`` select from all rows, so conditions cannot be pushed down.
+        # ``limit`` and ``per_cell`` come before the engine's conditions, so these stay there.
         chosen = (arguments.get("limit"), arguments.get("per_cell"))
         self.takes_conditions = chosen == (None, None)
         described = json.loads(snapshot.columns())
@@ -77,7 +77,7 @@ class Source:
         names = snapshot.query(self._asked(limit=0)).names()
         # The column or expression of each column of the result, by name.
         self.columns = dict(zip(names, texts, strict=False))
-        # Computed columns, and those with the name of another column, cannot be pushed down.
+        # Computed or renamed columns cannot be pushed down.
         own = {name for name, text in self.columns.items() if name.lower() == text.lower()}
         self.kinds = {name: kind for name, kind in kinds(described).items() if name in own}
         nothing = both(arguments.get("where"), "FALSE")
@@ -93,9 +93,10 @@ class Source:
     def read(
         self, columns: Sequence[str] | None, where: str | None, exactly: str | None = None
     ) -> Result:
-        """The result with ``columns``, restricted to rows that meet ``exactly``.
+        """The result with ``columns`` for the rows that meet ``exactly``.
 
-        ``where`` leaves out other rows if it can. Both need `takes_conditions`.
+        ``where`` may remove further rows, which the engine would remove anyway. Both conditions
+        need `takes_conditions`.
         """
         changes: Asked = {"where": both(self._arguments.get("where"), exactly)}
         if columns is not None:
@@ -111,7 +112,7 @@ class Source:
                 narrower: Asked = {**changes, "where": narrowed}
                 result = self._result(self._asked(**narrower))
             except InvalidInput:
-                # For example, the parser refuses deep nesting. The engine applies it again.
+                # For example, the parser refuses deep nesting. The engine evaluates it anyway.
                 result = self._result(self._asked(**changes))
         if self._on_result is not None:
             self._on_result(result)
@@ -149,10 +150,10 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
         where = None
         if predicate is not None:
             needed.extend(predicate.meta.root_names())
-            # Polars slices before it filters, so no row may be excluded.
+            # Polars slices before it filters, so the query must not exclude rows.
             if n_rows is None:
                 where = superset(_condition(predicate, source.kinds), source.kinds, NAN_GREATEST)
-        # Polars may need only the number of rows, which a frame without columns lacks.
+        # Polars may need only the number of rows, but a frame without columns has no rows.
         needed = needed or empty.columns[:1]
         given = wanted or needed[:1]
         result = source.read(needed, where)
@@ -179,7 +180,7 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
 
 
 def _widened(integer: pl.DataType) -> pl.DataType:
-    """An integer type in which a sum over a whole table is exact."""
+    """An integer type that can store a sum over a whole table."""
     polars = need("polars", "scan()")
     is_long = integer in (polars.Int64, polars.UInt64, polars.Int128)
     wide: pl.DataType = polars.Int128() if is_long else polars.Int64()
@@ -191,7 +192,7 @@ def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
     try:
         return _Expression(kinds).read(json.loads(expression.meta.serialize(format="json")))
     except Exception:
-        # An unknown form prunes nothing; Polars applies the expression in any case.
+        # An unknown form does not prune. Polars applies the expression anyway.
         return None
 
 
@@ -230,7 +231,7 @@ class _Expression:
         return None if column is None or value is None else Compare(column, sign, value)
 
     def _chain(self, left: Any, right: Any, op: str) -> list[Condition]:
-        """The terms of a chain, without recursion because long chains nest to the left."""
+        """The terms of a chain, which nests to the left; without recursion, for long chains."""
         parts = [self.read(right)]
         while True:
             match left:
@@ -270,7 +271,7 @@ class _Expression:
         return None
 
     def _column(self, node: Any) -> str | None:
-        """The column, also inside a cast that does not change its numbers."""
+        """The column, also within a cast that does not change the numbers."""
         match node:
             case {"Column": str(column)}:
                 return column
@@ -308,7 +309,7 @@ class _Expression:
                 return value
             case {"Literal": {"Scalar": dict(scalar)}} if len(scalar) == 1:
                 (kind, value), *_ = scalar.items()
-                # Infinity and NaN are both null here.
+                # Infinity and NaN are null in this form.
                 if kind.startswith("Float") and isinstance(value, (int, float)):
                     return float(value)
                 if kind.startswith(("Int", "UInt")) and isinstance(value, int):
@@ -316,7 +317,7 @@ class _Expression:
         return None
 
     def _list(self, node: Any) -> list[Any] | None:
-        """The values of a list, which Polars itself unpacks."""
+        """The values of a list, which Polars unpacks."""
         pl = need("polars", "scan()")
         while isinstance(node, dict) and "Alias" in node:
             node = node["Alias"][0]

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from ._figures import About, Explanation, Stats
 
 FLOOR = 20e-6
-"""The minimum seconds of a query."""
+"""The minimum time of a query in seconds."""
 NORMAL = 1.96
 """Normal quantile for intervals of 95 %."""
 STEPS = 20
-"""Steps of the fit, which converges in about ten."""
+"""Maximum number of steps of the fit, which converges in about ten."""
 OUTLIER = 0.5
-"""Logarithm of measured over modelled time above which a query counts less (Huber's weights)."""
+"""From this logarithm of measured over modelled time on, a query counts less (Huber)."""
 
 QUESTIONS = 40
 SAMPLE = 2_000
-"""Rows around which queries are placed."""
+"""Number of random rows around which queries are placed."""
 MOST_ROWS = 200_000
 """The approximate size of the largest result in the calibration."""
 REPEATS = 3
-"""Repeats after a first run that loads pages; the fastest counts."""
+"""Runs of each query after a first one that loads pages; the fastest run counts."""
 SECONDS = 4.0
 """The calibration ends after this time, if a third of its queries has run."""
 VALID = 120.0
@@ -142,9 +142,9 @@ def expected(table: Explains, asked: Mapping[str, Any], stats: Stats) -> Expecte
 
 
 def _features(stats: Stats, asked: Mapping[str, Any], columns: int) -> list[float]:
-    """The cost of a query: itself, cubes, rows, values, bytes, pages; more if rows are chosen."""
+    """The features of a query: 1, cubes, rows, values, bytes, pages; more if rows are chosen."""
     values = stats.rows_returned * len(asked.get("columns") or range(columns))
-    # Orders and limits read windows of rising priority, each with its own plan.
+    # Orders and limits read several windows of priority, each with its own plan.
     chosen = bool(asked.get("order_by") or asked.get("limit") or asked.get("per_cell"))
     ordered = stats.rows_read if asked.get("order_by") else 0
     return [
@@ -165,7 +165,7 @@ _known: dict[tuple[str, int], tuple[float, Speed]] = {}
 
 
 def _calibrated(table: Explains) -> Speed:
-    """The constants for a table, fitted again if they are old or the table has grown."""
+    """The constants for a table, which are fitted again if they are old or the table grew."""
     key = (table.location, len(table))
     at, speed = _known.get(key, (0.0, None))
     if speed is None or time.monotonic() - at > VALID:
@@ -189,7 +189,7 @@ def _calibrate(table: Explains) -> Speed:
 
 
 def _questions(table: Explains) -> Iterator[dict[str, Any]]:
-    """Random queries of all kinds, always the same for a table."""
+    """Random queries of all kinds, which are always the same for a table."""
     import numpy as np
 
     random = np.random.default_rng(len(table))

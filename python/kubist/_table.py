@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class Table(Objects["Table"]):
     """An open table, from `kubist.create` or `kubist.open`.
 
-    Threads may share a handle. Each process opens its own: after a fork, the parent's handle
-    raises `kubist.Refused`. `append` opens a writer; use the handle as a context manager, or call
-    `close`, to release it.
+    Threads may share a handle, but each process opens its own: after a fork, the parent's handle
+    raises `kubist.Refused`. The first `append` opens a writer. `close`, or the end of a ``with``
+    block, closes this writer and the handle.
     """
 
     def __init__(
@@ -52,8 +52,7 @@ class Table(Objects["Table"]):
     def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
         """Appends ``data`` as one commit, which is durable and visible on return.
 
-        The first call opens a writer, which the handle owns until it is closed. Other handles,
-        threads and processes can append at the same time.
+        Other handles, threads and processes can append at the same time.
 
         Parameters
         ----------
@@ -61,16 +60,17 @@ class Table(Objects["Table"]):
             A pyarrow Table, RecordBatch or RecordBatchReader, a pandas, Polars or Dask DataFrame, a
             dict of columns (numpy arrays, arrays with units, or lists), a list of dicts (one per
             row), an astropy Table or QTable, a numpy structured array, any object with
-            ``__arrow_c_stream__``, or an iterator of these. Readers, iterators and Dask frames are
-            consumed part by part, in bounded memory. Columns may be in any order. Values of another
-            type or unit are converted without loss, or refused (docs/values.md).
+            ``__arrow_c_stream__``, or an iterator over such objects. Readers, iterators and Dask
+            frames are read part by part, in bounded memory. Columns may be in any order. Kubist
+            converts values of another type or unit without loss, or refuses them (docs/values.md).
         step, token
-            As for `Writer.commit`.
+            The step of a simulation, and an identifier that makes a repeated call do nothing, as
+            for `Writer.commit`.
 
         Returns
         -------
         Commit
-            The result of the commit.
+            The number of rows, and other results.
 
         Raises
         ------
@@ -108,18 +108,18 @@ class Table(Objects["Table"]):
         memory_bytes: int | None = None,
         optimize: bool = False,
     ) -> Writer:
-        """Opens a writer, for commits of several appends.
+        """Opens a writer, which can commit several appends at once.
 
         Parameters
         ----------
         name
-            Its name in the table's log, which only one open writer can have. None: the first
-            free name of ``writer-1``, ``writer-2``, ...
+            The writer's name; no two open writers have the same name. None: the first free name
+            of ``writer-1``, ``writer-2``, ...
         memory_bytes
-            About how many bytes of rows stay in memory, before others spill to scratch files;
+            The approximate size of the pending rows in memory; further rows spill to scratch files.
             None: 1 GiB.
         optimize
-            Whether a thread, which uses a part of one core, restores the layout after commits.
+            Whether to run `optimize` continuously in a thread, with at most one core.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class Table(Objects["Table"]):
         )
 
     def snapshot(self, step: int | None = None) -> Snapshot:
-        """Pins the newest snapshot: the same query then always returns the same rows.
+        """Returns the newest snapshot, on which a query always returns the same rows.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class Table(Objects["Table"]):
         Examples
         --------
         >>> s = t.snapshot()
-        >>> len(s), s.count(where="deposited")   # of one snapshot, while others write
+        >>> len(s), s.count(where="deposited")   # consistent, even while others write
         """
         pinned = self._pinned()
         return Snapshot(
@@ -177,12 +177,12 @@ class Table(Objects["Table"]):
         Raises
         ------
         SnapshotExpired
-            The files of the snapshot were deleted by `clean`.
+            `clean` has deleted files of the snapshot.
         TableReplaced
-            The token is of another table, perhaps an earlier one at this location, or of another
-            history of this table: a restored backup or a copy.
+            The token belongs to another table, perhaps an earlier one at this location, or to
+            another history of this table, as after a backup was restored.
         InvalidInput
-            It is not a token.
+            The text is not a token.
 
         Examples
         --------
@@ -198,19 +198,19 @@ class Table(Objects["Table"]):
     ) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change.
 
-        A change is reported within a few milliseconds; changes that arrive while the loop body
-        runs are reported as one.
+        The snapshot comes within a few milliseconds of the change. Changes that happen while the
+        loop body runs lead to one snapshot.
 
         Parameters
         ----------
         timeout
-            The time without a change that ends the iteration: seconds, or text such as ``"1
-            min"``; None: never.
+            The iteration ends after this time without a change: seconds, or text such as ``"1
+            min"``. None: it never ends.
         since
-            Start after this snapshot; None: the first is the current one.
+            Yield only snapshots newer than this one. None: begin with the current snapshot.
         every
             The minimum time between two checks. Each check reads the end of every writer's log, so
-            a longer time spares a file server that many processes share.
+            a longer time reduces the load of a shared file server.
 
         Examples
         --------
@@ -243,11 +243,11 @@ class Table(Objects["Table"]):
         unit: str | None = None,
         accuracy: float | str | None = None,
     ) -> None:
-        """Adds a column after the others, while others read and write.
+        """Adds a column as the last one; other processes can read and write meanwhile.
 
-        Existing rows, and rows that are appended without the column, have the default. Open handles
-        have it from their next call on; a snapshot keeps its columns. It cannot be a dimension or
-        an identity.
+        Existing rows, and rows that are appended without the column, have the default value. Open
+        handles have the column from their next call on; a snapshot keeps its old columns. The new
+        column is not part of the identity, and only `regrid` can make it a dimension.
 
         Parameters
         ----------
@@ -257,11 +257,11 @@ class Table(Objects["Table"]):
             The name of the type, such as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or
             a `pyarrow.DataType`.
         default
-            A value of the type; None: null.
+            The default value. None: null.
         nullable
-            Whether it can be null.
+            Whether the column can contain nulls.
         unit
-            Its unit.
+            The unit of the column.
         accuracy
             The error bound of stored values, including the default, as for `kubist.create`.
 
@@ -285,8 +285,8 @@ class Table(Objects["Table"]):
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.
 
-        The column's Arrow metadata has it as ``unit``. A `UserWarning` reports an unknown unit,
-        which is stored as text.
+        The key ``unit`` of the column's Arrow metadata contains the unit. An unknown unit is stored
+        as text, with a `UserWarning`.
         """
         if isinstance(unit, str) and unit:
             _box.units({column: unit})
@@ -300,7 +300,7 @@ class Table(Objects["Table"]):
         values
             New JSON values by key; None removes a key. Other keys keep their values.
         column
-            The column, whose Arrow metadata also gets the values. None: the table.
+            The column, whose Arrow metadata then contains the values too. None: the table.
 
         Examples
         --------
@@ -320,7 +320,7 @@ class Table(Objects["Table"]):
         strata: str | None = None,
         shared: bool = False,
     ) -> None:
-        """Changes the given settings of the table.
+        """Changes settings of the table; settings that are not given stay.
 
         Parameters
         ----------
@@ -328,12 +328,12 @@ class Table(Objects["Table"]):
             The compression of rows that are written from now on, as for `kubist.create`.
             ``optimize(recompress=True)`` rewrites the existing rows.
         strata
-            The strata of rows that are written from now on, as for `kubist.create`. The cubes keep
-            their size; `copy_to` makes larger ones.
+            The strata of rows that are written from now on, as for `kubist.create`. The capacity of
+            a cube stays the same; `copy_to` with ``strata="windows"`` also makes larger cubes.
         shared
-            Allow several machines, which all mount its file system (docs/where.md), to write to
-            it; this cannot be undone. The next commit of an open writer raises `kubist.Refused`;
-            open the writer again.
+            Allow several machines that mount the same file system to write to the table
+            (docs/where.md). You cannot undo this. The next commit of an open writer raises
+            `kubist.Refused`; open the writer again.
 
         Examples
         --------
@@ -349,19 +349,20 @@ class Table(Objects["Table"]):
             self._table.share()
 
     def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
-        """Declares the writers that every step waits for, by name or number.
+        """Declares which writers, or how many, must finish each step.
 
-        A step is complete once all of them have committed or abandoned it; only then is it visible
-        to `query` with ``steps`` and to `snapshot` at a step. Without a declaration, its first
-        commit completes a step. Only one declaration is possible, which may be repeated.
+        A step is complete when all declared writers have committed or abandoned it. `query` with
+        ``steps``, and `snapshot` with a step, accept only complete steps. Without a declaration, a
+        step is complete after its first commit. The same declaration can be repeated; another one
+        needs ``after``.
 
         Parameters
         ----------
         writers
-            Their names, or the number of different writers.
+            The names of the writers, or their number.
         after
-            Replace the declaration for the steps after this one, when a simulation continues from
-            a checkpoint with other writers. First `retract` later steps, if there are any.
+            A step. The declaration applies to later steps only, because the simulation continues
+            from a checkpoint with other writers. First `retract` the later steps, if there are any.
         """
         self._check()
         named = not isinstance(writers, int)
@@ -372,10 +373,11 @@ class Table(Objects["Table"]):
         )
 
     def retract(self, *, step_after: int) -> Retraction:
-        """Removes all steps after ``step_after`` from the newest state of the table.
+        """Removes all steps after ``step_after`` from the table; older snapshots keep them.
 
-        A solver that restarts from a checkpoint retracts, and then commits the steps again, perhaps
-        under the same tokens. Stop the writers of the old run first: their later commits count.
+        A solver that restarts from a checkpoint first retracts the later steps. It then commits
+        them again, and may use the same tokens. Stop the writers of the old run before: a commit
+        that they make after the retraction counts.
         """
         self._check()
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
@@ -389,18 +391,18 @@ class Table(Objects["Table"]):
     ) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
-        It starts where queries of this process read the most rows that they did not return.
+        It starts in the regions where queries of this process read the most rows in vain.
 
         Parameters
         ----------
         debt_share
-            Rewrite a part of the tree if more than this fraction of its rows is not where a new
-            build would put it.
+            Rewrite a subtree of the index if a new build would store more than this fraction of its
+            rows in other cubes.
         replication
-            The rows to copy into deeper cubes this time, as for `kubist.create`. None: the table's
-            setting.
+            Which rows this call copies into deeper cubes, as for `kubist.create`. None: the setting
+            of the table.
         recompress
-            Rewrite the rows whose compression or strata are not the table's (see `alter`).
+            Also rewrite rows that were stored before `alter` changed the compression or the strata.
         """
         self._check()
         policy = None if replication is None else str(replication)
@@ -426,7 +428,7 @@ class Table(Objects["Table"]):
         other
             The location of the copy, which is created if it does not exist.
         push, pull
-            Whether changes go there and come from there.
+            Whether to send changes to the copy, and whether to fetch its changes.
         progress
             Called every 50 ms with the number of rows done and in total.
 
@@ -445,19 +447,20 @@ class Table(Objects["Table"]):
         period: Mapping[str, Period | None] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Regridded:
-        """Gives the table another grid and moves all rows to it.
+        """Changes the grid, the indexed columns and their domains, and moves all rows to it.
 
-        Results stay the same, and others can read and write; writers use the new grid from their
-        next commit on. `optimize` can finish an interrupted call.
+        Query results stay the same, and other processes can read and write meanwhile. Writers use
+        the new grid from their next commit on. `optimize` can finish an interrupted call.
 
         Parameters
         ----------
         dimensions
-            The columns to index and their domains, as in `create`; columns that were added later
-            are allowed. A sample of all rows determines domains that are not given. None: the same
+            The columns to index and their domains, as in `create`, also columns that were added
+            later. A sample of all rows determines the domains that are not given. None: the same
             columns and scales, with new domains.
         period
-            Periods of columns, as in `create`; None removes one. All rows must be in the interval.
+            Periods of columns, as in `create`; None removes a period. The values of all rows must
+            be in the interval that the period gives.
         progress
             Called repeatedly with the number of rows moved and of rows left.
 
@@ -475,19 +478,20 @@ class Table(Objects["Table"]):
         return Regridded.parse(report)
 
     def clean(self, retention: Seconds = 86_400) -> Cleaning:
-        """Deletes files that have been unused for ``retention``.
+        """Deletes files that no current row has needed for the time ``retention``.
 
-        The first call records the unused files. A later call deletes them and releases unused
-        parts of other files; older snapshots may then raise `kubist.SnapshotExpired`. It works on a
-        full disk, keeps the newest segment of an open `Writer`, and closes the writer of `append`.
+        The first call notes the unused files. A call after ``retention`` deletes them, and frees
+        the unused parts of other files. Older snapshots may then raise `kubist.SnapshotExpired`.
+        `clean` works on a full disk. It keeps the newest file of an open `Writer`, and closes the
+        writer that `append` opened.
 
         Parameters
         ----------
         retention
-            Seconds, or text such as ``"2 days"``.
+            Seconds, or text such as ``"2 days"``; default: one day.
         """
         self._check()
-        # The newest segment of an open writer cannot be deleted.
+        # An open writer prevents the deletion of its newest segment.
         self._close_own_writer()
         return parse(
             Cleaning,
@@ -500,21 +504,22 @@ class Table(Objects["Table"]):
     ) -> VerifyReport:
         """Checks the table for damage.
 
-        It reads the header, the logs, the rewrites, the checkpoints and the bounds of all rows,
-        and checks that every file exists.
+        It reads the header, logs, rewrites, checkpoints and zone maps (the bounds of all rows), and
+        checks that every file exists. Only ``deep=True`` reads the rows.
 
         Parameters
         ----------
         progress
             Called repeatedly with the number of bytes done and in total.
         deep
-            Also read every row, and check all data structures that queries use.
+            Also read every row, and check all other data that queries use.
 
         Returns
         -------
         VerifyReport
-            ``ok`` if the table is intact. ``findings`` has one line per defect, ``losses`` its
-            effect, and ``unread`` the files that could not be read.
+            ``ok`` is True if everything was read and is intact. ``findings`` has one line per
+            defect, ``losses`` lists the rows that it affects, and ``unread`` lists the files that
+            could not be read.
 
         Examples
         --------
@@ -525,18 +530,17 @@ class Table(Objects["Table"]):
         return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
 
     def view(self, *, open: bool = True) -> View:
-        """Serves the explorer page of this table with ``kubist view``, for this process.
+        """Serves the explorer page of this table, until `View.stop` or the end of the process.
 
         Parameters
         ----------
         open
-            Whether to open it in the browser.
+            Whether to open the page in the browser.
 
         Returns
         -------
         View
-            The address, shown as a link in a notebook. The page is served until `View.stop` or the
-            end of this process.
+            The address, shown as a link in a notebook.
 
         Raises
         ------
@@ -552,9 +556,10 @@ class Table(Objects["Table"]):
         return View(tunnel.url, tunnel, open=bool(open))
 
     def widget(self, *, height: int = 560) -> Widget:
-        """Returns the explorer page as a notebook cell, over the notebook's own connection.
+        """Returns a widget that shows the explorer page in a notebook cell.
 
-        Its selection is available in Python: ``region``, ``filter`` and ``result()``.
+        It uses the notebook's own connection. Python can read the selection: ``region``, ``filter``
+        and ``result()``.
 
         Parameters
         ----------
@@ -630,10 +635,10 @@ class Table(Objects["Table"]):
 class Snapshot(InDirectory[Table]):
     """One snapshot of a table, from `Table.snapshot`.
 
-    It has the queries of a table (`query`, `refine`, `count`, `info`, ``len``) and always returns
-    the same results, until `clean` deletes its files: then it raises `kubist.SnapshotExpired`. Its
-    `token` reopens it with `Table.at`. Unpickling opens the table and the token in the process that
-    loads it.
+    It has the query methods of a table (`query`, `refine`, `count`, `info`, ``len``), and always
+    returns the same results. After `clean` has deleted its files, it raises
+    `kubist.SnapshotExpired`. `Table.at` opens a snapshot by its `token`. A pickled snapshot stores
+    the location and the token, and unpickling opens them.
     """
 
     def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:
@@ -651,7 +656,7 @@ class Snapshot(InDirectory[Table]):
 
     @property
     def token(self) -> str:
-        """The token with which `Table.at` reopens this snapshot, in any process and over HTTP."""
+        """Text by which `Table.at` opens this snapshot again, in any process and over HTTP."""
         return self._pinned().token()
 
     def complete_steps(self) -> list[int]:
@@ -680,7 +685,7 @@ def _engine_snapshot(location: str, token: str) -> _kubist.Snapshot:
     return _at(location, token)._pinned()
 
 
-# A lazy frame holds the engine's own snapshot.
+# Lazy frames contain the snapshot of the engine, and are pickled too.
 copyreg.pickle(
     _kubist.Snapshot, lambda pinned: (_engine_snapshot, (pinned.location(), pinned.token()))
 )

@@ -1,4 +1,4 @@
-"""A server of one table (`kubist view`), local or through ssh."""
+"""The server of one table (`kubist view`), as a child process of this one."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from ._errors import InvalidInput, NotATable, StorageError
 from ._kubist import without_password
 
 _KINDS = {2: InvalidInput, 3: NotATable}
-"""Errors by exit code of the command; other codes mean that the server is unreachable."""
+"""Errors by exit code of the command; other codes are a `StorageError`."""
 
 
 _KEPT_LINES = 20
-"""Last lines of standard error for an error message."""
+"""Number of last lines of standard error to keep for an error message."""
 
 _DRAIN_SECONDS = 3.0
-"""Seconds to wait for these lines."""
+"""Longest time to wait for these lines after the command has ended."""
 
 _UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
-"""Starts a command that ignores Ctrl-C and keeps the terminal, where ssh asks for passwords."""
+"""Starts a command that ignores Ctrl-C but keeps the terminal, where ssh asks for passwords."""
 
 
 class Tunnel:
-    """Runs the command ``kubist``, whose address is then on this machine.
+    """Runs ``kubist view`` for a table, also over ssh, and has the page's local address in ``url``.
 
-    It ends with this object or process in any case, because its standard input closes. An interrupt
-    stops a query, but not the server.
+    The command ends when `close` is called, this object is deleted or this process ends, even if it
+    is killed: the command reads the end of its standard input. Ctrl-C in this process interrupts a
+    query, but not the command.
     """
 
     def __init__(self, url: str) -> None:
         shown = without_password(url)
         if shown != url:
-            # The list of processes would show it.
+            # Other users would see it in the list of processes.
             raise InvalidInput(f"{shown}: remove the password; ssh asks for it")
         beside = Path(sys.executable).with_name("kubist")
         command = str(beside) if beside.exists() else shutil.which("kubist")
@@ -56,11 +57,11 @@ class Tunnel:
         assert process.stdin is not None
         assert process.stdout is not None and process.stderr is not None
         lines_seen: deque[str] = deque(maxlen=_KEPT_LINES)
-        # Read to the end, because a full pipe would block the command.
+        # Reads until the command ends, because a full pipe would block it.
         listener = threading.Thread(target=lines_seen.extend, args=[process.stderr], daemon=True)
         listener.start()
         self.close = weakref.finalize(self, _end, process, listener)
-        # If the command has ended, its standard error has the reason.
+        # A command that has ended already has written the reason to standard error.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(f"{secrets.token_hex(16)}\n")
             process.stdin.flush()
@@ -79,7 +80,7 @@ def _end(process: subprocess.Popen[str], listener: threading.Thread) -> None:
     process.wait()
     listener.join(_DRAIN_SECONDS)
     for pipe in (process.stdin, process.stdout, process.stderr):
-        # A thread closes the pipe that it still reads.
+        # Closing the pipe that the listener still reads would wait for it.
         if pipe is not None and not (pipe is process.stderr and listener.is_alive()):
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()

@@ -72,7 +72,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 """NumPy's types for nanoseconds, because Python's stop at microseconds."""
 
 _UNBOUNDED: dict[str, Callable[[str], Any]] = {"integer": float, "decimal": Decimal}
-"""Types of unbounded ends of numbers; those of dates and times are None."""
+"""Types of infinite bounds of numbers; infinite bounds of dates and times are None."""
 
 
 def parsed(kind: str, text: str) -> Any:

@@ -14,16 +14,17 @@ from ._table import Table
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
-    """Deletes the table at ``path``, and its directory if that is then empty.
+    """Deletes the table at ``path``, and its directory if it is then empty.
 
-    Files of other programs stay, and links are not followed. An interrupted drop can be repeated.
+    It does not delete files of other programs, and does not follow links. An interrupted call can
+    be repeated.
 
     Parameters
     ----------
     path
         The location of the table.
     force
-        Drop it even if a writer is open, whose later commits are lost.
+        Whether to delete the table even if a writer is open, whose later commits are then lost.
 
     Raises
     ------
@@ -38,9 +39,10 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
     """Copies the intact rows of the damaged table at ``path`` into a new table at ``to``.
 
-    It copies every readable page, takes lost rows from replicas, and reads an older state where a
-    newer one is unreadable. The damaged table does not change. The new table has the same columns,
-    grid, identity, seed and steps, and so the same samples.
+    It copies every readable page, and takes lost rows from replicas and older files. If log entries
+    are unreadable, the new table has fewer commits or an earlier snapshot. The damaged table does
+    not change. The new table has the same columns, grid, identity, seed and steps, and so the same
+    samples.
 
     Parameters
     ----------
@@ -77,8 +79,8 @@ def unpack(
 ) -> Table:
     """Copies the sealed file at ``path`` into a new, writable table at ``to``.
 
-    It first verifies all checksums of the file, which does not change. The table appears as a whole
-    or not at all. `Table.copy_to` copies a file from a server.
+    It first verifies all checksums of the file. The file does not change, and the table appears as
+    a whole or not at all. For a file on a server, use `Table.copy_to`.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def unpack(
     Raises
     ------
     InvalidInput
-        ``path`` is another kind of file.
+        ``path`` is not a sealed file.
     Damaged
         The file is truncated or damaged.
     TableExists
@@ -116,29 +118,29 @@ def sync(
     memory: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Synced:
-    """Exchanges the changes of two copies of a table; creates a missing one as a copy of the other.
+    """Exchanges the changes of two copies of a table; creates a missing copy.
 
-    Both sites may append, retract, add columns and set metadata while they are apart. Afterwards
-    both have the same rows, each once. An interrupted call leaves whole commits, and can be
-    repeated. The page "One table at several sites" has the rules.
+    Both sites may append, retract, add columns and set metadata while they are apart. After the
+    call, both have the same rows, each once. An interrupted call leaves only whole commits, and can
+    be repeated. The page "One table at several sites" has the rules.
 
     Parameters
     ----------
     a, b
         The locations of the tables.
     push
-        Bring changes of ``a`` to ``b``.
+        Whether to bring changes from ``a`` to ``b``.
     pull
-        Take changes of ``b`` into ``a``.
+        Whether to bring changes from ``b`` to ``a``.
     memory
-        Bytes for the rows of one commit; None: the default of writers.
+        Memory for the rows of a commit in bytes; None: the default of writers.
     progress
         Called every 50 ms with the number of rows done and in total.
 
     Raises
     ------
     InvalidInput
-        The tables are not copies that `sync` made of one table, or ``a`` and ``b`` are the same.
+        `sync` did not make the tables as copies of one table, or ``a`` and ``b`` are the same.
     Refused
         The histories of the tables differ, or rows to retract are mixed with others.
     SnapshotExpired

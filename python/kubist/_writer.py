@@ -28,9 +28,9 @@ class Writer:
     ...         if w.pending_rows > 1_000_000:
     ...             w.commit()
 
-    At its end, the ``with`` block commits the pending rows; an exception (Ctrl-C too) discards
-    them, but not earlier commits. Without ``with``, call `commit` and `close`. Each writer owns a
-    log, so writers do not wait for each other.
+    The end of the ``with`` block commits the pending rows. An exception, also Ctrl-C, discards the
+    pending rows, but not earlier commits. Without ``with``, call `commit` and `close`. Each writer
+    owns a log, so writers do not wait for each other.
     """
 
     def __init__(
@@ -64,9 +64,8 @@ class Writer:
         Raises
         ------
         InvalidInput
-            The data does not fit the table. If some of its rows were added already (the first of
-            several batches), the writer raises until `discard`, so half an append is never
-            committed.
+            The data does not fit the table. If some of its batches were added already, all calls
+            raise until `discard`, so a part of an append is never committed.
         """
         append(self._writer, checked(data, self._extent), self._schema)
 
@@ -74,8 +73,8 @@ class Writer:
         """Writes the pending rows to the table's files; the next commit makes them visible.
 
         A long commit then needs little memory, and a thread can write while the caller reads. The
-        layout is as good as that of one commit if the rows arrive in the order of a dimension,
-        such as time. Not for a commit with a ``step``.
+        layout is as good as without this call if the rows arrive in the order of a dimension, such
+        as time. A commit with a ``step`` cannot use it.
 
         Raises
         ------
@@ -90,11 +89,11 @@ class Writer:
         Parameters
         ----------
         step
-            The step of the simulation, see `Table.declare_writers`. The steps of a writer increase,
-            with one commit each.
+            The step of the simulation, see `Table.declare_writers`. A writer commits each step
+            once, in ascending order.
         token
-            An identifier of this commit within this writer. A second commit with the same token,
-            also after a restart, does nothing and returns the result of the first.
+            An identifier of this commit. A second commit of this writer with the same token, also
+            after a restart, does nothing and returns the result of the first.
 
         Returns
         -------
@@ -114,7 +113,7 @@ class Writer:
         )
 
     def committed(self, token: str) -> int | None:
-        """Returns the number of rows committed under ``token`` by this writer; None if unused.
+        """Returns the number of rows that this writer committed under ``token``, or None.
 
         A restarted program can skip input that is already committed.
         """
@@ -157,9 +156,9 @@ class Writer:
 
 
 class LaidOutBehind:
-    """A writer that writes appends to files on a thread while the caller continues.
+    """Appends and writes rows to files in a thread, while the caller continues.
 
-    One append is in progress at a time; the next call raises its error.
+    One append is in progress at a time. The next call raises its error.
     """
 
     def __init__(self, writer: Writer) -> None:

@@ -1,4 +1,4 @@
-"""Dask: frames into tables, and functions of splits on the workers that have their data.
+"""Dask: writes frames to tables, and runs functions on workers that have the data.
 
 `Table.to_dask` reads a table as a Dask DataFrame.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._arguments import Domain
 
 _AHEAD = 4
-"""Partitions that are computed while an earlier one is written."""
+"""Number of partitions that are computed while an earlier one is written."""
 
 
 @checked_options()
@@ -41,9 +41,9 @@ def from_dask(
 ) -> Commit:
     """Appends a Dask DataFrame to a table, in one commit: all partitions or none.
 
-    Workers compute the partitions, a few at a time. This process writes each one once, so a
-    repeated task after a lost worker adds no row twice, and a repeated call with the same frame
-    does nothing.
+    Workers compute the partitions, a few at a time. This process writes each partition once, so no
+    row is added twice if a worker is lost and its task is repeated. A repeated call with the same
+    frame does nothing.
 
     Parameters
     ----------
@@ -52,26 +52,26 @@ def from_dask(
     path
         The location of the table.
     dimensions
-        Create a table with these dimensions if there is none. None: the table exists.
+        The dimensions of a new table, if there is none. None: the table must exist.
     identity
         The identity of a new table, as for `kubist.create`.
     create
         Other options of a new table, as ``{"units": {"x": "m"}, "seed": 1}``.
     step, token
-        As for `Writer.commit`. The default token is Dask's name of the frame, which follows from
-        its inputs and operations.
+        As for `Writer.commit`. The default token is Dask's name of the frame, which depends on its
+        inputs and operations.
 
     Returns
     -------
     Commit
-        The commit; ``repeated`` if the frame was committed before.
+        The commit. ``repeated`` is True if the frame was committed before.
 
     Raises
     ------
     NotATable
-        There is no table, and no ``dimensions``.
+        There is no table, and ``dimensions`` is not given.
     InvalidInput
-        It is no Dask DataFrame, or as for `Table.append`; no row is stored.
+        ``frame`` is not a Dask DataFrame, or as for `Table.append`. No row is stored.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _computed(frame: Any) -> Iterator[Any]:
 
 
 def _client() -> Any:
-    """The client of a distributed scheduler in use; None without one."""
+    """The client of the current distributed scheduler, or None."""
     try:
         from distributed import get_client
     except ImportError:
@@ -156,7 +156,7 @@ def submit(client: Any, function: Callable[[Split], Any], splits: Sequence[Split
     futures = []
     for split in splits:
         near = [host for host in split.preferred_hosts if host in hosts]
-        # Only futures keep the hint: graph optimisation drops annotations.
+        # Only futures keep the preferred worker: graph optimisation drops annotations.
         hint = {"workers": near, "allow_other_workers": True} if near else {}
         futures.append(client.submit(function, split, pure=False, **hint))
     return futures

@@ -1,7 +1,7 @@
 """Writes records to files: Parquet, Arrow, CSV, ECSV, LAS, LAZ, COPC, VTP, FITS, openPMD.
 
-The suffix of the file selects the format. `kubist query -o scan.laz` also runs this module, with
-the records as an Arrow stream on standard input. A file gets its name when it is complete.
+The suffix of the file selects the format. `kubist query -o scan.laz` runs this module too, and
+sends the records as an Arrow stream to standard input. A file gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 AXES = ("x", "y", "z")
 COPC = ".copc.laz"
 ROW_GROUP = 1 << 20
-"""Rows of a row group of Parquet."""
+"""Number of rows in a row group of Parquet."""
 BATCH = 1 << 16
-"""Rows per call, between which an interrupt can stop."""
+"""Rows per call; an interrupt can stop between calls."""
 
 
 def check(target: Path) -> str:
-    """The ending of the file, which selects its format.
+    """The suffix of the file, which selects the format.
 
     Raises:
-        InvalidInput: The ending is no format.
+        InvalidInput: The suffix belongs to no format.
         FileNotFoundError: The folder does not exist.
     """
     ending = COPC if target.name.lower().endswith(COPC) else target.suffix.lower()
@@ -52,13 +52,13 @@ def write(
     path: str | os.PathLike[str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Writes all rows; ``metadata`` is that of their table.
+    """Writes all rows, with the metadata of their table.
 
-    Parquet, Arrow and CSV need only the memory of some batches of a reader.
+    If ``rows`` is a reader, Parquet, Arrow and CSV need memory only for some batches.
 
     Raises:
-        InvalidInput: The suffix is no format, or the format cannot store a column.
-        ImportError: The library that writes it is missing; the message has the command.
+        InvalidInput: The suffix belongs to no format, or the format cannot store a column.
+        ImportError: The library for the format is missing; the message has the command.
     """
     target = Path(path)
     ending = check(target)
@@ -121,12 +121,12 @@ def arrow(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
 
 
 def csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
-    """CSV with a line of names; unlike ECSV, it has no units."""
+    """CSV with a header line of names, without units."""
     import pyarrow as pa
     from pyarrow.csv import CSVWriter
 
     for field in rows.schema:
-        # CSV would lose the unit of durations, and has no binary data.
+        # CSV would lose the unit of durations, and cannot store binary data.
         if pa.types.is_duration(field.type) or "binary" in str(field.type):
             raise InvalidInput(f"column {field.name}: CSV has no place for {field.type}")
     with CSVWriter(out, rows.schema) as file:
@@ -146,7 +146,7 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def copc(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Compressed points in the order of an octree."""
+    """COPC: compressed points in the order of an octree."""
     _las.write(table, path, metadata, is_copc=True)
 
 
@@ -159,10 +159,10 @@ def _without_nulls(table: pa.Table, name: str, what: str) -> None:
 
 
 def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """Points with all other columns as their data, and units under VTK's key.
+    """Points with all other columns as point data, and units under VTK's key.
 
     Raises:
-        InvalidInput: The axes have different units, but points have one.
+        InvalidInput: The axes have different units, which VTK cannot store.
     """
     units = {axis: _forms.unit_of(table.schema.field(axis)) for axis in AXES}
     if len(set(units.values())) > 1:
@@ -183,7 +183,7 @@ def fits(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 # openPMD
 
 FACTOR = re.compile(r"([A-Za-z]+)(?:\^?(-?\d+))?$")
-"""A factor of a unit: a name and its power, as in `m s^-1` and `m.s-1`."""
+"""A factor in a unit: a name and a power, as in `m s^-1` and `m.s-1`."""
 BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
 MOST_ITERATIONS = 10_000
 PARSEC = 3.0856775814913673e16
@@ -208,8 +208,8 @@ UNITS: dict[str, tuple[float, dict[str, int]]] = {
 
 
 def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """An openPMD series: a species for each value of ``species``, an iteration for each of
-    ``iteration``; columns that end in _x, _y and _z are the components of a record."""
+    """Writes an openPMD series, with a species for each value of ``species`` and an iteration for
+    each value of ``iteration``. Columns that end in _x, _y and _z are components of a record."""
     io = need("openpmd_api", "an openPMD series")
     series = io.Series(str(path), io.Access.create)
     try:
@@ -228,7 +228,7 @@ def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _iterations(table: pa.Table) -> dict[int, tuple[float | None, pa.Table]]:
-    """Time and rows of each iteration, or of each time without numbers of iterations.
+    """The time and the rows of each iteration; without iteration numbers, of each time.
 
     Raises:
         InvalidInput: An iteration has several times, or a row has none.
@@ -325,10 +325,10 @@ def _record(name: str, names: list[str], scalar: Any) -> tuple[str, Any]:
 
 
 def _dimension(name: str, unit: str | None) -> tuple[float, dict[str, int]]:
-    """A unit in SI: its factor, and the powers of base units.
+    """A unit in SI: the factor, and the powers of the base units.
 
     Raises:
-        InvalidInput: The unit of column ``name`` is not one of `UNITS`, or a product of them.
+        InvalidInput: The unit of column ``name`` is not a product of `UNITS`.
     """
     factor, powers = 1.0, dict.fromkeys(BASE, 0)
     sign = 1
@@ -391,7 +391,7 @@ def main(text: str) -> int:
     except ImportError as error:
         return _tell(error, 3)
     except Exception as error:
-        # A format's library may raise any exception.
+        # The library for a format may raise any exception.
         return _tell(error, 4)
     return 0
 

@@ -10,11 +10,11 @@
 ...         particles.move()
 ...         run.write(step, {"x": particles.x, "pid": particles.pid, "time": particles.time})
 
-Opening and closing are collective, and so is `Run.write` with a budget. In ``mode="rank"`` each
-rank commits on its own. In ``mode="node"`` ranks write into shared memory of their node, and a
-thread of the first rank commits. In ``mode="dedicated"`` the last rank of each node only commits.
-A step is complete once all ranks have ended or abandoned it. Only the caller's thread calls MPI.
-kubist_mpi.h is the same interface in C.
+Opening and closing are collective, and so is `Run.write` with a budget. In ``mode="rank"``, each
+rank commits its own rows. In ``mode="node"``, ranks write to the shared memory of their node, and a
+thread of the node's first rank commits. In ``mode="dedicated"``, the last rank of each node commits
+and does nothing else. A step is complete when all ranks have written or abandoned it. Only the
+caller's thread calls MPI. kubist_mpi.h is the same interface in C.
 
 With dedicated ranks, `Run.solvers` is the communicator of the other ranks:
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "open"]
 
-# With more ranks per node, ``mode="auto"`` lets one rank of each node commit.
+# The largest number of ranks per node for which ``mode="auto"`` is ``"rank"``.
 _MOST_RANK_WRITERS = 4
 # Maximum bytes of a rank's error message.
 _MESSAGE_BYTES = 1024
@@ -58,13 +58,13 @@ _POLL_SECONDS = 20e-6
 
 
 class _Ranks:
-    """A communicator whose collective calls time out if a rank is missing."""
+    """Collective calls that time out if a rank does not join them."""
 
     def __init__(self, comm: Any, patience: float) -> None:
         self.comm = comm
         self.patience = patience
         self.torn = False
-        # Buffers that a late rank may still write to.
+        # A late rank may still write to these buffers, so they are not freed.
         self._lost: list[object] = []
 
     def wait(self, requests: Sequence[Any], *buffers: object, more: float = 0.0) -> None:
@@ -105,7 +105,7 @@ class _Ranks:
     def summed(
         self, solvers: Any, words: list[int], largest: list[float]
     ) -> tuple[list[int], list[float]]:
-        """The sums and maxima of the ranks' shares of a step."""
+        """The sums of ``words`` and the maxima of ``largest`` over all solver ranks."""
         from mpi4py import MPI
 
         mine, total = array("Q", words), array("Q", bytes(8 * len(words)))
@@ -128,7 +128,8 @@ class Run:
     mode
         The ranks that commit: ``"rank"``, ``"node"`` or ``"dedicated"``.
     solvers
-        A communicator of the ranks that compute. None in a dedicated rank, which only closes.
+        The communicator of the ranks that compute. None in a dedicated rank, which then only calls
+        `close`.
     """
 
     def __init__(self, ranks: _Ranks, table: Table, mode: str, solvers: Any | None) -> None:
@@ -145,21 +146,21 @@ class Run:
         self._is_collective = False
 
     def write(self, step: int, data: Rows | None) -> int:
-        """Copies this rank's rows of a step, and queues them for a commit.
+        """Copies this rank's rows of a step into the queue for commits.
 
-        With a budget, the ranks choose the sample together, so all must call it for each step.
+        With a budget, the ranks choose the sample together, so all ranks must call it in each step.
 
         Parameters
         ----------
         step
-            Increases from call to call.
+            The number of the step, which increases from call to call.
         data
             As for `Table.append`, with all columns; None if this rank has no rows in this step.
 
         Returns
         -------
         int
-            The number of its rows or, with a budget, of its stored rows.
+            The number of this rank's rows or, with a budget, the number of rows to be stored.
         """
         writer = self._open()
         if self._is_collective:
@@ -171,7 +172,7 @@ class Run:
                 rows += writer.put(part)
             writer.end()
         except BaseException:
-            # The step is complete without this rank, or not at all. The caller gets the first
+            # Other ranks need not wait for this one. If that fails too, the caller gets the first
             # error.
             with contextlib.suppress(Error):
                 writer.abandon()
@@ -190,7 +191,7 @@ class Run:
                 writer.put(part)
             share = writer.share()
         except BaseException as error:
-            # The other ranks wait for this one, so report the error to them.
+            # The other ranks wait in `summed`, so this rank joins them and raises afterwards.
             failure = error
         words, largest = ranks.summed(self.solvers, *share)
         try:
@@ -214,19 +215,20 @@ class Run:
         Raises
         ------
         Busy
-            The timeout has passed.
+            The steps are not durable after ``timeout`` seconds.
         """
         self._open().wait(2**63 - 1 if step is None else _box.step("step", step), timeout)
 
     def close(self, timeout: float = math.inf) -> None:
-        """Waits for queued steps and closes the table, collectively.
+        """Waits for the queued steps and closes the table, collectively.
 
-        A dedicated rank waits until the other ranks of its node have closed, without a timeout.
+        A dedicated rank waits without a timeout until the other ranks of its node have closed.
 
         Raises
         ------
         Error
-            The same on all ranks; steps not written within ``timeout`` are dropped.
+            All ranks raise the same error. Steps that were not committed within ``timeout`` seconds
+            are lost.
         """
         if self._ranks is None:
             return
@@ -241,7 +243,7 @@ class Run:
             ranks.agree(first, timeout)
             ranks.agree(then, timeout)
         finally:
-            # The memory is freed below, when no rank uses it.
+            # No rank may use the shared memory when it is freed below.
             del writer
             if leader is not None:
                 leader.abort()
@@ -267,7 +269,7 @@ class Run:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After an exception the other ranks may wait for this one: do not close collectively.
+        # After an exception, other ranks may not join a collective call, so do not close.
         if kind is None:
             self.close()
 
@@ -303,39 +305,42 @@ def open(
         Other options of a new table, as for `kubist.create`: ``identity``, ``lookup``,
         ``capacity``, ``seed``, ``units``, ``accuracy``, ``metadata``, ``storage``.
     mode
-        The ranks that commit: each (``"rank"``), a thread of the first of each node (``"node"``),
-        or the last of each node, which does nothing else (``"dedicated"``, see `Run.solvers`).
-        ``"auto"`` is ``"rank"`` on nodes with at most 4 ranks, else ``"node"``. All ranks use the
-        first rank's value, also of ``lane_bytes`` and ``restart_after``.
+        Which ranks commit: every rank (``"rank"``), a thread of the first rank of each node
+        (``"node"``), or the last rank of each node, which does nothing else (``"dedicated"``, see
+        `Run.solvers`). ``"auto"`` is ``"rank"`` on nodes with at most 4 ranks, else ``"node"``. The
+        values of the first rank count, also for ``lane_bytes`` and ``restart_after``.
     queue
         The number of steps that may wait for a commit while the solver continues. With 0 and
         ``"rank"``, a step is durable when `Run.write` returns.
     keep
-        The rows of a step to store (docs/simulations.md). ``when_full`` is the action of
-        `Run.write` when the queue is full: wait up to ``timeout`` (``"block"``, the default),
-        store fewer rows of the step (``"thin"``), or abandon the step and raise `Busy`
-        (``"fail"``). ``budget_rows_per_step`` and ``budget_bytes_per_step`` limit the rows of a
-        step (of all ranks), or the bytes of their values, to those of lowest priority.
-        ``budget_bytes`` limits the bytes of ``budget_steps`` steps together. Rows that match the
-        condition ``always_keep`` are stored regardless of priority. ``persist_when`` is
-        a condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of all rows; a step
-        that does not match is abandoned. ``whole_paths`` stores rows of an identity only if all
-        its earlier steps were stored. It is on by default, unless one of several identity columns
-        is a dimension; it excludes ``"thin"``, with which ranks may store different fractions.
+        Which rows of a step to store (docs/simulations.md), as a dict:
+
+        - ``when_full``: what `Run.write` does when the queue is full. It waits up to ``timeout``
+          (``"block"``, the default), stores fewer rows of the step (``"thin"``), or abandons the
+          step and raises `Busy` (``"fail"``).
+        - ``budget_rows_per_step``, ``budget_bytes_per_step``: the maximum number of rows of a step
+          over all ranks, or the maximum bytes of their values. Rows of lowest priority are stored.
+        - ``budget_bytes``: the maximum bytes of ``budget_steps`` steps together.
+        - ``always_keep``: a condition; rows that match it are stored regardless of priority.
+        - ``persist_when``: a condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of
+          all rows. A step that does not match is abandoned.
+        - ``whole_paths``: whether to store rows of an identity only if all its earlier steps were
+          stored. It is on by default, unless one of several identity columns is a dimension. It
+          excludes ``"thin"``, with which ranks may store different fractions.
     timeout
-        Seconds to wait for space in the queue, and for the writers of a job that just ended.
+        Seconds to wait for space in the queue, and for the writers of a job that has just ended.
     lane_bytes
-        Bytes of shared memory per rank of a node.
+        Bytes of shared memory for each rank of a node.
     restart_after
-        The step of a checkpoint: later steps are retracted at the start.
+        The step of the checkpoint from which the simulation continues; later steps are retracted.
     collective_seconds
-        Seconds that a collective call waits for other ranks, in addition to its own time. A timeout
-        raises `Unavailable` and makes further collective calls impossible.
+        Seconds that a collective call waits for other ranks, in addition to its own time. After a
+        timeout it raises `Unavailable`, and further collective calls are impossible.
 
     Raises
     ------
     Error
-        The same on all ranks, with the class and message of the rank that failed.
+        All ranks raise the error of the rank that failed.
     """
     from mpi4py import MPI
 
@@ -354,7 +359,7 @@ def open(
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
         mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_RANK_WRITERS else "node"
-    # The last rank, because the solver usually needs the first.
+    # The dedicated rank is the last one, because the solver usually needs the first.
     leader = node.size - 1 if mode == "dedicated" else 0
     leads = node.rank == leader
     nodes = comm.allreduce(int(leads))
@@ -398,7 +403,7 @@ def open(
     else:
         lanes = node.size - 1 if mode == "dedicated" else node.size
         ring = _kubist.ring_bytes(lanes, lane_bytes)
-        # Return errors: missing shared memory must not abort the job.
+        # By default, MPI would abort the job if it cannot allocate shared memory.
         node.Set_errhandler(MPI.ERRORS_RETURN)
 
         def share() -> Any:
@@ -434,7 +439,8 @@ def open(
 
         run._leader = agree(lead if leads else None)
         run._writer = agree(None if run.solvers is None else attach)
-        # MPI frees the memory at the end of the program, also without `close`.
+        # Without `close`, MPI frees the shared memory at the end of the program, so this process
+        # must stop using it before.
         if run._leader is not None:
             run._at_exit = run._leader.abort
         else:
@@ -444,8 +450,8 @@ def open(
     if restart_after is not None:
 
         def take_back() -> None:
-            # This job owns its names. The old job's other writers must end before its later steps
-            # are retracted and this job's writers declared.
+            # This job owns the logs of its writers. Other writers of the old job must end before
+            # its later steps are retracted and the writers of this job are declared.
             kind = "rank" if mode == "rank" else "node"
             table._table.await_writers(kind=kind, count=writers, timeout=timeout)
             table.retract(step_after=restart_after)

@@ -64,7 +64,7 @@ _ANGLES = {
 
 
 class Region:
-    """A region, which ``|``, ``&``, ``-`` and ``~`` combine."""
+    """A region; ``|``, ``&``, ``-`` and ``~`` combine regions."""
 
     __slots__ = ("_kind", "_value")
 
@@ -105,7 +105,7 @@ class Region:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def periodic(self, **period: float) -> Region:
-        """The region in periodic space, as `periodic`."""
+        """The region in periodic space; see the function `periodic`."""
         return periodic(self, **period)
 
 
@@ -122,7 +122,7 @@ def to_dict(region: AnyRegion) -> dict[str, Any]:
     if not isinstance(found, Mapping) or len(found) != 1:
         raise InvalidInput(f"region: expected a kubist.region or its JSON, not {region!r}")
     try:
-        # A copy, in plain numbers.
+        # A copy with plain numbers instead of arrays and quantities.
         found = _with_cones(found)
         made: dict[str, Any] = json.loads(json.dumps(dict(found), allow_nan=False, default=_plain))
     except (TypeError, ValueError) as error:
@@ -131,7 +131,7 @@ def to_dict(region: AnyRegion) -> dict[str, Any]:
 
 
 def _with_cones(value: Any) -> Any:
-    """The JSON form with the positions and radii of cones in degrees, which `cone` parses."""
+    """The JSON form, in which positions and radii of cones become numbers in degrees."""
     if isinstance(value, Region):
         return value
     if isinstance(value, list | tuple):
@@ -186,7 +186,7 @@ def _position(what: str, value: Position) -> dict[str, float | str]:
 
 
 def box(**ranges: Any) -> Region:
-    """Closed ranges by column, as ``box=`` of a query: ``box(x=(0, 1), z=(None, 3))``."""
+    """Closed ranges by column, as for ``box=`` of a query: ``box(x=(0, 1), z=(None, 3))``."""
     found = {}
     for name, ends in ranges.items():
         low, high = ends if isinstance(ends, tuple | list) else (ends, ends)
@@ -245,7 +245,7 @@ def frustum(start: Position, end: Position, radius_start: Any, radius_end: Any) 
 
 
 def slab(normal: Position, low: float | None = None, high: float | None = None) -> Region:
-    """The points whose product with ``normal`` is from ``low`` to ``high``."""
+    """The points whose scalar product with ``normal`` is from ``low`` to ``high``."""
     value: dict[str, Any] = {"normal": _position("the normal", normal)}
     for name, end in (("low", low), ("high", high)):
         if end is not None:
@@ -272,15 +272,15 @@ def polygon(
     columns: tuple[str, str] = ("x", "y"),
     **ranges: Any,
 ) -> Region:
-    """A polygon of two columns, with ranges of others: ``polygon(corners, z=(0, 1))``.
+    """A polygon in two columns, with ranges of other columns: ``polygon(corners, z=(0, 1))``.
 
     Parameters
     ----------
     border
         Corners ``[(x, y), ...]``, a geometry of shapely, or a GeoJSON dict: a Polygon, a
-        MultiPolygon or a Feature of one. The ring may repeat its first corner at its end.
+        MultiPolygon, or a Feature with such a geometry. The last corner may repeat the first.
     holes
-        Rings of corners.
+        The corners of each hole.
     columns
         The columns of the corners.
     ranges
@@ -331,7 +331,7 @@ def _angle(what: str, value: Any) -> float:
 
 
 def _coordinate(what: str, value: Any, hours: bool) -> float:
-    """A coordinate in degrees, also from sexagesimal text, in hours for a right ascension."""
+    """A coordinate in degrees. With ``hours``, sexagesimal text is in hours."""
     if isinstance(value, str):
         text = value.strip()
         parts = re.fullmatch(
@@ -356,7 +356,7 @@ def _coordinate(what: str, value: Any, hours: bool) -> float:
 
 
 def _hours(what: str, value: Any, hours: float) -> float:
-    """Hours as degrees. Degrees may exceed 360, but more than 24 hours are a mistake."""
+    """Hours as degrees. More than 24 hours are an error, although degrees may exceed 360."""
     if not -24 <= hours <= 24:
         raise InvalidInput(f"region: {what} {value!r} has {hours:g} hours, not -24 to 24")
     return 15.0 * hours
@@ -409,7 +409,7 @@ def sky_polygon(
 def band(
     pole: Any, low: Any = -5, high: Any = 5, *, columns: tuple[str, str] = ("ra", "dec")
 ) -> Region:
-    """The latitudes from ``low`` to ``high`` relative to a pole: around a great circle."""
+    """The latitudes from ``low`` to ``high`` relative to a pole, a band around a great circle."""
     value = {
         "columns": list(columns),
         "pole": _direction(pole),
@@ -431,7 +431,7 @@ def moc(cells: Any, *, columns: tuple[str, str] = ("ra", "dec")) -> Region:
 def healpix(
     nside: int, cells: Iterable[int], *, columns: tuple[str, str] = ("ra", "dec")
 ) -> Region:
-    """HEALPix cells of one size in nested order."""
+    """HEALPix cells with the same ``nside``, in nested order."""
     if nside < 1 or nside & (nside - 1):
         raise InvalidInput(f"region: nside is {nside}, and must be a power of two")
     return moc({nside.bit_length() - 1: cells}, columns=columns)

@@ -16,13 +16,13 @@ from .loading import Loader
 class Dataset(torch.utils.data.IterableDataset):
     """The batches of a loader as dicts of tensors, for a model or a `torch.utils.data.DataLoader`.
 
-    The tensors share the memory of the loader's arrays. With ``device``, they are copied there, to
-    a GPU through pinned memory while the model computes.
+    The tensors share the memory of the loader's arrays. With ``device``, they are copied to it; to
+    a GPU through pinned memory, while the model computes.
 
     Parameters
     ----------
     loader
-        A loader, whose ``rank`` and ``world`` are those of the process.
+        A loader with the ``rank`` of this process and the ``world`` of all processes.
     device
         The device of the tensors, as for `torch.Tensor.to`; None: in main memory.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# Rows of a batch, which is written in a fraction of a second while the next is read.
+# Rows of a batch, which is written in a fraction of a second while the next batch is read.
 ROWS = 1 << 20
 
 
@@ -135,7 +135,7 @@ class FrameBatch:
         return pa.table([arrays[field.name] for field in schema], schema=schema)
 
     def _mask(self, column: str) -> Array | None:
-        """The rows of frames that lack this vector."""
+        """The rows of frames that lack a vector."""
         if column not in self._absent:
             return None
         mask = np.zeros((len(self), self.atoms), bool)

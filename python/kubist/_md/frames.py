@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Select = Callable[[str, topology.Topology], Array]
 
-# Rows per query, whose arrays take a few hundred megabytes at most.
+# Rows per query; its arrays take at most a few hundred megabytes.
 ROWS_AT_ONCE = 4_000_000
-# Maximum number of atoms in a condition that uses the secondary index. Above 200 atoms (warm) or
-# 300 (cold) of 52,323 atoms in 250 frames, reading all rows between them is faster.
+# Maximum number of atoms in a condition that uses the secondary index. For 52,323 atoms in 250
+# frames, reading all rows in between is faster from 200 atoms (warm) or 300 atoms (cold).
 NAMED_ATOMS = 256
 
 
@@ -62,7 +62,7 @@ class Frames:
         return len(self.times)
 
     def _read_heads(self, columns: set[str]) -> None:
-        """Reads the frames' own values from the rows of atom 0."""
+        """Reads the values of whole frames from the rows of atom 0."""
         wanted = ["frame", *(n for n in ("time", *layout.CELL, layout.STEP) if n in columns)]
         heads = self.snapshot.query(where="atom = 0", columns=wanted).to_numpy()
         order = np.argsort(heads["frame"], kind="stable")
@@ -112,16 +112,16 @@ class Frames:
         sample: float | None = None,
         select: Select | None = None,
     ) -> None:
-        """Selects atoms; later reads skip the others.
+        """Selects the atoms that later calls read.
 
         Parameters
         ----------
         atoms
-            Numbers, or a selection that ``select`` understands.
+            Atom numbers, or a selection that ``select`` understands.
         box
             Select the atoms that are in a region in some frame.
         sample
-            Select this fraction of the atoms, as a uniform sample.
+            The fraction of the atoms to select, as a uniform sample.
         """
         chosen, asked = self.atoms, atoms
         if isinstance(atoms, str):
@@ -212,14 +212,14 @@ class Frames:
             self._refuse(frames, atoms)
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
-        """Box and conditions that exclude most unwanted rows."""
+        """A box and conditions that exclude most rows of other atoms and frames."""
         low, high = int(frames.min()), int(frames.max())
         box: dict[str, Any] = {}
         conditions = []
         if len(frames) < high - low + 1:
             conditions.append(f"frame IN ({', '.join(map(str, frames.tolist()))})")
         elif len(frames) < len(self):
-            # A condition on all frames would make the secondary index visit the tree.
+            # With a condition on all frames, the secondary index would also visit the tree.
             box["frame"] = (low, high)
         if len(atoms) < self.total_atoms:
             if len(atoms) > NAMED_ATOMS:

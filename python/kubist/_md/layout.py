@@ -1,14 +1,14 @@
 """The layout of a trajectory in a table: columns, units, index.
 
-It has one row per atom and frame: ``atom`` and ``frame`` (from 0), ``time``, the position and, if
-present, velocity and force. Values of a whole frame (unit cell, the solver's step) are in the row
-of atom 0, and null in the others, where they take no space. The table's metadata has the number of
-atoms (``trajectory``) and the ``topology``.
+The table has one row per atom and frame: ``atom`` and ``frame`` (from 0), ``time``, the position
+and, if present, velocity and force. Values of a whole frame (unit cell, the solver's step) are in
+the row of atom 0. They are null in the other rows, where they take no space. The table's metadata
+has the number of atoms (``trajectory``) and the ``topology``.
 
-The dimensions are frame, x, y and z. Space occupies the lowest quarter of its domain, so the curve
-divides frames twice more than space. Zones then have few frames and still a small region, which
-suits readers of frames. The capacity of a cube is about the rows of a leaf, so few rows are above
-the leaves. The identity is the atom: samples are whole atoms.
+The dimensions are frame, x, y and z. The atoms occupy only the lowest quarter of the domain in
+space, so the index divides frames two levels more than space. A zone then has few frames and still
+a small region, which suits programs that read frames. The capacity of a cube is about the number of
+rows in a leaf, so few rows are above the leaves. The identity is the atom: samples are whole atoms.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ CELL = ("cell_a", "cell_b", "cell_c", "cell_alpha", "cell_beta", "cell_gamma")
 STEP = "step"
 DIMENSIONS = ("frame", *POSITION)
 
-# Ratio of the domain of space to the extent of the atoms: it is halved twice before it divides
-# atoms. With a larger ratio the engine would learn another grid from the first commit.
+# Ratio of the domain in space to the extent of the atoms. The domain is halved twice before it
+# divides atoms. With a larger ratio, the engine would learn another grid from the first commit.
 FRAMES_FIRST = 4
 # Margin for atoms that leave the first frame, as a fraction of its extent. A larger margin leaves
 # few atoms in border cells.
 DRIFT = 1 / 32
-# Maximum number of rows of a leaf. The next level, below the two that only divide frames, has a
-# sixteenth of it.
+# Maximum number of rows in a leaf. A leaf of the next level, below the two levels that only divide
+# frames, has a sixteenth.
 LEAF_ROWS = 1 << 16
 CAPACITIES = (2048, 16384)
-"""Capacities of a cube: the minimum, and the one for an unknown number of frames."""
+"""Capacities of a cube: the minimum, and the capacity for an unknown number of frames."""
 
 # MDAnalysis and the engine share these names; in SI and the engine, `A` is the ampere.
 UNITS: Mapping[str, str] = {
@@ -78,7 +78,7 @@ def schema(velocities: bool, forces: bool, sparse: Collection[str] = ()) -> pa.S
 
 
 ATOMS = {"name": "names", "resname": "resnames", "resid": "resids", "element": "elements"}
-"""Columns that describe atoms, and their attributes of a topology."""
+"""Columns that describe atoms, and the attributes of a topology that they contain."""
 
 
 def atom_columns(topology: Topology) -> dict[str, pa.Array]:
@@ -105,7 +105,7 @@ def atom_columns(topology: Topology) -> dict[str, pa.Array]:
 
 
 def capacity(atoms: int, frames: int | None) -> int:
-    """The capacity of a cube: the rows of a leaf and a reserve."""
+    """The capacity of a cube: the expected rows of a leaf, and a reserve."""
     least, usual = CAPACITIES
     if frames is None:
         return usual

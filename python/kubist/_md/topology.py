@@ -1,9 +1,9 @@
 """Topologies in a table's metadata: names, elements, residues, bonds, ...
 
-They depend on no library. An attribute has its MDAnalysis name (``names``, ``elements``,
-``resids``, ``bonds``) and one value per atom, residue or segment. Strings are stored as a list of
-distinct strings and their codes, numbers as bytes, both deflated. The 47,681 atoms of a GRO file
-take 168 kB.
+They depend on no library. An attribute has the name that it has in MDAnalysis (``names``,
+``elements``, ``resids``, ``bonds``) and one value per atom, residue or segment. Strings are stored
+as a list of distinct strings and codes, numbers as bytes; both are deflated. The 47,681 atoms of a
+GRO file take 168 kB.
 """
 
 from __future__ import annotations

@@ -55,18 +55,19 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The columns that a workload constrains, with the weight of those queries.
+    """The columns that the queries of a workload constrain, with the weight of these queries.
 
     Attributes:
-        ranges: By ranges.
-        values: To one value, by a box of width 0 or a condition ``column = {value}``.
+        ranges: Columns that are constrained to ranges.
+        values: Columns that are constrained to one value, by a box of width 0 or a condition
+        ``column = {value}``.
     """
 
     ranges: dict[str, float]
     values: dict[str, float]
 
     def of(self, columns: Iterable[str]) -> Uses:
-        """The uses of existing columns, because a condition may have names of functions."""
+        """Only the uses of ``columns``, because a condition may also contain names of functions."""
         known = set(columns)
         kept = [
             {n: w for n, w in uses.items() if n in known} for uses in (self.ranges, self.values)

@@ -1,7 +1,7 @@
-"""Comparisons of Python as conditions of Kubist that select the same rows.
+"""Translates comparisons of Python into conditions of Kubist that select the same rows.
 
-Python and SQL differ for None and NaN. A condition here is true exactly where Python's value is
-true, and not true where Python would raise because it cannot order None.
+Python and SQL treat None and NaN differently. A condition of this module is true exactly for rows
+where Python's value is true. It is not true where Python would raise because it cannot order None.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ MOST_BITS = 126
 """Kubist computes integers in 128 bits."""
 
 SLACK = 1e-9
-"""The relative error allowed to squares and roots, far above their rounding."""
+"""The allowed relative error of squares and roots, far above their rounding errors."""
 
 MOST_VALUES = 50_000
-"""Python evaluates longer lists."""
+"""Maximum length of a list; Python evaluates longer lists."""
 
 TRUE, FALSE = "TRUE", "FALSE"
 
 
 class Unreadable(Exception):
-    """Python has to evaluate this part."""
+    """Raised if Python has to evaluate a part."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that is true where Python's is, and for more rows if it is not exact."""
+    """A condition that is true where Python's value is, and also for other rows unless exact."""
 
     sql: str
     exact: bool = True
@@ -107,7 +107,7 @@ def root(terms: Sequence[Term]) -> Term:
 
 
 def compare(left: Term, op: str, right: Any, want: bool) -> Condition:
-    """Whether ``left op right`` is ``want``; right is a term or a Python value."""
+    """The condition that ``left op right`` is ``want``; right is a term or a Python value."""
     if isinstance(right, Term):
         return _of_terms(left, op, right, want)
     if right is None:
@@ -174,7 +174,7 @@ def is_integer(term: Term, want: bool) -> Condition:
 
 
 def both(parts: Sequence[Condition | None]) -> Condition:
-    """All parts; None stands for an unreadable part, which makes the result inexact."""
+    """The conjunction of all parts; None is an unreadable part, which makes it inexact."""
     readable = [part for part in parts if part is not None and part.sql != TRUE]
     exact = all(part is not None and part.exact for part in parts)
     if any(part.sql == FALSE for part in readable):
@@ -273,7 +273,7 @@ def _of_integer(left: Term, asked: str, value: Any, nan_matches: bool) -> str:
 
 
 def _decided(asked: str, sign: int) -> str:
-    """A comparison with a number beyond all others; ``sign`` is that of the difference to it."""
+    """A comparison with a number beyond the range; ``sign`` is the sign of value minus number."""
     true = {"<": sign < 0, "<=": sign < 0, ">": sign > 0, ">=": sign > 0, "=": False, "<>": True}
     return TRUE if true[asked] else FALSE
 
@@ -285,7 +285,7 @@ def _of_float(left: Term, asked: str, value: Any, nan_matches: bool) -> str:
     if math.isnan(value):
         return TRUE if nan_matches else FALSE
     found = f"{left.sql} {asked} {literal(value)}"
-    # A negation complemented `asked`, and Python's comparison with NaN is false.
+    # A negation has complemented `asked`, but Python's comparison with NaN is false.
     return f"({found} OR isnan({left.sql}))" if nan_matches else found
 
 
@@ -301,7 +301,7 @@ def _of_approximate(left: Term, op: str, value: float, want: bool) -> Condition:
 
 
 def _equal_literal(term: Term, value: Any) -> str | None:
-    """The literal of ``term = value``, if the comparison is only this."""
+    """The literal, if the comparison is only ``term = value``."""
     found = compare(term, "=", value, True).sql
     start = f"{term.sql} = "
     return found[len(start) :] if found.startswith(start) else None

@@ -1,4 +1,4 @@
-"""Where dictionaries are stored, and how they are written and split."""
+"""Settings of dictionaries: where they are stored, and how they are written and split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _from_environment(name: str, otherwise: str) -> str:
 
 @dataclass
 class Config:
-    """Settings of this process; assign to the fields of `kubist.hecuba.config`."""
+    """Settings of this process. Set the fields of `kubist.hecuba.config`."""
 
     location: str = field(
         default_factory=lambda: _from_environment("KUBIST_DICTIONARIES", "dictionaries")
@@ -55,7 +55,7 @@ def full_name(name: str) -> str:
 
 def location_of(name: str) -> str:
     group, _, rest = name.partition(".")
-    # Options of the storage follow a question mark at the end.
+    # Options of the storage follow after a question mark.
     home, mark, options = str(config.location).partition("?")
     between = "__" if home.startswith("cassandra:") else "/"
     return f"{home.rstrip('/')}/{group}{between}{rest}{mark}{options}"

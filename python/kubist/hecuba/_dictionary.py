@@ -26,14 +26,14 @@ SHOWN = 1000
 class StorageDict(IStorage, MutableMapping[Any, Any]):
     """A dictionary whose items are rows of a Kubist table.
 
-    A subclass describes its keys and values in its docstring. The dictionary is in memory until a
-    name, here or in `make_persistent`, gives it a table.
+    The docstring of a subclass describes the keys and values. Without a name, the dictionary is in
+    memory. A name, here or in `make_persistent`, stores it in a table.
 
     Parameters
     ----------
     name
-        ``group.name`` or ``name``; the default group is ``config.execution_name``. Opens or creates
-        the dictionary of this name. None: in memory.
+        The dictionary to open or create: ``group.name`` or ``name``; the default group is
+        ``config.execution_name``. None: in memory.
     primary_keys, columns
         The keys and values as pairs of a name and a type, if there is no docstring.
     indexed_on
@@ -79,16 +79,16 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
             self._shape = Shape(described, getByID)
 
     def make_persistent(self, name: str) -> None:
-        """Moves the dictionary from memory into the table of a name, and commits.
+        """Moves the dictionary from memory into the table with this name, and commits.
 
-        A dictionary of this name keeps its items; equal keys get the new values.
+        If the table exists, it keeps its items; equal keys get the new values.
 
         Raises
         ------
         AlreadyPersistentError
-            It has a table already.
+            The dictionary has a table already.
         SchemaMismatch
-            The dictionary of this name has other keys or values.
+            The existing table has other keys or values.
         """
         self._check_volatile(name)
         memory = self._memory
@@ -99,13 +99,13 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         self.sync()
 
     def stop_persistent(self) -> None:
-        """Commits, and makes this an empty dictionary in memory; the table stays."""
+        """Commits, then becomes an empty dictionary in memory. The table stays."""
         self._persistent().writes.commit()
         self._rows = None
         self._forget()
 
     def delete_persistent(self) -> None:
-        """Deletes the table; this becomes an empty dictionary in memory."""
+        """Deletes the table, and becomes an empty dictionary in memory."""
         self._persistent().drop()
         self._rows = None
         self._unregister()
@@ -113,25 +113,25 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
     def sync(self) -> None:
         """Commits the waiting writes of all dictionaries and objects of the process.
 
-        The writes of one dictionary are committed all or none.
+        The commit contains all writes of a dictionary or none.
         """
         self._persistent()
         commit_all()
 
     def keys(self) -> Keys:
-        """Returns the keys, in no order."""
+        """Returns the keys, in an unspecified order."""
         return Keys(self)
 
     def values(self) -> Values:
-        """Returns the values, in no order."""
+        """Returns the values, in an unspecified order."""
         return Values(self)
 
     def items(self) -> Items:
-        """Returns pairs of a key and a value, in no order."""
+        """Returns pairs of a key and a value, in an unspecified order."""
         return Items(self)
 
     def update(self, other: Any = (), /, **values: Any) -> None:
-        """Sets the items of a mapping, of pairs, and of named arguments."""
+        """Sets items from a mapping or pairs, and from named arguments."""
         pairs = other.items() if isinstance(other, Mapping) else other
         for key, value in pairs:
             self[key] = value
@@ -149,21 +149,22 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         Parameters
         ----------
         function
-            A lambda, or a function of one ``return``. Its argument has the keys and values as
-            attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates
-            what it can, and Python the rest. ``random() < 0.01`` is a uniform sample.
+            A lambda, or a function with one ``return``. Its argument has the keys and values as
+            attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates as
+            many conditions as possible, and Python the rest. ``random() < 0.01`` is a uniform
+            sample.
 
         Raises
         ------
         AttributeError
-            It uses a name that is no key or value.
+            The function uses a name that is neither a key nor a value.
         TypeError
-            It compares a key or value with one of another type.
+            The function compares a key or value with a value of another type.
         """
         return Filtered(self, function)
 
     def explain(self, function: Callable[[Any], Any]) -> Reading:
-        """Returns which parts of a filter the index and Python evaluate; print it."""
+        """Returns which parts of a filter the index evaluates, and which Python; print it."""
         return reading_of(function, self)
 
     def split(self, parts: int | None = None) -> Iterator[Part]:
@@ -172,7 +173,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         Parameters
         ----------
         parts
-            About how many; None: ``config.splits_per_node``.
+            The approximate number of parts; None: ``config.splits_per_node``.
         """
         snapshot, found = splits(self._persistent(), parts, None)
         return (Part(self, snapshot, split) for split in found)
@@ -263,7 +264,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
             field.encode("" if is_object else part, key=False)
 
     def _persisted(self, part: Any) -> Any:
-        """An object as its identity; it gets a table if it has none."""
+        """The id of an object, which gets a table if it has none."""
         if not isinstance(part, IStorage):
             return part
         if part.storage_id is None:

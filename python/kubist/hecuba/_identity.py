@@ -1,7 +1,7 @@
 """Identities of dictionaries and objects, and the dictionary that lists them.
 
-An identity is the UUID of the full name. The dictionary ``hecuba.istorage`` stores its name and
-class, so that `getByID` finds them in another process.
+An identity is a UUID that depends on the full name. The dictionary ``hecuba.istorage`` stores the
+name and class for each identity, so that `getByID` finds them in another process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AlreadyPersistentError(RuntimeError):
 
 
 class IStorage:
-    """A dictionary or an object: it has a name and an identity."""
+    """A dictionary or an object, with a name and an identity."""
 
     _name: str | None = None
 
@@ -40,11 +40,11 @@ class IStorage:
 
     @property
     def storage_id(self) -> uuid.UUID | None:
-        """The identity; None in memory."""
+        """The identity; None while it is only in memory."""
         return None if self._name is None else identity_of(self._name)
 
     def getID(self) -> str | None:
-        """Returns the identity as a string for PyCOMPSs; None in memory."""
+        """Returns the identity as a string for PyCOMPSs; None while it is only in memory."""
         if self._name is None:
             return None
         commit_registry()
@@ -52,7 +52,7 @@ class IStorage:
 
     @classmethod
     def get_by_alias(cls: type[Own], alias: str) -> Own:
-        """Opens the dictionary or object of a name.
+        """Opens the dictionary or object with a name.
 
         Raises
         ------

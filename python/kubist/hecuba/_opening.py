@@ -11,14 +11,14 @@ from ._parts import part_of
 
 
 def getByID(objid: str | uuid.UUID) -> Any:
-    """Opens the dictionary, object or part of an identity, from ``getID()`` or ``storage_id``.
+    """Opens the dictionary, object or part with an identity (``getID()`` or ``storage_id``).
 
     Raises
     ------
     NotATable
         The identity is unknown.
     SnapshotExpired
-        The files of a part's snapshot were deleted.
+        Files of the part's snapshot were deleted.
     """
     if isinstance(objid, str) and objid.startswith("{"):
         return part_of(objid)

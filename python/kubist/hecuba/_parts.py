@@ -1,4 +1,4 @@
-"""Parts of a dictionary or of a filter, for tasks in other processes and machines."""
+"""Parts of a dictionary or a filter, for tasks in other processes and on other machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Whole(Protocol):
 
 
 class _OfSplit:
-    """Rows of a split of a dictionary's snapshot; any process can reopen it by its identity."""
+    """A part of a dictionary's snapshot, which any process can open by its identity."""
 
     def __init__(self, whole: Whole, snapshot: Snapshot, split: Split) -> None:
         self._whole = whole
@@ -55,7 +55,7 @@ class _OfSplit:
 
     @property
     def preferred_hosts(self) -> list[str]:
-        """The hosts with most of its data, the best first."""
+        """The hosts that store most of the part's data, the best first."""
         return self._split.preferred_hosts
 
     def filter(self, function: Callable[[Any], Any]) -> Filtered:
@@ -91,22 +91,22 @@ class Part(_OfSplit, Mapping[Any, Any]):
     """A part of a dictionary, from `StorageDict.split`: the items at the time of the split."""
 
     def keys(self) -> Keys:
-        """Returns the keys, in no order."""
+        """Returns the keys, in an unspecified order."""
         return Keys(self)
 
     def values(self) -> Values:
-        """Returns the values, in no order."""
+        """Returns the values, in an unspecified order."""
         return Values(self)
 
     def items(self) -> Items:
-        """Returns pairs of a key and a value, in no order."""
+        """Returns pairs of a key and a value, in an unspecified order."""
         return Items(self)
 
     def __iter__(self) -> Iterator[Any]:
         return (key for key, _ in self._read())
 
     def __getitem__(self, key: Any) -> Any:
-        # A part has no index; the first lookup loads it.
+        # A part has no index, so the first lookup loads all its items.
         if self._loaded is None:
             self._loaded = dict(self._read())
         return self._loaded[key]

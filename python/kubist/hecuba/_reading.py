@@ -1,4 +1,4 @@
-"""The parts of a filter: a condition for the index, a sample, and a rest for Python."""
+"""Divides a filter into a condition for the index, a sample, and a rest for Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PURE = {
         *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta),
     )
 }
-"""Calls without the row's values are evaluated once if the function is one of these."""
+"""Calls of these functions are evaluated once if they do not depend on the row."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Reading:
     """How a filter runs, from `StorageDict.explain`."""
 
     where: str | None
-    """The condition that the index applies, as for `Table.query`."""
+    """The condition that the index applies, as ``where`` of `Table.query`."""
 
     sample: float | None
-    """The fraction of ``random() < fraction``, as for `Table.query`."""
+    """The fraction in ``random() < fraction``, as ``sample`` of `Table.query`."""
 
     python: str | None
     """The source that Python evaluates for each remaining row; None: nothing."""
@@ -70,9 +70,9 @@ def read(function: Callable[[Any], Any], spec: Spec) -> Reading | None:
     Raises
     ------
     AttributeError
-        It uses a column that the dictionary lacks.
+        The function uses a column that the dictionary lacks.
     TypeError
-        It compares a column with a value of another type.
+        The function compares a column with a value of another type.
     """
     found = returned(function)
     if found is None or not isinstance(function, FunctionType):
@@ -286,7 +286,7 @@ class _Reader:
         return Term(f"abs({term.sql})", term.family, term.bits + 1, term.approximate)
 
     def _column(self, node: ast.expr) -> Term | None:
-        """The column of ``x.name``, ``x[0]``, ``x.name[1]``, ...; None for another node."""
+        """The column of ``x.name``, ``x[0]``, ``x.name[1]``, ...; None for other nodes."""
         match node:
             case ast.Attribute(ast.Name(self._row), name):
                 if name in self._fields:
@@ -334,7 +334,7 @@ class _Reader:
         raise Unreadable
 
     def _fraction(self, node: ast.expr) -> float | None:
-        """The fraction p of ``random() < p``; None for another node."""
+        """The fraction p in ``random() < p``; None for other nodes."""
         match node:
             case ast.Compare(left, [ast.Lt() | ast.LtE()], [right]):
                 call, bound = left, right
@@ -355,7 +355,7 @@ class _Reader:
         known, value = self._value(func)
         if known:
             return bool(value == random.random)
-        # `random.random`, where `from random import random` made random a function.
+        # `random.random()` counts even if `from random import random` made random a function.
         match func:
             case ast.Attribute(ast.Name(name), "random"):
                 return bool(self._scope.names.get(name) == random.random)
@@ -375,7 +375,7 @@ class _Reader:
         )
         try:
             return True, eval(code, dict(self._scope.names))
-        except Exception:  # the function's own error, which Python raises for the first row
+        except Exception:  # the function raises it for the first row
             return False, None
 
     def _sees(self, name: str) -> bool:

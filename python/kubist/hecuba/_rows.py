@@ -1,12 +1,13 @@
-"""The table of a dictionary: its rows, the newest of each key, and the waiting writes.
+"""The table of a dictionary: the rows, the current row of each key, and the waiting writes.
 
-A table only grows, so a rewritten key has several rows. ``_version`` counts commits: each commit
-takes a number above all it can see, and the row of the highest version is current. ``_writer``, a
-random number of each writer, decides between two commits that did not see each other. The current
-row of a removed key says ``_removed``.
+A table only grows, so a key that was set again has several rows. ``_version`` counts commits: each
+commit takes a number above all numbers in its snapshot, and the row with the highest version is
+current. Two commits that did not see each other may take the same number; then the higher
+``_writer``, a random number per writer, is current. If a key was removed, its current row has
+``_removed``.
 
-The identity of a row is its key, so all rows of a key have the same priority, and a sample has all
-or none.
+The identity of a row is its key, so all rows of a key have the same priority, and a sample contains
+all or none.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ from ._spec import REMOVED, VERSION, WRITER, Spec
 from ._writes import Key, Values, Writes, named, schema_of
 
 SMALL_TABLE = 200_000
-"""In smaller tables, the keys of all rows are read to find the current rows."""
+"""For tables up to this size, the keys of all rows are read to find the current rows."""
 
 SMALL_RESULT = 20_000
-"""The same for larger results; for smaller ones the keys are looked up."""
+"""The same for results above this size; for smaller results, only their keys are looked up."""
 
 AT_ONCE = 500
-"""Keys in one lookup."""
+"""Maximum number of keys in a lookup."""
 
 
 class SchemaMismatch(RuntimeError):
-    """A dictionary of this name has other keys, values or indexed columns."""
+    """A dictionary with this name exists, with other keys, values or indexed columns."""
 
 
 @dataclass(frozen=True)
 class Current:
-    """The keys of a snapshot that have several rows, with their newest version."""
+    """The keys that have several rows in a snapshot, with their newest version."""
 
     token: str
     newest: dict[Any, tuple[int, int]]
@@ -56,7 +57,7 @@ class Current:
 
 
 class Rows:
-    """The rows of one dictionary, shared by the handles of its name in a process."""
+    """The rows of a dictionary. All handles with its name in a process share them."""
 
     def __init__(
         self, name: str, location: str, table: Table, spec: Spec, before: Callable[[], None]
@@ -72,7 +73,7 @@ class Rows:
         weakref.finalize(self, self.writes.commit)
 
     def put(self, key: Key, values: Values | None) -> None:
-        """Sets the values of a key, with the next commit; None removes it."""
+        """Sets the values of a key in the next commit; None removes the key."""
         self._check()
         self.writes.put(key, values)
 
@@ -96,7 +97,7 @@ class Rows:
         return None if best is None or best[2] else list(best[3:])
 
     def snapshot(self) -> Snapshot:
-        """Commits, and pins the newest snapshot."""
+        """Commits, and returns the newest snapshot."""
         self._check()
         self.writes.commit()
         return self.table.snapshot()
@@ -112,7 +113,7 @@ class Rows:
         return self._decoded(self._kept(snapshot, iter(asked), whole=where is None))
 
     def scan_part(self, snapshot: Snapshot, part: Split) -> Iterator[tuple[Key, Values]]:
-        """Yields the keys whose current row is in a part of a query."""
+        """Yields the keys whose current row is in a part of a split query."""
         return self._decoded(self._kept(snapshot, iter(part), whole=False))
 
     def exists(self) -> bool:
@@ -182,7 +183,7 @@ class Rows:
         return newest
 
     def _of(self, snapshot: Snapshot) -> Current:
-        """The current rows of a snapshot, from the keys of all rows; cached until the next one."""
+        """The current rows of a snapshot, from the keys of all rows; cached for this snapshot."""
         token = snapshot.token
         known = self._current
         if known is not None and known.token == token:
@@ -229,16 +230,16 @@ _opening = threading.RLock()
 
 
 def opened(name: str, spec: Spec | None, before: Callable[[], None] = lambda: None) -> Rows:
-    """Opens the table of a full name, or creates it; without a spec it must exist.
+    """Opens the table with a full name, or creates it; without a specification it must exist.
 
     ``before`` runs before each commit.
 
     Raises
     ------
     SchemaMismatch
-        It has another specification.
+        The table has another specification.
     NotATable
-        It does not exist, and there is no specification to create it.
+        The table does not exist, and there is no specification to create it.
     """
     location = location_of(name)
     with _opening:
@@ -289,7 +290,7 @@ def _looked_up(spec: Spec) -> list[str]:
 
 
 def _after_fork() -> None:
-    """A child process opens its own tables; the parent commits the waiting writes."""
+    """After a fork: the child opens its own tables, and only the parent commits waiting writes."""
     for rows in list(_open.values()):
         rows.writes.forget()
     _open.clear()

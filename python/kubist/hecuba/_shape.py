@@ -36,7 +36,7 @@ class Shape:
         return self._value(found)
 
     def stored_key(self, key: Any) -> Key:
-        """Returns the checked values of a key's columns."""
+        """Checks a key, and returns the values of its columns."""
         fields = self.spec.keys
         parts = [key] if len(fields) == 1 else key
         if not isinstance(parts, (tuple, list)) or len(parts) != len(fields):
@@ -53,7 +53,7 @@ class Shape:
         return tuple(stored)
 
     def parts(self, value: Any) -> list[Any]:
-        """Returns the value of each value field."""
+        """Returns the value of each field that is not a key."""
         fields = self.spec.columns
         if len(fields) == 1:
             alone = isinstance(value, list) and len(value) == 1
@@ -65,7 +65,7 @@ class Shape:
         return list(value)
 
     def stored_value(self, parts: list[Any]) -> Values:
-        """Returns the checked values of the columns from the values of fields."""
+        """Checks the values of fields, and returns the values of their columns."""
         return [
             member
             for field, part in zip(self.spec.columns, parts, strict=True)
@@ -97,7 +97,7 @@ def _names(fields: Any) -> str:
 
 
 def _seen(spec: Spec) -> type:
-    """The class of the row in a filter: ``x.name``, ``x.key``, ``x[1]``, ..."""
+    """The class of a filter's argument ``x``: ``x.name``, ``x.key``, ``x[1]``, ..."""
     names: dict[str, Any] = {"__slots__": ()}
     for side, (part, fields) in enumerate((("key", spec.keys), ("value", spec.columns))):
         names.setdefault(part, _member(side))

@@ -1,7 +1,7 @@
 """The syntax tree of a function, found by its code object.
 
 Several lambdas may be on one line, and a file may have changed since its import. So the file is
-compiled again, and a tree is used only if its code object equals the function's.
+compiled again, and a tree is only used if its code object equals the code object of the function.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Definition = ast.Lambda | ast.FunctionDef
 def returned(function: Callable[..., Any]) -> tuple[ast.arguments, ast.expr] | None:
     """Returns the arguments of a function and the expression that it returns.
 
-    None without a source, or if the function is more than one ``return``.
+    None if there is no source, or if the function is not a single ``return``.
     """
     if not isinstance(function, FunctionType):
         return None
@@ -105,7 +105,7 @@ def _end(node: ast.expr | ast.stmt) -> tuple[Any, Any]:
 
 
 def _length(node: _Definition) -> tuple[int, int]:
-    """A sort key that is larger for a node that encloses another one."""
+    """A sort key, which is larger for a node that encloses other nodes."""
     last = node.body if isinstance(node, ast.Lambda) else node.body[-1]
     end_line, end_column = _end(last)
     return end_line - last.lineno, end_column - last.col_offset

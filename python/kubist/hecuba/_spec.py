@@ -71,7 +71,7 @@ class Spec:
 
     @property
     def dimensions(self) -> list[str]:
-        """The dimensions of the table; the number of the commit if no other column can be one."""
+        """The dimensions of the table; if no other column can be a dimension, the commit number."""
         sorted_keys = [leaf.name for leaf in self.key_leaves if leaf.family in SORTED]
         return list(self.indexed_on) or sorted_keys[:8] or [VERSION]
 
@@ -103,7 +103,7 @@ class Spec:
         columns: Sequence[tuple[str, str]],
         indexed_on: Iterable[str] | None = None,
     ) -> Spec:
-        """Returns the specification of pairs of a name and a type."""
+        """Returns the specification for pairs of a name and a type."""
         return cls(
             tuple(Field(name, kind) for name, kind in keys),
             tuple(Field(name, kind) for name, kind in columns),
@@ -151,7 +151,7 @@ def parse(text: str, indexed_on: Iterable[str] = ()) -> Spec:
 
 
 def _inside(text: str, start: str, whole: str) -> tuple[str, int]:
-    """The text after ``start`` up to the closing bracket, and the position behind it."""
+    """The text from ``start`` to the closing bracket, and the position after the bracket."""
     depth = 1
     for at in range(len(start), len(text)) if text.startswith(start) else ():
         depth += {"<": 1, ">": -1}.get(text[at], 0)

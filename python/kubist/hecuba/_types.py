@@ -1,7 +1,7 @@
-"""The types of keys and values, and their columns in a table.
+"""The types of a dictionary's keys and values, and their columns in a table.
 
-A field has one column, or several if it is a tuple. Floats and integers have 64 bits, so that a
-value is read as it was written.
+A field is a key or a value. It has one column, or, for a tuple, one column for each member.
+Integers and floats are stored with 64 bits, so reading returns exactly the value that was written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ FAMILIES = {
     "numpy.ndarray": "array",
     "ndarray": "array",
 }
-"""The family of each type name; other names with a dot are classes."""
+"""The family of each type name; types of one family are stored alike. Any other name with a dot is
+a class, of the family "object": the column stores the id that `getByID` opens.
+"""
 
 _ARROW = {
     "int": pa.int64(),
@@ -56,13 +58,15 @@ _ARROW = {
 }
 
 SORTED = ("int", "float", "date", "time", "datetime")
-"""The families that can be dimensions of a table."""
+"""The families whose columns can be dimensions of a table."""
 
 _TUPLE = re.compile(r"tuple<(.*)>\Z")
 
 
 @dataclass(frozen=True)
 class Leaf:
+    """A column of a field."""
+
     name: str
     family: str
 
@@ -73,7 +77,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Field:
-    """A key or a value of a dictionary; ``type`` is the name in the specification."""
+    """A key or a value of a dictionary; ``type`` is the text in its ``@TypeSpec``."""
 
     name: str
     type: str
@@ -94,12 +98,12 @@ class Field:
 
     @property
     def canonical(self) -> str:
-        """One name for equal types."""
+        """The same name for all types that are stored alike, such as ``int`` and ``long``."""
         kinds = [self.type if leaf.family == "object" else leaf.family for leaf in self.leaves]
         return f"tuple<{','.join(kinds)}>" if self.is_tuple else kinds[0]
 
     def encode(self, value: Any, key: bool) -> list[Any]:
-        """Returns the checked values of the field's columns."""
+        """Checks a value and returns what each column stores; ``key`` forbids None."""
         if value is None:
             if key:
                 raise TypeError(f"key {self.name}: None is not a key")
@@ -116,7 +120,7 @@ class Field:
         ]
 
     def decode(self, stored: Sequence[Any]) -> Any:
-        """Returns the value from those of the columns."""
+        """Returns the value that the columns store."""
         if self.is_tuple:
             return None if all(member is None for member in stored) else tuple(stored)
         if stored[0] is not None and self.leaves[0].family == "array":

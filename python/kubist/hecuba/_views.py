@@ -1,4 +1,4 @@
-"""Views of a dictionary or a part of it: keys, values, items, and filtered items."""
+"""Views of a dictionary or a part: keys, values, items, and filtered items."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class _View:
 
 
 class Keys(_View, KeysView[Any]):
-    """``keys()``; each iteration reads them again."""
+    """The view ``keys()``; each iteration reads the keys again."""
 
 
 class Values(_View, ValuesView[Any]):
-    """``values()``; each iteration reads them again."""
+    """The view ``values()``; each iteration reads the values again."""
 
     def __iter__(self) -> Iterator[Any]:
         return (value for _, value in self._mapping._read())
 
 
 class Items(_View, ItemsView[Any, Any]):
-    """``items()``; each iteration reads them again."""
+    """The view ``items()``; each iteration reads the items again."""
 
     def __iter__(self) -> Iterator[Any]:
         return (row(key, value) for key, value in self._mapping._read())
@@ -51,7 +51,7 @@ class Items(_View, ItemsView[Any, Any]):
 class Filtered(Iterable[Any]):
     """The items for which a function is true, from `StorageDict.filter`.
 
-    Each iteration reads them again, from the newest commit.
+    Each iteration reads the items again, from the newest commit.
     """
 
     def __init__(self, owner: Source, function: Callable[[Any], Any]) -> None:
@@ -70,7 +70,7 @@ class Filtered(Iterable[Any]):
         Raises
         ------
         InvalidInput
-            Python has to evaluate a part: split the dictionary, and filter the parts.
+            Python must evaluate a part of the filter: split the dictionary, and filter the parts.
         """
         if self.reading.rest is not None:
             raise InvalidInput(
@@ -80,7 +80,7 @@ class Filtered(Iterable[Any]):
         return self._owner._split_into(parts, self.reading)
 
     def explain(self) -> Reading:
-        """Returns which parts of the filter the index and Python evaluate."""
+        """Returns which parts of the filter the index evaluates, and which Python."""
         return self.reading
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ class Writes:
                 self.commit()
 
     def commit(self) -> None:
-        """Commits all waiting keys or, if it fails, none; these keep waiting."""
+        """Commits all waiting keys. If this fails, none is committed, and all keep waiting."""
         with self.lock:
             if not self.waiting:
                 return
@@ -56,7 +56,7 @@ class Writes:
             self.waiting = {}
 
     def forget(self) -> None:
-        """Drops the writes of a parent process, whose threads may have held the lock."""
+        """After a fork: drops the writes of the parent, whose threads may have held the lock."""
         self.lock = threading.RLock()
         self.waiting = {}
 

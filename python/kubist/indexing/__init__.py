@@ -4,7 +4,7 @@
 >>> files.query({"depth": (None, 100)}, where="temperature > 310").to_pandas()
 >>> files.count(where="temperature > 310")
 
-Each file gets a sidecar, ``FILE.kubix``, with the minimum and maximum of every block, in a few
+Each file gets an index, ``FILE.kubix``, with the minimum and maximum of every block. It has a few
 thousandths of the file's size. A query reads only the blocks that can match.
 """
 
@@ -50,10 +50,10 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class FileIndex:
-    """Indexed files that are queried as one; from `kubist.index`.
+    """Indexed files that are queried as one, from `kubist.index`.
 
-    Columns are the variables of a grid, the coordinates of its axes, and the positions along them
-    as ``AXIS_index``. Conditions are those of tables.
+    The columns are the variables of a grid, the coordinates of its axes, and the positions along
+    the axes as ``AXIS_index``. Conditions have the same syntax as for tables.
     """
 
     def __init__(self, paths: Sequence[Path], into: Path | None, any: bool = False) -> None:
@@ -73,7 +73,7 @@ class FileIndex:
         )
 
     def info(self) -> dict[str, Any]:
-        """Returns the variables, the measured device, and the arrays without an index."""
+        """Returns the variables, the measured device speed, and the arrays without an index."""
         about: dict[str, Any] = json.loads(self._files.about())
         return about
 
@@ -89,7 +89,7 @@ class FileIndex:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units, by column, of the columns that have one."""
+        """The units, by column; columns without a unit are left out."""
         variables = self.info()["variables"]
         return {each["name"]: each["unit"] for each in variables if each["unit"] is not None}
 
@@ -100,23 +100,23 @@ class FileIndex:
         Parameters
         ----------
         box
-            Closed ranges by column: a number, a pair, or a slice of values; None is open.
+            Closed ranges by column: a number, a pair, or a slice of values; None is an open bound.
         where
-            A condition in SQL over variables of a grid, their coordinates and positions.
+            A condition in SQL over the variables of a grid, their coordinates and positions.
         region
-            A region of their values, as of `kubist.region`, joined by AND.
+            A region of `kubist.region` in these columns, in addition to the other conditions.
         isel
             Positions by axis: a number, or a slice without a step.
         columns
-            The columns to return; None: positions, coordinates, the columns of the condition, and
+            The columns to return. None: positions, coordinates, the columns of the condition, and
             ``file`` for several files.
         sample
-            The fraction of the positions to sample. A position has the same priority in all files
-            and for all variables.
+            The fraction of the positions to return, as a uniform sample. A position has the same
+            priority in all files and for all variables.
         limit
             The maximum number of rows, as a uniform sample.
         skip_damaged
-            Skip data that cannot be read, and list it in ``costs.damaged``.
+            Whether to skip data that cannot be read, and to list it in ``costs.damaged``.
 
         Raises
         ------
@@ -190,8 +190,8 @@ class FileIndex:
     ) -> Estimate | Iterator[Estimate]:
         """Estimates aggregates from a sample of blocks, each with a confidence interval.
 
-        Blocks are sampled and read whole, so the interval width depends on how much blocks differ.
-        An aggregate is marked exact if all its blocks were read.
+        Sampled blocks are read completely, so intervals are wider if blocks differ more. An
+        aggregate is marked as exact if all its blocks were read.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class FileIndex:
         Raises
         ------
         InvalidInput
-            An unknown aggregate or column, a goal that is not above 0.
+            An aggregate or column is unknown, or an error or limit is not above 0.
         Refused
             A file was replaced or changed after it was indexed.
         Damaged
@@ -218,7 +218,7 @@ class FileIndex:
         >>> ocean.estimate("mean(TEMP)", box={"DEPTH": (None, 50)}, error=0.01)
         >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
         """
-        # No decorator, whose frame would shift the `stacklevel` of warnings.
+        # Not as a decorator, because its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         request = _estimate.request(
             {} if sample is None else {"sample": _box.fraction("sample", sample)},
@@ -272,7 +272,7 @@ class FileIndex:
         Raises
         ------
         InvalidInput
-            As for `query`; a column cannot be drawn.
+            As for `query`; or a column cannot be drawn.
 
         Examples
         --------
@@ -309,7 +309,7 @@ class FileIndex:
         sorted: bool = True,
         **asked: Unpack[Part],
     ) -> Costs:
-        """Runs a query, discards its rows, and returns its cost and the I/O model's prediction.
+        """Runs a query, discards its rows, and returns the cost and the predicted cost.
 
         Parameters
         ----------
@@ -318,8 +318,8 @@ class FileIndex:
         workers
             The number of threads; None: one per core.
         gap
-            The maximum gap in bytes between pieces that one request reads; None: measured on the
-            device.
+            A request may also read up to this many bytes that are not needed, to fetch two blocks
+            together. None: the best value for the measured device.
         sorted
             Whether to use sorted copies.
 
@@ -341,8 +341,8 @@ class FileIndex:
     ) -> list[FileSplit]:
         """Splits a query into disjoint parts for processes of MPI, Dask or Spark.
 
-        All machines must see the files under the same paths. Parts read about equally many bytes,
-        and can be pickled.
+        All machines must see the files under the same paths. The parts can be pickled, and read
+        about equally many bytes.
 
         Parameters
         ----------
@@ -412,8 +412,8 @@ class FileIndex:
     def scan(self, box: Ranges | None = None, **asked: Unpack[Part]) -> pl.LazyFrame:
         """Returns the rows as a Polars lazy frame, also for SQL.
 
-        Only the needed columns and the blocks that can match are read. Filters keep their meaning
-        in Polars.
+        It reads only the needed columns and the blocks that can match. The results are equal to a
+        filter in Polars itself.
 
         Parameters
         ----------
@@ -438,9 +438,9 @@ class FileIndex:
     def to_dataset(
         self, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> pyarrow.dataset.Dataset:
-        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and others.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and other programs.
 
-        Columns and conditions that the reader pushes down prune the query.
+        It reads only the columns and blocks that the reader asks for.
 
         Raises
         ------
@@ -545,9 +545,9 @@ class _Source:
     def read(
         self, columns: Sequence[str] | None, where: str | None, exactly: str | None = None
     ) -> Result:
-        """The result with ``columns``, restricted to rows that meet ``exactly``.
+        """The result with ``columns`` for the rows that meet ``exactly``.
 
-        ``where`` leaves out other rows if it can.
+        ``where`` may remove further rows, which the engine would remove anyway.
         """
         # An engine may name a column twice.
         wanted = self.columns if columns is None else list(dict.fromkeys(columns))
@@ -557,7 +557,7 @@ class _Source:
             try:
                 return self._files._ask({**asked, "where": both(condition, where)})
             except InvalidInput:
-                # For example, the parser refuses deep nesting. The reader applies it again.
+                # For example, the parser refuses deep nesting. The engine evaluates it anyway.
                 pass
         return self._files._ask(asked)
 
@@ -566,7 +566,7 @@ class _Source:
 
 
 def paths_of(files: Paths) -> list[Path]:
-    """The paths of one file, several files, or a pattern.
+    """The paths of files and of the files that match patterns.
 
     Raises
     ------
@@ -597,28 +597,28 @@ def index(
     refresh: bool = False,
     progress: bool | Callable[[str], object] = False,
 ) -> FileIndex:
-    """Indexes the values of files that have no index yet, and opens them as one.
+    """Indexes the values of files that have no index yet, and opens all files as one.
 
-    Each file stays unchanged and gets ``FILE.kubix`` in its folder.
+    The files stay unchanged. The index of a file is ``FILE.kubix`` in the same folder.
 
     Parameters
     ----------
     files
-        A file, several, or a pattern.
+        A file, several files, or a pattern.
     variables
-        The variables to index; None: those of an existing index, else all numeric arrays.
+        The variables to index. None: as in an existing index, or else all numeric arrays.
     block
-        The maximum bytes of a block, or its shape, as ``16x16x16``; None: as in an existing index,
-        else 64 KiB.
+        The maximum size of a block in bytes, or its shape, as ``16x16x16``. None: as in an existing
+        index, or else 64 KiB.
     sorted
-        The fraction of the blocks that get a sorted copy, starting with those that most queries
-        read; None: as in an existing index, else 0.
+        The fraction of the blocks that get a sorted copy, starting with the blocks that most
+        queries read. None: as in an existing index, or else 0.
     into
         A folder for the indexes, if the folder of the files is not writable.
     refresh
-        Index changed files again; for a file that grew, only the appended part.
+        Whether to index changed files again. If a file grew, only the appended part is read.
     progress
-        Show the progress, or call a function with a line of text.
+        True to show the progress, or a function that is called with lines of text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Queries of files as JSON: positions, ranges and other parameters."""
+"""Queries of files as JSON."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from .._shown import counted
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The cost of a query of files, with the prediction of the I/O model."""
+    """The cost of a query of files, and the predicted cost."""
 
     rows: int
-    """Matching positions."""
+    """Number of matching positions."""
     files: int
     files_read: int
     """Files that were read at least in part."""
@@ -30,27 +30,27 @@ class Costs:
     """Blocks whose sorted copy was read in part."""
     bytes: int
     requests: int
-    """Reads; one may cover nearby pieces."""
+    """Number of reads. A read may cover several blocks that are close to each other."""
     sorted_bytes: int
     sorted_requests: int
     stored_bytes: int
     """All bytes of the variables in the query."""
     by_library: int
-    """Blocks that only the format's own library could read."""
+    """Blocks that only the library of the format could read."""
     selectivity: float
     expected: dict[str, float]
-    """Predicted blocks, bytes and requests if neighbouring values were independent; correlated
-    values need fewer.
+    """Predicted blocks, bytes and requests for independent neighbouring values. Correlated values
+    need fewer.
     """
     gap: int
-    """Maximum gap in bytes between pieces that one request reads."""
+    """Maximum gap in bytes between blocks that are read together."""
     workers: int
     balance: dict[str, float]
-    """Seconds of the slowest and the fastest worker."""
+    """Times of the slowest and the fastest worker in seconds."""
     seconds: float
     blocks_spared: int | None
-    """In a scan: blocks that an index would have skipped. None for a sample, which reads parts of
-    blocks.
+    """In a scan: blocks that an index would have skipped. None for samples, which read only parts
+    of blocks.
     """
     damaged: list[str]
     """Locations that could not be read, with ``skip_damaged``."""

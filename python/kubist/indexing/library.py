@@ -1,8 +1,8 @@
-"""A process that reads HDF5 files with HDF5's own library for the engine.
+"""A process that reads HDF5 files for the engine, with HDF5's own library.
 
-It runs this file alone and imports nothing else of the package. A request is one line of JSON on
-standard input; the response is one line of JSON and the number of bytes that it states. A file
-that crashes HDF5 or exhausts memory ends only this process.
+The process runs only this file, which imports nothing else of the package. A request is a line of
+JSON on standard input. The response is a line of JSON, followed by the number of bytes that it
+states. If a file crashes HDF5 or exhausts memory, only this process ends.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32004: "lz4", 32015: "zs
 NUMBERS = {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 MOST_CHUNKS = 1 << 26
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-"""The name that netCDF-4 gives to the scale of a dimension without values."""
+"""The name of dimension scales without values, which netCDF-4 writes."""
 
 
 def number(dtype: Any) -> str | None:
-    """The engine's name of a dataset's type; None if it is not numeric."""
+    """The engine's name for the type of a dataset; None if it is not numeric."""
     import numpy as np
 
     if not isinstance(dtype, np.dtype) or dtype.subdtype is not None or dtype.kind not in "iuf":
@@ -48,7 +48,7 @@ def scalar(attributes: Any, name: str) -> float | None:
 
 
 def sound(text: str | bytes) -> str:
-    """Valid UTF-8: h5py returns invalid names as bytes or with lone surrogates."""
+    """A name as valid UTF-8; h5py returns invalid names as bytes or with lone surrogates."""
     own = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return own.decode("utf-8", "replace")
 
@@ -70,7 +70,7 @@ def bits(value: Any) -> int:
 
 
 def missing(attributes: Any, dtype: Any) -> list[int]:
-    """Stored numbers for missing values, by the CF conventions."""
+    """The stored numbers that represent missing values (CF conventions)."""
     import numpy as np
 
     found: set[int] = set()
@@ -101,7 +101,7 @@ def axes(file: Any, dataset: Any) -> list[str]:
 
 
 def bounds_of(name: str, dataset: Any) -> list[str]:
-    """The datasets with the cell bounds of a dataset, by the CF conventions."""
+    """The datasets that contain the cell bounds of a dataset (CF conventions)."""
     said = [text(dataset.attrs, attribute) for attribute in ("bounds", "climatology")]
     return [posixpath.normpath(f"/{name}/../{of}").lstrip("/") for of in said if of]
 
@@ -117,7 +117,7 @@ def filters(dataset: Any) -> list[Any]:
 
 
 def chunks(dataset: Any) -> Any:
-    """One row per chunk: number, offset, bytes, mask of skipped filters."""
+    """A row for each chunk: number, offset, bytes, mask of skipped filters."""
     import numpy as np
 
     grid = [
@@ -247,7 +247,7 @@ def read(
     import h5py
 
     try:
-        # Registers the filters of its wheel.
+        # The import registers the filters of hdf5plugin.
         import hdf5plugin  # noqa: F401
     except ImportError:
         pass
@@ -262,7 +262,7 @@ def said(error: Exception) -> str:
 
 
 def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Returns the response to a request; errors are part of it."""
+    """Returns the response to a request; an error becomes a response too."""
     try:
         # A list of bytes, because file names may be invalid text.
         question["path"] = bytes(question["path"])

@@ -1,8 +1,8 @@
 """Ingests files of particle codes and instruments into tables: `kubist.ingest`.
 
-Each format is a module in `kubist.ingesting.formats`: it finds the properties of a file (columns,
-units, time, identity, dimensions) and reads it step by step, through the library of its community.
-The driver in the crate kubist-ingest does the rest.
+Each format is a module in `kubist.ingesting.formats`. It finds the properties of a file (columns,
+units, time, identity, dimensions) and reads it step by step, with the usual library for the format.
+The driver in the crate kubist-ingest opens the table and commits the steps.
 """
 
 from __future__ import annotations
@@ -53,19 +53,18 @@ def ingest(
     follow: bool | Seconds = False,
     progress: Callable[[str], object] | None = None,
 ) -> Report | Plan:
-    """Ingests files into a table, which it creates if necessary; skips files that the table already
-    has.
+    """Ingests new files into a table, and creates the table if it is missing.
 
-    Each step (a file, or a time step of one) is one commit, stored as a whole or not at all, in
-    order of time. A file of one step is identified by its name and contents, a file or folder of
-    many steps by its location, so a repeated call ingests only new data.
+    Each step (a file, or a time step in a file) is one commit, stored as a whole or not at all, in
+    order of time. A file with one step is identified by its name and contents; a file or folder
+    with many steps by its location. So a repeated call ingests only new data.
 
     Parameters
     ----------
     table
         The location of the table.
     files
-        A file, a folder, a pattern, or several of them: Parquet, Arrow, CSV (also gzipped), NPZ,
+        Files, folders or patterns, one or several: Parquet, Arrow, CSV (also gzipped), NPZ,
         trajectories (all formats of MDAnalysis), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT,
         LAMMPS dumps, OpenFOAM cases, VTK, LAS, LAZ, COPC, FITS, PLY, XYZ, arrays of netCDF, HDF5
         and NumPy.
@@ -74,27 +73,35 @@ def ingest(
         and NPZ define no dimensions.
     create
         Other options of a new table, as for `kubist.create`: ``lookup``, ``capacity``, ``seed``,
-        ``units``, ``accuracy``, ``period``, ``sphere``, ``metadata``, ``storage``. The period
-        defaults to that of snapshots of GADGET, AREPO and SWIFT with periodic boundaries;
-        ``{"period": {}}`` declines.
+        ``units``, ``accuracy``, ``period``, ``sphere``, ``metadata``, ``storage``. Snapshots of
+        GADGET, AREPO and SWIFT with periodic boundaries define the period; ``{"period": {}}``
+        ignores it.
     read
-        Options of reading. ``format`` is the format, if name and first bytes do not show it.
-        ``topology`` is a file with the topology of a trajectory, in a format of MDAnalysis.
-        ``time`` is the time of files without one. ``columns`` selects columns; by default all.
-        ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
-        of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
-        first line. ``names`` are the columns of CSV without a header line. ``null`` are fields of
-        CSV that are missing values in every column, like empty fields: ``["NA", "-999"]``.
-        ``decimal`` is the decimal mark of CSV, ``"."`` or ``","``. ``hdu`` is the table of a FITS
-        file, by name or number. ``particles`` are the types of particles to read from a
-        snapshot of GADGET, AREPO or SWIFT: numbers, or names such as ``"PartType0"``. ``crs`` is
-        the coordinate system of the table for LAS, such as ``"EPSG:25832"``, into which pyproj
-        transforms the positions of other files. ``strict`` refuses a file if a part of it would
-        be left out of the table. ``bad_rows="skip"`` skips rows without a position, and counts
-        them in the report; by default such a row is an error, or is stored without a position
-        (Parquet, Arrow, CSV and NPZ). ``max_record``, ``max_columns``, ``max_inflation`` and
-        ``max_batch`` limit files of Parquet, Arrow, CSV and NPZ: bytes of a row, columns, bytes of
-        rows for each byte of the file, bytes of a record batch.
+        Options of reading:
+
+        - ``format``: the format, if the name and the first bytes do not show it.
+        - ``topology``: a file with the topology of a trajectory, in a format of MDAnalysis.
+        - ``time``: the time of files that store none.
+        - ``columns``: the columns to read; by default all.
+        - ``types``: the types of columns of a new table, instead of the types in the file.
+        - ``delimiter``: separates the fields of CSV: a character, ``"tab"``, or ``"space"`` for
+          runs of blanks; by default as in the first line.
+        - ``names``: the columns of CSV without a header line.
+        - ``null``: fields of CSV that are missing values, in addition to empty fields: ``["NA",
+          "-999"]``.
+        - ``decimal``: the decimal mark of CSV, ``"."`` or ``","``.
+        - ``hdu``: the table of a FITS file, by name or number.
+        - ``particles``: the types of particles to read from a snapshot of GADGET, AREPO or SWIFT:
+          numbers, or names such as ``"PartType0"``.
+        - ``crs``: the coordinate system of the table for LAS, such as ``"EPSG:25832"``. pyproj
+          transforms positions in other systems into it.
+        - ``strict``: refuse a file if the table cannot store all its data.
+        - ``bad_rows``: ``"skip"`` skips rows without a position, and counts them in the report. By
+          default such a row is an error, or is stored without a position (Parquet, Arrow, CSV and
+          NPZ).
+        - ``max_record``, ``max_columns``, ``max_inflation``, ``max_batch``: limits of files of
+          Parquet, Arrow, CSV and NPZ: the bytes of a row, the number of columns, the bytes of rows
+          for each byte of the file, and the bytes of a record batch.
     writer
         Options of the writer, as for `kubist.Table.writer`: ``name``, ``memory_bytes``,
         ``optimize``.
@@ -106,7 +113,7 @@ def ingest(
         Continue with the next file if one cannot be read.
     follow
         Wait for files and steps that a running simulation adds. True: until an interrupt. A
-        duration, in seconds or as ``"10 min"``: until nothing was added for so long.
+        duration, in seconds or as ``"10 min"``: until nothing was added for this time.
     progress
         Called repeatedly with a line of text. None: one line on a terminal, a bar in a notebook,
         else at most one line every ten seconds.

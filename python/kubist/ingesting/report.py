@@ -14,7 +14,7 @@ class Plan:
     Attributes:
         files: The files and series, in the order of ingestion.
         columns: Name, type and unit of each column.
-        dimensions, identity, lookup: Those of the table, from the format or the user.
+        dimensions, identity, lookup: The design of the table, from the format or the user.
         steps, known: The number of steps, and the number that the table already has.
         rows: The number of records, if the format has it.
         times: The first and the last time, if the format has them.
@@ -58,12 +58,12 @@ class Report:
         files: The number of records (``rows``) and commits of each file.
         rows, bytes_written: The totals.
         skipped: The number of steps that the table already had.
-        failed: The files that could not be read, with the error; no row of them was written.
+        failed: The files that could not be read, with the error; none of their rows was written.
         notes: Notes, such as unknown units of the columns of a new table.
         left_out: For each file the parts that are not in the table, with the reason.
-        columns_added: Columns that the table did not have; existing rows are null in them.
+        columns_added: Columns that the call added to the table; existing rows have null there.
         rows_skipped: For each file the number of rows without a position that were skipped.
-        topology_added: Whether the table had no topology, and now has that of the call.
+        topology_added: Whether the call added its topology to the table, which had none.
         text, told: The report in lines, and as JSON.
     """
 

@@ -15,9 +15,10 @@ from .._errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Every other exception of a format's library means a damaged file. A Rust panic is no Exception.
+# Every other exception of a format's library means a damaged file, also a Rust panic, which is a
+# BaseException.
 NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
-# Rows of a table that is built from arrays of a file.
+# The number of rows of an Arrow table that is built from arrays of a file.
 ROWS_AT_ONCE = 1_000_000
 
 
@@ -45,7 +46,7 @@ class State:
     Attributes:
         next_frame: The number of the next frame.
         schema: The table's columns.
-        added: Columns that were added to the table; a file without one gets its default.
+        added: Columns that were added to the table. Files without such a column get its default.
         needed: Columns that each file must have: dimensions and identity.
     """
 
@@ -64,8 +65,8 @@ class Step:
         read: Returns the rows. An exception means a damaged file.
         time: The time in the file's unit; None if the file has none.
         part: Identifies the file among files of the same time, such as the rank that wrote it.
-        number: The solver's step, for queries with ``steps``; None if the file has none. A repeated
-        number is reported.
+        number: The number of the solver's step, for queries with ``steps``; None if the file has
+        none. The report lists repeated numbers.
     """
 
     label: str
@@ -81,10 +82,10 @@ class Part:
 
     Attributes:
         files: The number of files of the snapshot.
-        names: Their names; empty if unknown.
+        names: The names of these files; empty if unknown.
         rows: The number of particles in this file, from its header.
         total: The number of particles in the snapshot, from the header; 0 if unknown.
-        label: The label of the one step of each file.
+        label: The label of the only step of each file.
     """
 
     files: int
@@ -99,22 +100,23 @@ class Source:
     """An opened file, folder or series of files.
 
     Attributes:
-        schema: The columns; a field's metadata has its unit under ``unit``.
-        capacity: The number of records that a cube of a new table keeps; None: the default.
-        steps: Returns the steps, in order of time. Its argument returns the number of rows
-        committed under a label, or None.
+        schema: The columns; the key ``unit`` of a field's metadata is its unit.
+        capacity: The number of rows in a cube of a new table; None: the default.
+        steps: Returns the steps, in order of time. Its argument is a function that returns the
+        number of rows that were committed under a label, or None.
         grows: The file may grow, so its location identifies it instead of its contents.
         in_order: The rows come in the order of a dimension, so the driver can store parts of a step
         while it reads the next ones.
-        numbers_frames: Its frames are numbered after those of the table.
-        file: The engine's own reader of it, which gives the driver all but ``left_out``.
+        numbers_frames: The numbers of its frames continue the numbers in the table.
+        file: The engine's own reader of the file, from which the driver gets everything except
+        ``left_out``.
         notes: Notes for the user, such as a time that stays a number.
-        part_of: Its position among the files of a snapshot; None: it is a whole snapshot.
+        part_of: The position among the files of a snapshot; None: the file is a whole snapshot.
         period: The lengths after which columns of positions repeat.
-        left_out: Names and reasons of parts that are not in the table: columns, variables, tables,
-        keywords.
-        joins: Returns changes of the metadata of a table that gets this file. It raises
-        InvalidInput if the numbers of both have different meanings.
+        left_out: The parts that are not in the table (columns, variables, tables, keywords), with
+        reasons.
+        joins: Takes the metadata of the table that gets this file, and returns changes. It raises
+        InvalidInput if numbers have different meanings in the table and the file.
     """
 
     path: Path
@@ -140,14 +142,14 @@ class Source:
     joins: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def key(self) -> str:
-        """The first part of the tokens of its commits."""
+        """The prefix of the tokens of the file's commits."""
         if self.grows:
             return str(self.path.resolve())
         return f"{self.path.name}:{fingerprint(self.path)}"
 
 
 class Reading:
-    """A source in the form that the driver in the crate kubist-ingest reads."""
+    """The interface through which the driver in the crate kubist-ingest reads a source."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -190,7 +192,7 @@ class Reading:
         self._source.left_out[name] = why
 
     def joins(self, metadata: str) -> str:
-        """The changes of a table's metadata, both as JSON."""
+        """The changes of a table's metadata; metadata and changes are JSON."""
         assert self._source.joins is not None
         return json.dumps(as_json(self._source.joins(json.loads(metadata))))
 
@@ -222,11 +224,11 @@ class Reading:
 
 @dataclass
 class Format:
-    """A kind of file, and the library that reads it.
+    """A format of files, and the library that reads it.
 
     Attributes:
-        extra: The optional part of the package that installs ``module``.
-        matches: Returns whether a file with this name and these first bytes is of this kind; a
+        extra: The extra of the package that installs ``module``.
+        matches: Returns whether a file with this name and these first bytes has the format; a
         folder has no bytes.
         open: Opens a file.
     """
@@ -277,7 +279,7 @@ def slices(rows: int) -> Iterator[slice]:
 
 
 def split_columns(name: str, array: Any, components: Sequence[str] | None = None) -> dict[str, Any]:
-    """The columns of an array of rows: one for each component of a vector."""
+    """The columns of an array; an array of vectors has one column for each component."""
     import numpy as np
 
     values = np.asarray(array)
@@ -320,12 +322,12 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
 
 
 def join(fields: dict[str, pa.Field], new: pa.Field, where: str) -> None:
-    """Adds a column to the columns of a file.
+    """Adds a column to ``fields``, the columns of a file.
 
-    A known column gets a type that has the values of both, and keeps its unit.
+    If the column exists, its type is widened to contain all values, and its unit stays.
 
     Raises:
-        InvalidInput: No type has the values of both. ``where`` begins the message.
+        InvalidInput: No type contains all values. ``where`` begins the message.
     """
     import pyarrow as pa
 
@@ -346,7 +348,7 @@ def join(fields: dict[str, pa.Field], new: pa.Field, where: str) -> None:
 
 
 def in_units(schema: pa.Schema, own: Mapping[str, pa.Field]) -> pa.Schema:
-    """The columns of a file with the units of a part of it: the table converts them."""
+    """The columns with the units in ``own``, from which the table converts the values."""
     import pyarrow as pa
 
     return pa.schema(
@@ -357,11 +359,11 @@ def in_units(schema: pa.Schema, own: Mapping[str, pa.Field]) -> pa.Schema:
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
     """Converts a column to a type.
 
-    Numbers and times stay, because the table decides whether they fit. ``where`` starts the message
+    Numbers and times stay, because the table checks and converts them. ``where`` begins the message
     of an error.
 
     Raises:
-        InvalidInput: The type has no such value.
+        InvalidInput: A value cannot be converted to the type.
     """
     import pyarrow as pa
 
@@ -374,7 +376,7 @@ def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
 
 
 def _of_one_kind(one: Any, other: Any) -> bool:
-    """Whether the table itself converts between these types without loss."""
+    """Whether the table converts between these types itself."""
     import pyarrow as pa
 
     def is_number(kind: Any) -> bool:
@@ -386,7 +388,7 @@ def _of_one_kind(one: Any, other: Any) -> bool:
 
 
 def open_end(path: Path) -> list[str]:
-    """A note if a text file does not end with a line end: its last number may lack digits."""
+    """A note if a text file does not end with a line end, so that digits may be missing."""
     with path.open("rb") as file:
         file.seek(-1, 2)
         if file.read() == b"\n":

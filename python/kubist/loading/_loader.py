@@ -32,62 +32,64 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _LEAST_POOL = 1 << 20
 _COPIES = 3
-"""Groups in memory: the current one, the next one, and one being read or kept."""
+"""The number of groups in memory: the current one, the next one, and one that is read or kept."""
 _MOST_SEED = 2**64 - 1
 
 
 class Loader:
-    """Yields random batches of a snapshot, each row once in an epoch, for training.
+    """Yields random batches of a snapshot for training; each row comes once in an epoch.
 
-    A batch is a dict of contiguous NumPy arrays. Rows are in random order of priority, so a batch
-    is a uniform random sample although the loader reads ranges of the files. A thread reads ahead.
+    A batch is a dict of contiguous NumPy arrays. Files store rows in order of their random
+    priority, so a batch is a uniform random sample although the loader reads ranges of the files.
+    A thread reads ahead.
 
-    The order depends on the seed alone, and each process of ``world`` yields its part of every
-    batch. `state_dict` and `load_state_dict` continue training after the last batch, in any
-    process, also with another ``world``.
+    The order depends only on the seed. Each process of ``world`` yields its part of every batch.
+    `state_dict` and `load_state_dict` continue training after the last batch, in any process, also
+    with another ``world``.
 
     Parameters
     ----------
     t
-        A table, whose present snapshot the loader pins, or a snapshot. Later commits, the optimizer
-        and the cleaner do not change the batches.
+        A table, whose current snapshot the loader uses, or a snapshot. Later commits, `optimize`
+        and `clean` do not change the batches.
     columns
         Columns and expressions, as for `query`.
     target
         A further column, which is never normalised.
     batch
-        Rows of a batch, over all processes. The last batch of an epoch is smaller.
+        The number of rows in a batch, over all processes. The last batch of an epoch is smaller.
     box, where, region
         The rows, as for `query`.
     window
         The rows with a priority in ``[low, high)``, for example from `parts`.
     order
-        ``"uniform"``: random windows of priority, a new permutation in every epoch. ``"pooled"``:
-        random regions of space, which reads any table fast; see `variance_ratio`. ``"growing"``:
-        the first 1/128 of the rows, then as many again, then twice as many, and so on.
+        ``"uniform"``: random windows of priority, with a new permutation in every epoch.
+        ``"pooled"``: random regions of space, which is fast for any table; see `variance_ratio`.
+        ``"growing"``: the first 1/128 of the rows, then as many again, then twice as many, and so
+        on.
     pool
-        Bytes of memory for rows, such as ``"1 GiB"``. The loader shuffles rows of a third of it
-        together.
+        Memory for rows in bytes, such as ``"1 GiB"``. The loader shuffles the rows of a group
+        together, which takes a third of this memory.
     dtype
         The type of all arrays, ``"float32"`` or ``"float64"``, except for an integer target. None:
         the types of the columns. In floats, null becomes NaN.
     normalise
-        Whether to subtract the mean and divide by the deviation of each column but the target. The
-        100,000 rows of lowest priority give both estimates.
+        Whether to subtract the mean of each column except the target, and divide by its standard
+        deviation. Both are estimated from the 100,000 rows of lowest priority.
     seed
         The seed of the order.
     epochs
-        How often each row is yielded; None: without end.
+        The number of epochs. None: without end.
     rank, world
         The number of this process, from 0, and the number of processes.
 
     Raises
     ------
     InvalidInput
-        An option is not possible, a column holds no numbers, there are fewer rows than ``batch``,
-        or a table that samples by a weight or by strata (docs/samples.md) is read in an order or
-        window that is no sample of it. In such a table, the column ``inclusion`` is the probability
-        that the window has the row.
+        An option is invalid, a column does not have numbers, or there are fewer rows than
+        ``batch``. Or the table samples by a weight or by strata (docs/samples.md), and the order or
+        window is not a sample. In such a table, the column ``inclusion`` is the probability that
+        the window contains the row.
 
     Examples
     --------
@@ -165,7 +167,7 @@ class Loader:
         since = now()
         hold = Hold(t._pinned(), since if isinstance(t, Table) else 0)
         try:
-            # The hold keeps all files of a snapshot that is taken under it.
+            # The hold keeps the files of this snapshot, because it begins before.
             self._pin(t._pinned(), None, hold)
         except BaseException:
             hold.release()
@@ -173,20 +175,20 @@ class Loader:
 
     @staticmethod
     def parts(**fractions: float) -> dict[str, tuple[float, float]]:
-        """Divides a table by identity, for training, validation and test.
+        """Divides a table into parts by identity, for training, validation and test.
 
-        Rows of equal identity have equal priorities, so they are in the same part. With the
+        Rows with equal identities have equal priorities, so they are in the same part. With the
         identity ``["pid"]``, no trajectory is in two parts.
 
         Parameters
         ----------
         fractions
-            The fraction of each part, in multiples of 1/128 or rounded to them.
+            The fraction of each part, which is rounded to a multiple of 1/128.
 
         Returns
         -------
         dict
-            The window of each part, for the parameter ``window`` of a loader or of `query`.
+            The window of each part, for ``window`` of a loader or a query.
 
         Examples
         --------
@@ -240,15 +242,15 @@ class Loader:
 
     @property
     def snapshot(self) -> str:
-        """The token of its snapshot, for `Table.at`."""
+        """The token of the snapshot, for `Table.at`."""
         return self._source.pinned.token()
 
     @property
     def variance_ratio(self) -> float:
-        """The expected variance of a batch mean over that of a true random batch.
+        """The expected variance of a batch mean, relative to the variance for a random batch.
 
-        It is 1 except for ``"pooled"``, where a pilot of 64 regions estimates the largest value of
-        all columns, if each row has its own identity.
+        It is 1 except for ``"pooled"``. There, a pilot of 64 regions estimates it for each column,
+        and the largest value counts. This assumes that each row has its own identity.
         """
         return self._variance_ratio
 
@@ -258,7 +260,7 @@ class Loader:
         return self._examined / self._returned if self._returned else 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch, as plain values for a checkpoint of all processes."""
+        """Returns the position after the last batch, as plain values for a checkpoint."""
         self._check()
         # The hold of the snapshot remains for a day after this process ends.
         self._is_kept = True
@@ -273,23 +275,23 @@ class Loader:
         return state.to_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues with the batches that followed the state.
+        """Continues with the batch that follows the state.
 
         Parameters
         ----------
         state
             From `state_dict` of a loader with the same options. ``epochs``, ``rank`` and ``world``
-            may differ, and ``pool`` if its third holds a group of rows.
+            may differ, and also ``pool`` if a third of it is enough for a group of rows.
 
         Raises
         ------
         InvalidInput
-            It is no state, is from other options, or is from another snapshot while this loader
-            was created from a `Snapshot`.
+            The value is not a state or belongs to other options, or it belongs to another snapshot
+            and this loader was created from a `Snapshot`.
         TableReplaced
-            It is of another table.
+            The state belongs to another table.
         SnapshotExpired
-            The files of its snapshot were deleted by `clean`.
+            `clean` has deleted files of the state's snapshot.
         """
         self._check()
         found = State.from_dict(state)
@@ -311,9 +313,10 @@ class Loader:
         self._is_kept = True
 
     def close(self) -> None:
-        """Stops the reading thread, frees the memory, and ends the hold of the snapshot.
+        """Stops the reading thread, frees the memory, and releases the snapshot.
 
-        After `state_dict`, the hold remains for a day, so that another process can continue.
+        After `state_dict`, `clean` keeps the snapshot for another day, so that a new process can
+        continue.
         """
         if os.getpid() == self._process:
             self._forget()
@@ -350,7 +353,7 @@ class Loader:
             raise Refused("this loader was closed by close(): create another one")
 
     def _pin(self, pinned: _kubist.Snapshot, state: State | None, hold: Hold) -> None:
-        """Starts at the beginning of a snapshot, or at the position of a state."""
+        """Starts at the beginning of a snapshot, or after the last batch of a state."""
         source = Source(self._table, pinned, self._question)
         settings = self._settings
         self._check_weights(source)
@@ -400,7 +403,7 @@ class Loader:
         self._closed = False
 
     def _check_weights(self, source: Source) -> None:
-        """Refuses orders and windows that are no sample of a table with weights."""
+        """Refuses orders and windows that are not a sample of a table with weights."""
         location = self._table.location()
         if not source.is_weighted:
             if "inclusion" in self._question.get("columns", []) and not source.has_inclusion:
@@ -424,7 +427,7 @@ class Loader:
         return min(1.0, plan.drawn / plan.parts / (self._span[1] - self._span[0])) * rows
 
     def _next_pieces(self) -> tuple[list[tuple[Pool, int, int]], Place]:
-        """The rows of the next batch, which may end one group and start another."""
+        """The rows of the next batch, from one or several groups, and the position after it."""
         epoch, group, row, batches = self._place
         pieces, needed = [], self._batch
         while needed and group < len(self._groups_of(epoch)):
@@ -457,14 +460,14 @@ class Loader:
 
     def _groups_of(self, epoch: int) -> list[Group]:
         if epoch not in self._listed:
-            # Keep the current epoch and the one that is read ahead.
+            # Keeps the current epoch and the next one, which the thread may already read.
             for old in [known for known in self._listed if known < epoch - 1]:
                 del self._listed[old]
             self._listed[epoch] = groups(self._order, self._plan, self._span, self._seed, epoch)
         return self._listed[epoch]
 
     def _pool(self, epoch: int, group: int) -> Pool:
-        """The rows of a group; a thread then reads the next group."""
+        """Returns the rows of a group, and starts to read the next group in the thread."""
         current = self._reading((epoch, group)).result()
         following = (epoch, group + 1)
         if group + 1 == len(self._groups_of(epoch)):
@@ -486,7 +489,7 @@ class Loader:
         return self._pools[place]
 
     def _read(self, group: Group, place: tuple[int, int], is_whole: bool) -> Pool:
-        """Reads a group in the thread; rows of a complete group stay in memory."""
+        """Reads a group in the thread. The rows of an only group stay for the next epoch."""
         if self._latest is None or self._latest[0] != group:
             arrays, examined = self._source.read(group, self._shape, self._expected_of(group))
             self._examined += examined
@@ -497,7 +500,7 @@ class Loader:
         rows = len(next(iter(arrays.values())))
         order = shuffled(rows, self._seed, *place)
         if self._latest is None:
-            # Column by column, so that at most one is in memory twice.
+            # Column by column, so that at most one column is in memory twice.
             for name in arrays:
                 arrays[name] = arrays[name].take(order)
             return Pool(arrays, rows)

@@ -22,7 +22,7 @@ _PILOT_PLACE = 2**32 - 1
 def variance_ratio(
     source: Source, shape: Shape, plan: Plan, rows: int, batch: int, seed: int
 ) -> float:
-    """The largest ratio, of all columns, of a batch mean's variance to that of a random batch."""
+    """The variance of a batch mean, relative to a random batch: the largest of all columns."""
     drawn = generator(seed, _PILOT_PLACE).permutation(plan.parts)[:_PILOT]
     arrays = [source.read(Group((), (int(part),)), shape, rows // plan.parts)[0] for part in drawn]
     names = [name for name, kind in shape.kinds.items() if kind.kind in "biuf"]

@@ -1,8 +1,8 @@
 """Many runs as one table: `kubist.open_many`.
 
-A run is a table of a parameter study. The runs stay separate tables, each with its own grid and
-samples. `_runs` opens them, `_columns` finds their common columns, `_text` and `_part` rewrite a
-query for one run, `_pinned` joins the rows, and `_estimating` estimates.
+A run is one table of a parameter study. The runs stay separate tables with their own grids and
+samples. `_runs` opens them, `_columns` finds the common columns, `_text` and `_part` rewrite a
+query for a run, `_pinned` joins the rows, and `_estimating` estimates.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def open_many(
 ) -> Many:
     """Opens the tables of many runs as one read-only table.
 
-    It has the columns of all runs; a column that a run lacks is null there. Before them are the
-    column ``run`` with the name of each run, and the metadata of each run as ``metadata.NAME``:
+    It has the columns of all runs; if a run lacks a column, its rows have null there. The first
+    column is ``run``, the name of the run, and further columns ``metadata.NAME`` have its metadata:
     ``where="metadata.injection_speed > 2 AND diameter > 20um"``. Conditions on these columns
-    select the runs to read. All calls read the newest snapshots at the opening.
+    select the runs to read. All calls read the snapshots that were the newest at the opening.
 
     Parameters
     ----------
     locations
-        A pattern such as ``"runs/*.kubist"``, or a list of locations on any stores, of addresses
-        for `connect`, and of open tables and snapshots. The name of a run is the last part of its
-        location without ``.kubist``, with as many parts before it as make all names different. A
-        dict gives other names: ``{"slow": "runs/7.kubist", "fast": "runs/8.kubist"}``.
+        A pattern such as ``"runs/*.kubist"``, or a list with locations on any stores, addresses
+        for `connect`, open tables and snapshots. The name of a run is the last part of its location
+        without ``.kubist``, with the folders before it if names are equal otherwise. A dict gives
+        other names: ``{"slow": "runs/7.kubist", "fast": "runs/8.kubist"}``.
     run
-        The name of the column with the name of the run.
+        The name of the column that contains the names of runs.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def open_many(
     NotATable
         There is no table at a location, or for the pattern.
     InvalidInput
-        A column has types or units in two runs that cannot be converted; the message names them.
+        The types or units of a column in two runs cannot be converted. The message names the runs.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def open_many(
 class Many(Looks):
     """Many runs as one read-only table, from `kubist.open_many`.
 
-    It has the queries of a table (`query`, `count`, `estimate`, `head`, `scan`, `sql`,
-    `to_dataset`, `plot`); `run` returns one run with all methods of its table.
+    It has the query methods of a table (`query`, `count`, `estimate`, `head`, `scan`, `sql`,
+    `to_dataset`, `plot`). `run` returns one run with all methods of its table.
     """
 
     def __init__(self, runs: Sequence[Run], union: Union) -> None:
@@ -128,7 +128,7 @@ class Many(Looks):
     ) -> Picture:
         """Plots rows as points, like `Table.plot`.
 
-        With the column of runs as ``color``, the colour of a run is its index in `runs`.
+        With the column of run names as ``color``, each run has a colour by its index in `runs`.
         """
         if isinstance(color, str) and self._union.names.find(color) == self._union.key:
             numbered = Many(self._runs, self._union)
@@ -147,7 +147,7 @@ class Many(Looks):
         progressive: bool = False,
         **goal: Unpack[Goal],
     ) -> Estimate:
-        """Estimates aggregates of runs, of groups of runs, and differences between runs.
+        """Estimates aggregates for runs and groups of runs, and differences between runs.
 
         Parameters
         ----------
@@ -157,16 +157,17 @@ class Many(Looks):
             Columns and expressions: ``"run"``, ``"metadata.speed"``, ``"bin(metadata.speed, 1)"``,
             ``"deposited"``. A group of several runs has counts, sums, means and proportions.
         contrast
-            One of the groups that depend on runs, such as ``"run"``: return the difference of each
-            of its values to the first run, or to the lowest value. Runs with equal identity columns
-            and seed sample the same particles, so the error of a difference includes their
-            covariance; a note of the result reports the gain.
+            A column of ``group_by`` that depends only on the run, such as ``"run"``. The result has
+            the difference of each group to the first run, or to the group with the lowest value.
+            Runs with equal identity columns and equal seeds sample the same particles, so their
+            covariance makes the error of a difference smaller; a note in the result reports the
+            gain.
         error, sample, confidence, tails
             As for `Table.estimate`, for each run. With a contrast or a group of several runs, all
-            runs use the largest fraction that any run needs.
+            runs read the largest fraction that any run needs.
         within, max_rows, max_bytes
-            Limits of all runs together. A contrast and groups of several runs read about twice as
-            much.
+            Limits for all runs together. A contrast, or a group of several runs, reads about twice
+            as much.
 
         Examples
         --------

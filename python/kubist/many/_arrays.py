@@ -1,4 +1,4 @@
-"""Arrow arrays of Python values.
+"""Arrow arrays from Python values.
 
 pyarrow's own conversion of lists imports pandas, which takes longer than opening 1,000 runs.
 """

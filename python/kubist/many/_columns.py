@@ -1,11 +1,12 @@
 """The columns of all runs: types, units, the name of the run and its metadata.
 
-As in `Table.append`, types become the common wider type. The first run that has a column gives its
-unit; other kinds of units, and columns to which only some runs give a unit, are refused.
+As in `Table.append`, different types become the common wider type. The first run with a column
+defines the column's unit. Units of another kind, and columns with a unit in only some runs, are
+refused.
 
-Two tables in memory let the engine do its usual work: with the empty `Union.shape`, which has all
-columns, it checks a query; on `Union.catalogue`, with one row of metadata for each run, it
-evaluates the conditions on runs.
+The engine uses two tables in memory. With the empty table `Union.shape`, which has all columns, it
+checks a query. On `Union.catalogue`, with a row of metadata for each run, it evaluates conditions
+on runs.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Union:
         self.names = Names([key, *values, *self.rows.names])
         columns = {name: array(values) for name, values in self.of_run.items()}
         numbers = array(list(range(len(runs))))
-        # One row per run, read as scalars.
+        # One row per run, whose values are read one by one.
         self.values_of_run = table({NUMBER: numbers, **columns})
         self.codes = numbers.cast(pa.int32())
         self.run_names = columns[key]
@@ -67,7 +68,7 @@ class Union:
         return {name: values[run] for name, values in self.of_run.items()}
 
     def in_shared_unit(self, run: int, column: str) -> str | None:
-        """A column as an expression in the shared unit; None if the run uses that unit."""
+        """A column as an expression in the shared unit; None if the run uses this unit."""
         if column not in self.factors[run]:
             return None
         unit = string(f"1 {self.unit(column)}")
@@ -77,7 +78,7 @@ class Union:
         return _unit(self.rows.field(column)) if column in self.rows.names else None
 
     def _factors(self, run: Run) -> dict[str, Factor]:
-        """The conversions of columns that have another unit than the shared one."""
+        """The conversions of columns whose unit differs from the shared unit."""
         found: dict[str, Factor] = {}
         for field in run.schema:
             given, wanted = _unit(field), self.unit(field.name)
@@ -115,7 +116,7 @@ class Union:
 
 
 class Factor:
-    """A conversion of a unit: a product, or a quotient where that is exact."""
+    """A conversion between units: a product, or a quotient if it is exact."""
 
     def __init__(self, factor: float, inverse: float) -> None:
         self.factor, self.inverse = factor, inverse
@@ -138,7 +139,7 @@ class Factor:
 
 
 def _converted(given: str, wanted: str) -> tuple[float, float]:
-    """0 and 1 of a unit in another unit, as `Table.append` converts them."""
+    """The values 0 and 1 of a unit in another unit, as `Table.append` converts them."""
     pa = need("pyarrow", "open_many()")
     location = f"memory://many-{uuid.uuid4().hex}"
 

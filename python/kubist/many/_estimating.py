@@ -1,7 +1,7 @@
 """Estimates over many runs.
 
-The engine estimates each run, with its own interval. These are the result if every group is one
-run; `_together` estimates groups of several runs and differences.
+The engine estimates each run with an interval. If every group is one run, these estimates are the
+result. `_together` estimates groups of several runs, and differences.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def estimate(
 
 
 def _of_one_run(goal: dict[str, Any], runs: int) -> dict[str, Any]:
-    """The goal of each run: limits are divided, errors stay."""
+    """The goal for each run: limits are divided by the number of runs, errors stay."""
     own = dict(goal)
     for name in ("max_rows", "max_bytes"):
         if name in own:
@@ -88,7 +88,7 @@ def _shown_name(union: Union, group: str, shown: str) -> str:
 
 
 def _keys_of_runs(asked: Asked) -> list[Key]:
-    """The values of each run for the groups that depend on runs only."""
+    """For each run, the values of groups that depend only on the run."""
     places = [at for at in range(len(asked.groups)) if asked.of_runs[at]]
     values: dict[int, list[Any]] = {part.number: [] for part in asked.parts}
     for at in places:
@@ -108,7 +108,7 @@ def _keys_of_runs(asked: Asked) -> list[Key]:
 
 
 def _by_run(asked: Asked, keys: Sequence[Key]) -> Figures:
-    """One estimate of the engine for each run, one after the other."""
+    """The engine's estimates of the runs, one after the other."""
     pa = need("pyarrow", "open_many()")
     found = each(lambda part: asked.request(part, asked.aggregates, asked.goal), asked.parts)
     abouts = [json.loads(figures.about()) for figures in found]
@@ -135,7 +135,7 @@ def _by_run(asked: Asked, keys: Sequence[Key]) -> Figures:
 
 
 def _renamed(pa: Any, asked: Asked, part: Part, key: Key, figures: Figures) -> pa.Table:
-    """The figures of a run with the caller's names and the columns of the run."""
+    """The figures of a run, with the names of the caller's aggregates and the run's columns."""
     batch = pa.record_batch(figures.batch())
     texts = asked.texts(part)
     aggregates = [texts.get(text, text) for text in batch.column("aggregate").to_pylist()]
@@ -147,7 +147,7 @@ def _renamed(pa: Any, asked: Asked, part: Part, key: Key, figures: Figures) -> p
             columns[name] = array([next(of_runs)] * len(batch))
         else:
             values = batch.column(next(of_rows))
-            # A column that the run lacks may have any type.
+            # If the run lacks a column, the engine's type is arbitrary.
             columns[name] = pa.nulls(len(batch)) if values.null_count == len(batch) else values
     rest = [name for name in batch.schema.names if name in (*BINS, *FIGURES)]
     return table({**columns, **{name: batch.column(name) for name in rest}})

@@ -1,4 +1,4 @@
-"""One run of a query over many runs: its own query, and its rows in the common columns."""
+"""A query over many runs, for one run: the run's query, and its rows in the common columns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Part:
         return _text.rewritten(text, self.union.names, form)
 
     def box(self, box: dict[str, Any]) -> dict[str, Any] | None:
-        """The ranges for this run; None if it has no such row."""
+        """The ranges for this run; None if no row of the run can match."""
         own: dict[str, Any] = {}
         for column, ends in box.items():
             if not self.has(column):
@@ -80,7 +80,7 @@ class Part:
         return own
 
     def nothing(self) -> str:
-        """A null that varies by row for the engine, which refuses some constants."""
+        """A null that is not constant for the engine, which refuses some constants."""
         first = _text.quoted(self.run.about["columns"][0]["name"])
         return f"(CASE WHEN {first} IS NULL AND {first} IS NOT NULL THEN 1.0 END)"
 

@@ -1,8 +1,8 @@
 """The snapshots of many runs as one snapshot for queries.
 
-Each run that the conditions leave gets its own query. The batches of all runs form one Arrow
-stream, which the engine decodes like the response of a server, so every feature of a remote table
-also works with many runs.
+Each run that the conditions select gets its own query. The batches of all runs form one Arrow
+stream, which the engine decodes like the response of a server. So all features of remote tables
+work with many runs.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from .._spec import EstimateRequest, QuerySpec
 
 _AHEAD = 4
-"""Runs whose query starts while an earlier one is read."""
+"""Number of runs whose queries start while an earlier run is read."""
 
 
 class Pinned:
-    """All runs at the snapshots of their opening; see `kubist._pinned.Pinned`."""
+    """All runs, at the snapshots of the opening; implements `kubist._pinned.Pinned`."""
 
     def __init__(self, union: Union, runs: Sequence[Run], *, numbered: bool = False) -> None:
         self._union, self._runs = union, runs
         self._numbered = numbered
-        """Whether the column of the run has its number, for a plot."""
+        """Whether the column of the run contains numbers instead of names, for a plot."""
 
     def source(self) -> _saved.Source:
         runs = [{"name": run.name, **_saved.source(run.pinned)} for run in self._runs]
@@ -101,7 +101,7 @@ class Pinned:
         limit: int,
         fraction: float,
     ) -> _kubist.Stream:
-        """The rows of lowest priority of the first runs, for a limit below the number of runs."""
+        """The rows of lowest priority of one run after the other, until the limit is reached."""
         costs = Costs()
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,7 @@ class Pinned:
         limit: int | None,
         fraction: float,
     ) -> _kubist.Stream:
-        """All rows in memory, sorted; with a limit only the first rows of each run."""
+        """All rows in memory, sorted; with a limit, only the first rows of each run."""
         pa = need("pyarrow", "open_many()")
         keys = [self._key(term) for term in order]
         names = fields.schema.names
@@ -152,7 +152,7 @@ class Pinned:
         return _wire(iter(rows), costs, fields.schema, fraction)
 
     def _text_key(self, table: pa.Table, name: str) -> Any:
-        """A column to sort by; the run as its name."""
+        """A column to sort by; runs are sorted by name."""
         pa = need("pyarrow", "open_many()")
         values = table.column(name)
         return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
@@ -206,7 +206,7 @@ class Pinned:
         return estimate(self._union, parts, asked, shown, contrast)
 
     def _checked(self, query: QuerySpec) -> dict[str, Any]:
-        """The query with quoted and complete names, after the engine checked it."""
+        """The query with complete, quoted names, after the engine has checked it."""
         union = self._union
         asked: dict[str, Any] = dict(query)
 
@@ -296,8 +296,8 @@ class Pinned:
     def _cutoff(self, parts: Sequence[Part], asked: dict[str, Any], limit: int) -> float | None:
         """The priority below which all runs together have at most ``limit`` rows.
 
-        One cutoff for all runs keeps their samples coordinated. Counts, which read only rows below
-        it, search for a cutoff that uses at least 0.7 of the limit. None: no cutoff fits.
+        All runs use the same cutoff, so their samples stay coordinated. The search counts rows
+        below a cutoff until at least 0.7 of the limit is used. None: no cutoff fits.
         """
         if limit == 0 or not parts:
             return None
@@ -326,7 +326,7 @@ class Pinned:
         fields: Outputs,
         costs: Costs | None = None,
     ) -> tuple[Iterator[pa.RecordBatch], Costs]:
-        """The rows of one run after the other, and their cost."""
+        """The rows of the runs one after the other, and their cost."""
         pa = need("pyarrow", "open_many()")
         costs = costs or Costs()
 
@@ -368,7 +368,7 @@ class Costs:
         try:
             stats = json.loads(stream.stats())
         except Refused:
-            self._sums = None  # a server does not report costs
+            self._sums = None  # A server does not report costs.
         if self._sums is not None:
             for name in self._sums:
                 self._sums[name] += stats[name]
@@ -399,7 +399,7 @@ _OF_ROWS = ("box", "where", "region", "sample", "window", "steps", "columns", "i
 
 
 class _Source:
-    """Batches as the bytes of an Arrow stream, for `_kubist.Wire`."""
+    """The bytes of an Arrow stream of batches, for `_kubist.Wire`."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], costs: Costs, schema: pa.Schema) -> None:
         pa = need("pyarrow", "open_many()")

@@ -1,4 +1,4 @@
-"""An estimate over many runs: the request of each run, and the figures of the result."""
+"""Estimates over many runs: the requests to the runs, and the figures of the result."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from .._spec import EstimateRequest
 
 ALL = 2**62
-"""Rows that no limit leaves out."""
+"""A number of rows that is never reached: no limit."""
 
 FIGURES = ("value", "low", "high", "confidence", "fraction", "rows", "rows_read", "exact")
 BINS = ("bin_low", "bin_high", "bin2_low", "bin2_high")
 
 _WARNINGS = 5
-"""Warnings that a result repeats."""
+"""Maximum number of the runs' warnings in a result."""
 
 
 @dataclass(slots=True)
 class Asked:
-    """The parts of an estimate that all runs share."""
+    """The parts of an estimate that are the same for all runs."""
 
     union: Union
     parts: Sequence[Part]
@@ -47,9 +47,9 @@ class Asked:
     goal: dict[str, Any]
     begin: float = field(default_factory=time.perf_counter)
     of_runs: list[bool] = field(init=False)
-    """Which groups are the same for all rows of a run."""
+    """Whether each group is the same for all rows of a run."""
     _own: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """The region and the groups of each run."""
+    """The region and the groups for each run."""
 
     def __post_init__(self) -> None:
         named = [_text.columns(group, self.union.names) for group in self.groups]
@@ -71,7 +71,7 @@ class Asked:
         return part.run.pinned.estimate(request)
 
     def rank(self, key: Sequence[Any]) -> list[tuple[bool, Any]]:
-        """Orders the groups of runs: runs in their order, values ascending, null last."""
+        """The sort key of groups: runs in their order, values ascending, null last."""
         names = [name for name, of_runs in zip(self.names, self.of_runs, strict=True) if of_runs]
         runs = self.union.of_run[self.union.key]
         return [
@@ -80,7 +80,7 @@ class Asked:
         ]
 
     def texts(self, part: Part) -> dict[str, str]:
-        """The caller's aggregates by their text for a run."""
+        """The caller's aggregates, by the text of the aggregate for a run."""
         own = (part.expression(text, part.nothing()) for text in self.aggregates)
         return dict(zip(own, self.shown, strict=True))
 
@@ -100,7 +100,7 @@ def kept(
     warnings: Sequence[str],
     **own: Any,
 ) -> Figures:
-    """The figures of a result in memory; ``own`` replaces values that follow from the runs."""
+    """The figures of a result, in memory. ``own`` replaces values that the runs determine."""
     more = len(warnings) - _WARNINGS
     missed = [about["missed_group"] for about in abouts if about["missed_group"] is not None]
     stops = {about["stopped"] for about in abouts}

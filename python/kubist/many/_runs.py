@@ -27,14 +27,14 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _AT_ONCE = 16
-"""Threads: opening waits for the store, and the engine releases the GIL."""
+"""Number of threads that open tables, because opening mostly waits for the store."""
 
 _WILD = ("*", "?", "[")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One table, at its newest snapshot when it was opened."""
+    """A table, at the snapshot that was the newest at the opening."""
 
     name: str
     table: Looks
@@ -42,7 +42,7 @@ class Run:
     schema: pa.Schema
     about: dict[str, Any]
     metadata: dict[str, object]
-    """Plain values by flat name: ``solver.dt``. Lists are JSON text."""
+    """The metadata as plain values by flat name, as ``solver.dt``. Lists are JSON text."""
 
     @property
     def sampling(self) -> tuple[object, ...] | None:
@@ -52,7 +52,7 @@ class Run:
 
 
 def each(work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    """The results of work on all items, in their order, by several threads."""
+    """Applies a function to all items in several threads; returns the results in order."""
     if len(items) < 2:
         return [work(item) for item in items]
     pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
@@ -132,7 +132,7 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _names(locations: Sequence[str]) -> list[str]:
-    """The end of each location that is long enough to make all names different."""
+    """Names from the ends of locations, just long enough to be different."""
     parts = [[part for part in location.split("/") if part] for location in locations]
     bare = [part[-1] if part else "" for part in parts]
     ends = [name.removesuffix(".kubist1").removesuffix(".kubist") for name in bare]

@@ -1,9 +1,9 @@
-"""The error of a value from runs that share a sample.
+"""The error of a value over runs that sample the same particles.
 
 Runs with the same identity and seed sample the same particles, so their errors are not independent.
-The sample is divided into `GROUPS` windows of priority, each with the same particles in every run.
-Sums and differences are computed in each window, so their spread includes every covariance (random
-groups: Wolter, Introduction to Variance Estimation, chapter 2).
+The sample is divided into `GROUPS` windows of priority. A window has the same particles in every
+run. Sums and differences are computed in each window, so their spread includes all covariances
+(random groups: Wolter, Introduction to Variance Estimation, chapter 2).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 GROUPS = 32
-"""Windows of priority: 31 degrees of freedom widen a 95 % interval by 4 %."""
+"""Number of windows: the 31 degrees of freedom widen a 95 % interval by 4 %."""
 
 LEAST_ROWS = 100
-"""Rows of a window for quantiles, variances and formulas, whose value in few rows is not normal."""
+"""Minimum rows of a window for quantiles, variances and formulas, so they are nearly normal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A value, and its values in the windows."""
+    """A value, with its values in the windows."""
 
     value: float
     windows: list[float] | None
-    """None: the windows have too few rows."""
+    """The values in the windows; None: they have too few rows."""
     exact: bool
     rows: int
     half: float = math.inf
@@ -42,7 +42,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference, and the ratio of its error to that of independent samples."""
+    """A difference, and the ratio of its error to the error with independent samples."""
 
     value: float
     variance: float
@@ -77,7 +77,7 @@ def variance(windows: Sequence[float], fraction: float) -> float:
 
 
 def mean(sums: Sequence[float], counts: Sequence[float]) -> tuple[float, list[float]]:
-    """The mean of the first sum and count, and linearised values of the others.
+    """The mean from the first sum and count, and linearised values for the others.
 
     Linearised values need no rows in every window.
     """

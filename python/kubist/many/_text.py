@@ -1,9 +1,9 @@
 """Expressions over many runs, rewritten for one run.
 
-The engine of a run does not know the name and metadata of the run, columns of other runs, or the
-shared unit. So each such name is replaced by a literal, by null, or by the column in the shared
-unit. This module recognises only names, strings and the ends of conditions; the engine parses the
-rest.
+The engine reads a single run. It does not know the run's name and metadata, the columns of other
+runs, or the shared units. So this module replaces such names by a literal, by null, or by the
+column in the shared unit. It recognises only names, strings and the ends of conditions; the engine
+parses the rest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Token:
 
     @property
     def word(self) -> str:
-        """The token in capitals, if it may be a keyword."""
+        """The token in upper case, if it may be a keyword."""
         return self.text.upper() if self.kind == "name" else ""
 
 
@@ -57,7 +57,7 @@ def string(value: str) -> str:
 
 
 def plain(token: str) -> str:
-    """The name in a token: parts of ``metadata.solver.dt`` are joined by dots, without quotes."""
+    """The name in a token, without quotes; the parts of ``metadata.solver.dt`` are joined."""
     parts = _PART.findall(token)
     return ".".join(
         part[1:-1].replace(part[0] * 2, part[0]) if part[0] in '"`' else part for part in parts
@@ -65,7 +65,7 @@ def plain(token: str) -> str:
 
 
 def rewritten(text: str, names: Names, form: Callable[[str], str | None]) -> str:
-    """The expression with each column replaced by its form; None keeps the column, quoted."""
+    """Replaces each column of an expression by its form; None keeps the column, quoted."""
     parts: list[str] = []
     for token, column in _columns(text, names):
         if column is None:
@@ -81,13 +81,13 @@ def columns(text: str, names: Names) -> set[str]:
 
 
 def dotted(text: str) -> list[str]:
-    """The names with dots, which only the columns of runs have."""
+    """The names with dots; only metadata columns have dots."""
     found = [plain(token.text) for token in _tokens(text) if token.kind == "name"]
     return [name for name in found if "." in name]
 
 
 def conditions(text: str) -> list[str]:
-    """The conditions that the outermost ANDs join."""
+    """The conditions that are joined by the outermost ANDs."""
     parts, current = [], ""
     depth, between = 0, False
     for token in _tokens(text):
@@ -155,7 +155,7 @@ def _tokens(text: str) -> tuple[_Token, ...]:
 
 
 def _columns(text: str, names: Names) -> Iterator[tuple[_Token, str | None]]:
-    """The tokens, each with the column that it names."""
+    """The tokens of an expression, with the columns that they name."""
     tokens = _tokens(text)
     dense = [(place, token) for place, token in enumerate(tokens) if token.kind != "space"]
     following = {
@@ -167,7 +167,7 @@ def _columns(text: str, names: Names) -> Iterator[tuple[_Token, str | None]]:
     }
     for place, token in enumerate(tokens):
         column = None
-        # Before a parenthesis it is a function, before a string the type of a literal.
+        # Before a parenthesis, a name is a function; before a string, the type of a literal.
         is_column = (
             token.kind == "name"
             and not following[place].startswith(("(", "'"))

@@ -1,8 +1,8 @@
 """Groups of several runs, and differences between runs or groups.
 
-All runs are read up to one fraction, the largest that any run needs for the goal, and then in its
-windows (see `_spread`). Totals add up over runs; a mean or a proportion is a total over a count.
-Other aggregates have differences between single runs only.
+All runs are read up to the same fraction, the largest that any run needs for the goal. Then the
+windows of this sample are read (see `_spread`). Totals add up over runs; means and proportions are
+totals divided by counts. For other aggregates, only differences between single runs are possible.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate over several runs, as aggregates of each run."""
+    """An aggregate over several runs, in terms of aggregates over single runs."""
 
     text: str
-    """The caller's text."""
+    """The text of the aggregate, as the caller wrote it."""
     total: str
     count: str | None
     """The divisor of a mean or a proportion."""
@@ -66,7 +66,7 @@ class Figure:
 
 
 _NOTHING = Figure(None, 0.0, True, 0)
-"""The value of a group that has no row."""
+"""The value for a group without rows."""
 
 
 class Read:
@@ -99,7 +99,7 @@ def _figure(row: dict[str, Any]) -> Figure:
 
 
 class Together:
-    """The figures of all runs: for the goal, in the common sample, and in each window."""
+    """The figures of all runs: up to the goal, in the common sample, and in each window."""
 
     def __init__(self, asked: Asked, several: bool) -> None:
         self.asked = asked
@@ -117,7 +117,7 @@ class Together:
         self.confidence: float = self.known[0].about["confidence"]
         self.quantile = quantile(self.confidence)
         self.read = self._windows(low)
-        """For each run: the whole sample, then each window."""
+        """For each run, the figures in the whole sample and in each window."""
         self.abouts = [run.about for run in self.known]
         self.abouts += [window.about for run in self.read for window in run]
         self.rows_read = sum(about["stats"]["rows_read"] for about in self.abouts)
@@ -140,7 +140,7 @@ class Together:
         return [found[first : first + count] for first in range(0, len(found), count)]
 
     def spread(self, place: int, runs: Sequence[int], key: Key) -> Spread | None:
-        """The value of a group of runs, and its values in the windows; None without rows."""
+        """The value for a group of runs, and its values in the windows; None without rows."""
         aggregate = self.aggregates[place]
         known = [self.known[run].of(key, place) for run in runs]
         if aggregate.count is None and all(figure.exact for figure in known):
@@ -159,7 +159,7 @@ class Together:
         return Spread(value, windows, exact and counted, rows)
 
     def _own(self, known: Figure, run: int, key: Key, place: int) -> Spread | None:
-        """An aggregate of one run that does not add up."""
+        """An aggregate that does not add up over runs, for a single run."""
         whole, *windows = (window.of(key, place) for window in self.read[run])
         if whole.value is None or known.value is None:
             return None
@@ -169,7 +169,7 @@ class Together:
         return Spread(whole.value, values, self.fraction >= 1, whole.rows)
 
     def _sums(self, runs: Sequence[int], key: Key, text: str) -> tuple[list[float], bool, int]:
-        """The total over runs in the sample and in each window, its exactness and rows."""
+        """The total over runs, in the sample and in each window; whether it is exact; its rows."""
         place = self.texts.index(text)
         found = [[window.of(key, place) for window in self.read[run]] for run in runs]
         totals = [
@@ -226,7 +226,7 @@ def _values(runs: Together, members: dict[Key, list[int]]) -> list[dict[str, Any
 def _differences(
     runs: Together, members: dict[Key, list[int]], first: Any, at: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The difference of each group to the one with the first value of the contrast."""
+    """The difference of each group to the group with the first value of the contrast."""
     rows: list[dict[str, Any]] = []
     ratios: list[float] = []
     unpaired: dict[str, None] = {}

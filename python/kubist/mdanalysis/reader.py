@@ -30,7 +30,7 @@ FIRST_AHEAD = 4
 MORE_AHEAD = 4
 
 KINDS = {"time": "time", "length": "x", "velocity": "vx", "force": "fx"}
-"""Quantities with a unit in MDAnalysis, and the column of that unit."""
+"""Quantities with a unit in MDAnalysis, and a column of a table with this quantity."""
 
 USUAL = {
     "time": "ps",
@@ -71,7 +71,7 @@ def open_frames(
 
 
 def units_of(frames: Frames) -> dict[str, str | None]:
-    """The units of the columns by their MDAnalysis names; by default, those that it expects."""
+    """The units of the quantities; by default, the units that MDAnalysis expects."""
     found: dict[str, str | None] = {}
     for kind, column in KINDS.items():
         said = frames.units.get(column)
@@ -87,7 +87,7 @@ def units_of(frames: Frames) -> dict[str, str | None]:
 
 
 class Announced(FrameIteratorSliced):
-    """The frames of a slice, which iteration announces to the reader for reading ahead."""
+    """The frames of a slice; iteration announces them to the reader, which reads ahead."""
 
     def __iter__(self) -> Iterator[Any]:
         self.trajectory.announce(range(self.start, self.stop, self.step))
@@ -95,22 +95,22 @@ class Announced(FrameIteratorSliced):
 
 
 class KubistReader(ReaderBase):
-    """A trajectory in a table: random access to frames, with reading ahead in sequences.
+    """A trajectory in a table, with random access to frames; sequences are read ahead.
 
     It shows one snapshot; `refresh` and `follow` continue with newer snapshots.
 
     Parameters
     ----------
     filename
-        The table.
+        The location of the table.
     convert_units
-        Convert to units of MDAnalysis.
+        Whether to convert to the units of MDAnalysis.
     atoms
-        Select atoms: numbers, or a selection that needs no coordinates.
+        The atoms to select: numbers, or a selection that needs no coordinates.
     box
-        Select the atoms that pass through this region, in the table's units.
+        Select only atoms that pass through this region, in the table's units.
     sample
-        Select this fraction of the atoms, as a uniform sample of whole atoms.
+        Select only this fraction of the atoms, as a uniform sample.
     token
         The snapshot to show (`kubist.Snapshot.token`); None: the newest.
     """
@@ -183,7 +183,7 @@ class KubistReader(ReaderBase):
         Parameters
         ----------
         timeout
-            Seconds without a new frame that end it; None: never.
+            The iteration ends after this time in seconds without a new frame; None: never.
         """
         table, atoms = self._frames.table, self._frames.atoms
         for snapshot in table.watch(timeout=timeout):
@@ -259,7 +259,7 @@ class KubistReader(ReaderBase):
         return ts
 
     def announce(self, frames: range) -> None:
-        """Announces the frames that will be read, so that many are read together."""
+        """Announces the next frames, so that many are read together."""
         self._coming, self._reach = frames, 0
         self._ahead.clear()
 
@@ -316,12 +316,12 @@ class KubistReader(ReaderBase):
         self._frame = -1
 
     def close(self) -> None:
-        """Discards frames that were read ahead; nothing else stays open between reads."""
+        """Discards frames that were read ahead. No other resources stay open between reads."""
         if hasattr(self, "_ahead"):
             self._ahead.clear()
 
     def Writer(self, filename: str, n_atoms: int | None = None, **kwargs: Any) -> WriterBase:
-        """Returns a writer of tables, by default for the same number of atoms."""
+        """Returns a writer that creates a table, by default for the same number of atoms."""
         return writer.KubistWriter(filename, self.n_atoms if n_atoms is None else n_atoms, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -340,7 +340,7 @@ class KubistReader(ReaderBase):
 
 
 def _one_group(asel: Any, atomgroup: Any) -> Any:
-    """The group from MDAnalysis' old or new parameter."""
+    """The group of atoms, from MDAnalysis' old or new parameter."""
     if asel is not None:
         if atomgroup is not None:
             raise ValueError("Cannot provide both asel and atomgroup kwargs.")
@@ -358,7 +358,7 @@ def _one_group(asel: Any, atomgroup: Any) -> Any:
 
 
 def _ordered(coordinates: Array, order: str) -> Array:
-    """Coordinates of shape (frames, atoms, coordinates) with another order of axes."""
+    """Coordinates of shape (frames, atoms, coordinates), with their axes in ``order``."""
     if sorted(order) != ["a", "c", "f"]:
         raise ValueError(f"Unrecognized order key in {order}, must be permutation of 'fac'")
     return np.moveaxis(coordinates, ["fac".index(axis) for axis in order], [0, 1, 2])

@@ -16,32 +16,32 @@ from ._searches import Options, Rows, Searches
 
 
 class Neighbours(Searches):
-    """Searches of neighbours of a table or a snapshot in a directory."""
+    """Searches for neighbours in a table or snapshot whose files this process reads."""
 
     @checked_options(Options)
     def pairs(self, radius: Any, **options: Unpack[Options]) -> Result:
         """Returns all pairs of rows within a radius, each pair once.
 
-        Rows are read tile by tile, each with the rows within the radius around it.
+        It reads the rows tile by tile, together with the rows around the tile.
 
         Parameters
         ----------
         radius
             As for `within`.
         on, period, sphere, box, where, region, sample, steps, columns
-            As for `nearest`; both rows of a pair match. A sample of 1 % has about 0.01 % of the
-            pairs.
+            As for `nearest`; they apply to both rows of a pair. A sample of 1 % has about 0.01 % of
+            the pairs.
 
         Returns
         -------
         Result
-            The column ``distance``, and the columns of both rows with ``_1`` and ``_2`` after their
-            names. The order is unspecified.
+            The column ``distance``, and the columns of both rows; their names end in ``_1`` and
+            ``_2``. The order is unspecified.
 
         Raises
         ------
         InvalidInput
-            As for `within`; more than 8 million rows are within the radius of a tile.
+            As for `within`; or a tile and the radius around it contain over 8 million rows.
 
         Examples
         --------
@@ -65,16 +65,16 @@ class Neighbours(Searches):
         eps
             The radius, as for `within`.
         min_samples
-            The number of rows that make a core row, 1 or more.
+            The number of rows within ``eps`` that a core row needs, 1 or more.
         on, period, sphere, box, where, region, sample, steps, columns
             As for `nearest`.
 
         Returns
         -------
         Result
-            The columns of the row and ``label``: 0 for the cluster with most rows, -1 for noise.
-            Rows wait in a scratch file in ``TMPDIR``, so memory is bounded. Append the result to a
-            new table to keep the labels.
+            The columns of the row and ``label``: 0 for the cluster with most rows, -1 for noise. A
+            scratch file in ``TMPDIR`` stores the rows, so memory is bounded. To keep the labels,
+            write the result to a new table.
 
         Examples
         --------
@@ -104,10 +104,10 @@ class Neighbours(Searches):
         Parameters
         ----------
         b
-            The linking length in mean separations of the rows (or of the sample),
-            ``(volume / rows) ** (1 / axes)``.
+            The linking length, as a multiple of the mean separation of the rows (or of the
+            sampled rows), ``(volume / rows) ** (1 / axes)``.
         length
-            The linking length itself, as a radius for `within`, in place of ``b``.
+            The linking length itself, as the radius of `within`, instead of ``b``.
         volume
             The volume for ``b``; None: the product of the periods.
         min_members
@@ -146,8 +146,8 @@ class Neighbours(Searches):
     ) -> PairCounts:
         """Counts the pairs of rows by distance, from all rows or a sample.
 
-        A sample of the fraction p has each pair with the probability p squared. The variance of
-        estimates follows from the pairs that share a row.
+        A sample of the fraction p contains each pair with the probability p squared. The variance
+        of the estimates is computed from the pairs that share a row.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Neighbours(Searches):
             The edges of the bins, as radii for `within`, in ascending order. A bin has
             ``low <= distance < high``, the last one ``distance <= high``.
         confidence
-            The fraction of intervals that contain the count of all rows.
+            The fraction of intervals that contain the count for all rows.
         on, period, sphere, box, where, region, sample, steps
             As for `nearest`.
 
@@ -188,11 +188,11 @@ class Neighbours(Searches):
         on: Sequence[str] | None = None,
         **rows: Unpack[Rows],
     ) -> KMeans:
-        """Finds ``k`` centres (k-means), from samples that grow until the centres are certain.
+        """Finds ``k`` centres (k-means) from ever larger samples.
 
-        Each sample has four times as many rows, and starts from the centres of the previous one.
-        It ends when the centres move by less than their standard errors (as a root mean square),
-        or with all rows.
+        Each sample has four times as many rows as the previous one, and starts from its centres.
+        The search ends when the centres move by less than their standard errors (as a root mean
+        square), or when all rows were used.
 
         Parameters
         ----------

@@ -50,20 +50,20 @@ class PairCounts:
         self.edges: Array = numpy.array(counts["edges"])
         """The edges of the bins."""
         self.rows: float = counts["rows"] / fraction
-        """The number of rows; of a sample, its estimate."""
+        """The number of rows, estimated if a sample was read."""
         self.sampled_rows: int = counts["rows"]
         """The number of rows that were read."""
         found, squares = numpy.array(counts["pairs"], float), numpy.array(counts["squares"])
         self.pairs: Array = found / fraction**2
-        """The pairs of each bin, each counted once; of a sample, their estimates."""
+        """The number of pairs in each bin, estimated if a sample was read."""
         half = NormalDist().inv_cdf((1 + confidence) / 2) * _deviation(found, squares, fraction)
         self.low: Array = numpy.maximum(self.pairs - half, 0)
-        """The lower ends of the intervals."""
+        """The lower bounds of the intervals."""
         self.high: Array = self.pairs + half
-        """The upper ends of the intervals."""
+        """The upper bounds of the intervals."""
 
     def rdf(self, volume: float | None = None) -> Curve:
-        """The radial distribution function: the pairs, relative to those of uniform rows.
+        """The radial distribution function: the pairs, relative to the pairs of uniform rows.
 
         Parameters
         ----------
@@ -104,10 +104,10 @@ PairCounts.__module__ = Curve.__module__ = "kubist.neighbours"
 def _deviation(found: Array, squares: Array, fraction: float) -> Array:
     """The standard deviation of estimated pairs.
 
-    Rows are in the sample independently with the probability p. So a count of pairs has the
+    Each row is in the sample with the probability p, independently. So a count of pairs has the
     variance ``sum of pairs (1/p^2 - 1) + sum of ordered couples of pairs that share a row
-    (1/p - 1)``; the sample estimates each sum without bias. ``squares`` is the sum of the squared
-    number of pairs of each row, and twice ``found`` the sum of these numbers.
+    (1/p - 1)``, and the sample estimates both sums without bias. Over all rows, the number of pairs
+    of a row adds up to twice ``found``, and its square to ``squares``.
     """
     numpy = need("numpy", "pair_counts")
     sharing = squares - 2 * found

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _FIRST = 2_000
-"""Rows of the first sample for each centre, at least."""
+"""Minimum number of rows of the first sample, for each centre."""
 _GROWTH = 4
 _ROUNDS = 300
-"""Rounds of one sample."""
+"""Maximum number of rounds for a sample."""
 _BLOCK = 1 << 22
-"""Distances in memory."""
+"""Maximum number of distances in memory."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class KMeans:
     columns: list[str]
     """The columns of a centre."""
     centers: Array
-    """The centres, of shape (k, columns), those of most rows first."""
+    """The centres, of shape (k, columns), in descending order of their rows."""
     errors: Array
     """The standard error of each centre, by column; 0 if all rows were read."""
     fractions: Array
-    """The fraction of the rows that are nearest to each centre."""
+    """For each centre, the fraction of rows that are nearest to it."""
     rows: int
     """The rows of the last sample."""
     exact: bool
     """Whether the last sample had all rows."""
 
     def labels(self, points: Any) -> Array:
-        """Returns the index of the nearest centre of each row of an array (points, columns)."""
+        """Returns the index of the nearest centre for each row of an array (points, columns)."""
         numpy = need("numpy", "labels()")
         return _nearest(numpy, numpy.asarray(points, float), self.centers)[0]
 

@@ -1,4 +1,4 @@
-"""Searches of neighbours, as methods of tables and snapshots."""
+"""Searches for neighbours, as methods of tables and snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Rows(TypedDict, total=False):
-    """Parameters that select the rows of a search and their columns."""
+    """Parameters that select rows and columns for a search."""
 
     box: Box | None
     where: str | None
@@ -30,7 +30,7 @@ class Rows(TypedDict, total=False):
 
 
 class Options(Rows, Space, total=False):
-    """Parameters of a search: its rows and its distance."""
+    """Parameters of a search: the rows, and the distance."""
 
 
 class Other(TypedDict, total=False):
@@ -47,7 +47,7 @@ class Matching(Options, Other, total=False):
 
 
 class Searches(Questions):
-    """Searches of neighbours of positions."""
+    """Searches for the neighbours of given positions."""
 
     def _pinned(self) -> _kubist.Snapshot:
         raise NotImplementedError
@@ -58,46 +58,47 @@ class Searches(Questions):
     ) -> Result:
         """Returns the ``k`` nearest rows of each point, with their distances.
 
-        The result is exact. The memory does not depend on the size of the table, whose regions are
-        each read about once.
+        The result is exact. The memory does not depend on the size of the table. Each region of the
+        table is read about once.
 
         Parameters
         ----------
         points
-            An array of shape (points, axes) in the order of ``on``, one position, or columns of
-            these names: a dict, a pandas or Polars frame, an Arrow or astropy table. With
-            ``sphere`` also a `SkyCoord`.
+            An array of shape (points, axes) in the order of ``on``, one position, or data with
+            columns of these names: a dict, a pandas or Polars frame, an Arrow or astropy table.
+            With ``sphere`` also a `SkyCoord`.
         k
             The number of rows for each point.
         radius
-            Only rows up to this distance, as for `within`; a point may then have fewer than ``k``.
-            Without it, ``k`` is at most the number of rows that match.
+            The maximum distance, as for `within`; a point may then have fewer than ``k`` rows.
+            Without a radius, ``k`` is at most the number of rows that match.
         on
-            The columns of the Euclidean distance, in one unit; None: all dimensions.
+            The columns of the Euclidean distance, which have the same unit. None: all dimensions.
         period
-            ``{"x": 25.0}``: columns that repeat, whose distance is to the nearest image. The
-            periods of the table (`kubist.create`) apply too.
+            ``{"x": 25.0}``: columns that repeat after this length; distances are to the nearest
+            image. The periods of the table (`kubist.create`) apply too.
         sphere
-            ``("ra", "dec")``: the distance is the angle between these longitudes and latitudes, in
-            degrees; 0h and the poles need no care. The default, without ``on``, is the ``sphere``
-            of the table.
+            ``("ra", "dec")``: the distance is the angle between positions with these longitudes and
+            latitudes, in degrees, also across 0h and near the poles. The default, without ``on``,
+            is the ``sphere`` of the table.
         tile_rows
-            About how many rows to search at a time, which bounds the memory; None: 400,000.
+            The approximate number of rows to search at a time, which bounds the memory. None:
+            400,000.
         box, where, region, sample, steps, columns
             As for `query`: the rows to search, and their columns.
 
         Returns
         -------
         Result
-            The columns ``point`` (the index of the point), ``rank`` (from 1), ``distance`` and
-            those of the row. The rows of a point follow one another by rank; the order of points
-            and of rows at equal distances is unspecified.
+            The columns ``point`` (the index of the point), ``rank`` (from 1), ``distance``, and the
+            columns of the row. The rows of a point are together, in order of rank. The order of
+            points, and of rows at equal distances, is unspecified.
 
         Raises
         ------
         InvalidInput
-            A point is NaN or lacks a column, ``k`` is above the number of rows, a column is
-            unknown, or columns have different units.
+            A point is NaN or lacks a column, ``k`` exceeds the number of rows, a column is unknown,
+            or columns have different units.
 
         Examples
         --------
@@ -120,22 +121,23 @@ class Searches(Questions):
         points
             As for `nearest`.
         radius
-            A number in the unit of the columns, in degrees with ``sphere``; text with a unit, such
-            as ``"1 arcsec"`` or ``"5 mm"``; or a quantity of astropy. It includes rows at exactly
-            this distance, and is at most half of the shortest period.
+            The maximum distance: a number in the unit of the columns, in degrees with ``sphere``;
+            text with a unit, such as ``"1 arcsec"`` or ``"5 mm"``; or a quantity of astropy. Rows
+            at exactly this distance are included. It is at most half of the shortest period.
         on, period, sphere, box, where, region, sample, steps, columns
             As for `nearest`.
 
         Returns
         -------
         Result
-            The columns ``point`` (the index of the point), ``distance`` and those of the row, in an
-            unspecified order. Read it batch by batch to bound the memory.
+            The columns ``point`` (the index of the point), ``distance``, and the columns of the
+            row, in an unspecified order. Read the result batch by batch to bound the memory.
 
         Raises
         ------
         InvalidInput
-            As for `nearest`; the radius is negative, of another unit, or above half of a period.
+            As for `nearest`; or the radius is negative, has another unit, or exceeds half of a
+            period.
 
         Examples
         --------
@@ -153,10 +155,10 @@ class Searches(Questions):
         best: int | Literal["all"] = 1,
         **options: Unpack[Matching],
     ) -> Result:
-        """Matches the rows with those of another table by position.
+        """Finds the rows of another table near each row, by position.
 
-        Both tables are read in bounded memory. Other data becomes a table in ``TMPDIR`` during the
-        search.
+        Both tables are read in bounded memory. Data that is not a table becomes a table in
+        ``TMPDIR`` during the search.
 
         Parameters
         ----------
@@ -168,24 +170,25 @@ class Searches(Questions):
         best
             The number of nearest rows of ``other`` for each row, or ``"all"``.
         sphere
-            The columns of longitude and latitude, ``("ra", "dec")`` unless ``on`` is given.
+            The columns of longitude and latitude; by default ``("ra", "dec")`` unless ``on`` is
+            given.
         on, period, box, where, region, sample, steps, columns
             As for `nearest`.
         other_sphere, other_on
-            The columns of the positions in ``other``; None: the same names.
+            The columns of the positions in ``other``. None: the same names.
         other_where, other_columns
-            The rows of ``other``, and their columns.
+            The rows of ``other`` to search, and the columns to return.
 
         Returns
         -------
         Result
-            The columns of the row, ``distance``, and the columns of the matching row, with ``_2``
-            after names that exist already. Rows without a match are left out.
+            The columns of the row, ``distance``, and the columns of the matching row; names that
+            exist already end in ``_2``. Rows without a match are left out.
 
         Raises
         ------
         InvalidInput
-            As for `within`; the positions of both tables differ in their unit or number of columns.
+            As for `within`; or the positions of the tables differ in unit or number of columns.
 
         Examples
         --------

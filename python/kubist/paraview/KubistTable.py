@@ -1,10 +1,10 @@
 """The ParaView plug-in: a source "Kubist Table" that shows rows as points with typed arrays.
 
 It draws a uniform sample: the fraction Sample, or at most Limit points, whichever is smaller. The
-array ``inclusion`` is each point's probability of being in the sample, so a point represents
-1/inclusion rows. In ParaView's window a thread refines the sample, and each row is read once.
-Ranks of a parallel server open the snapshot of the first rank, and read disjoint parts
-(`Table.splits`). The table may also be an address.
+array ``inclusion`` is each point's probability to be in the sample, so a point represents
+1/inclusion rows. In ParaView's window, a thread refines the sample and reads each row once. All
+ranks of a parallel server open the snapshot of the first rank, and read disjoint parts
+(`Table.splits`). The table may also be the address of a server.
 
 ParaView runs this file with its own Python and NumPy, and imports the package from the file's
 folder. It needs ParaView 5.11 and Python 3.11, or newer.
@@ -97,7 +97,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         panel_visibility="advanced",
     )
     def SetSnapshotToken(self, token):
-        """The token of the snapshot to show; empty: the newest when the table is opened."""
+        """The token of the snapshot to show; empty: the newest snapshot at the opening."""
         token = token or ""
         if token != self._token:
             self._token = token
@@ -117,7 +117,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     @smproperty.doublevector(name="Sample", default_values=[1.0])
     @smdomain.doublerange(min=0.0, max=1.0)
     def SetSample(self, sample):
-        """The fraction of the rows, a uniform sample; a larger one contains it."""
+        """The fraction of the rows to show, a uniform sample. Larger samples contain it."""
         if sample != self._sample:
             self._sample = sample
             self.Modified()
@@ -216,13 +216,13 @@ class KubistTable(VTKPythonAlgorithmBase):
     @smproperty.intvector(name="Progressive", default_values=[1])
     @smdomain.xml('<BooleanDomain name="bool"/>')
     def SetProgressive(self, progressive):
-        """Show coarse samples while finer ones are read; scripts always get the whole sample."""
+        """Show coarse samples while finer ones are read; scripts always get the complete sample."""
         self._progressive = progressive
 
     @smproperty.intvector(name="Live", default_values=[0])
     @smdomain.xml('<BooleanDomain name="bool"/>')
     def SetLive(self, live):
-        """Follow the commits to the table."""
+        """Show new commits as they arrive."""
         self._live = live
 
     @smproperty.xml(
@@ -250,7 +250,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return [] if self._shown_times is None else self._shown_times.tolist()
 
     def GetNeedsUpdate(self):
-        """Called repeatedly by ParaView's window: whether there is more to show."""
+        """Whether there is more to show; ParaView's window calls it repeatedly."""
         changes = self._newest()
         if changes is not None:
             self._show(changes)
@@ -268,7 +268,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._forget_changes()
             return None
         if self._answer is not None and not self._answer.is_read():
-            return None  # the current query is completed first
+            return None  # The current query is completed first.
         if self._changes is None:
             self._changes = Changes(self._table, self._snapshot)
         return self._changes.take()
@@ -279,7 +279,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._changes = None
 
     def _open(self):
-        """Opens the table, also by the path of one of its files, which dialogs select."""
+        """Opens the table. The path may be a file of the table, because dialogs select files."""
         self._table = self._snapshot = None
         self._drop_answer()
         self._forget_changes()
@@ -335,7 +335,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._agree()
             place, question, frames = self._read(time)
         except kubist.SnapshotExpired:
-            # Its files were deleted, so show the newest snapshot.
+            # Files of the snapshot were deleted, so show the newest one.
             self._drop_answer()
             self._show(self._table.snapshot())
             self._agree()
@@ -346,7 +346,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return 1
 
     def _agree(self):
-        """Makes all ranks show the snapshot of the first."""
+        """Makes all ranks show the snapshot of the first rank."""
         world = ranks()
         if world is None:
             return
@@ -371,7 +371,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return self._answer.take(10.0 if self._in_window() else None)
 
     def _in_window(self):
-        """Whether this is ParaView's window, which calls again, and no script or server."""
+        """Whether this is ParaView's window, which calls again, not a script or a server."""
         program = vtkProcessModule.GetProcessModule().GetProgramPath() or ""
         return bool(self._progressive) and Path(program).name.startswith("paraview")
 
@@ -422,7 +422,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._answer.read()
 
     def _shared_answer(self, world, question, whole):
-        """This rank's part, read completely, of the query that the first rank splits."""
+        """Reads this rank's part of the query, which the first rank splits."""
         snapshot = self._snapshot
 
         def cut():
@@ -430,7 +430,7 @@ class KubistTable(VTKPythonAlgorithmBase):
                 return None
             share, _ = question.share(snapshot)
             if isinstance(snapshot, kubist.RemoteSnapshot):
-                # A server has no splits, so one rank shows all rows.
+                # Queries to a server cannot be split, so one rank shows all rows.
                 return [(share, None), *[None] * (world.size - 1)]
             parts = snapshot.splits(
                 world.size,

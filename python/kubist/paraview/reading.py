@@ -1,4 +1,4 @@
-"""Queries of the ParaView plug-in and their progressive results, independent of ParaView."""
+"""The queries of the ParaView plug-in and their progressive results, without ParaView."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ Array = np.ndarray[Any, Any]
 Snapshot = LocalSnapshot | RemoteSnapshot
 
 SAMPLED = 8192
-"""Sampled rows that estimate the number of matching rows."""
+"""Number of sampled rows from which the number of matching rows is estimated."""
 
 MOST_STEPS = 4096
 """Maximum number of distinct values of a column of time steps."""
 
 FIRST_POINTS = 100_000
-"""Points of the first result of a refinement; each later one has four times as many."""
+"""Points in the first result of a refinement; each later result has four times as many."""
 
 
 PATIENCE = 1.0
-"""Seconds before another call to a server that did not respond."""
+"""Seconds to wait before the next call to a server that did not respond."""
 
 
 def open_at(place: str) -> Table | RemoteTable:
-    """Opens the table of a directory, of a file in it, of a sealed file, or of an address."""
+    """Opens a table by its directory, a file in the directory, a sealed file, or an address."""
     if is_server(place):
         return kubist.connect(place)
     if "://" in place:
@@ -63,7 +63,7 @@ def open_at(place: str) -> Table | RemoteTable:
 
 
 def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
-    """The likely columns of x, y and z, and of time; empty if there is none."""
+    """The likely columns of x, y, z and time; empty for columns that are not found."""
     dimensions = [dimension.column for dimension in snapshot._about().dimensions]
     times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
     spatial = [name for name in dimensions if name not in times]
@@ -79,7 +79,7 @@ def literal(value: Any) -> str:
 def distinct(snapshot: Snapshot, column: str) -> Array | None:
     """All values of a column, ascending; None if there are too many for time steps.
 
-    It repeatedly samples the rows whose value is not known yet.
+    It repeatedly samples the rows that have none of the known values.
     """
     found: Array = np.array([])
     while True:
@@ -130,7 +130,7 @@ class Question:
         return (repr(self.box), self.where, tuple(self.columns), self.sample, self.limit)
 
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
-        """The fraction to read, and its approximate number of points.
+        """The fraction to read, and the approximate number of points.
 
         It has about ``limit`` matching points, and is at most ``sample``.
         """
@@ -144,9 +144,9 @@ class Question:
 class Answer:
     """The points of a query from coarse to fine; each row is read once.
 
-    Consecutive windows of priority start at 0, so the points so far are a sample of the fraction
-    at the end of the last window. A thread reads while the caller takes the points, because Kubist
-    releases the interpreter lock.
+    It reads consecutive windows of priority from 0, so the points so far are a sample whose
+    fraction is the end of the last window. A thread reads while the caller takes the points,
+    because Kubist releases the interpreter lock.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ def _drawn(values: Array) -> Array:
 
 
 def on_all_ranks(world: Any, work: Callable[[], Value]) -> Value:
-    """Runs ``work`` on all ranks; an error on one is raised on all, so that none waits forever."""
+    """Runs ``work`` on all ranks, and raises an error of any rank on all, so that none waits."""
     made, error = None, None
     try:
         made = work()
@@ -249,8 +249,8 @@ def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) ->
 class Changes:
     """The newest snapshot of a table, for a reader that polls.
 
-    A thread, which ends with this object, waits for commits, so a slow or missing server blocks no
-    caller.
+    A thread waits for commits, so a slow or missing server does not block the caller. The thread
+    ends with this object.
     """
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
@@ -259,7 +259,7 @@ class Changes:
         threading.Thread(target=self._following.follow, daemon=True).start()
 
     def take(self) -> Snapshot | None:
-        """Returns the newest snapshot once, then None until the next."""
+        """Returns a new snapshot once, and None until the next one."""
         return self._following.take()
 
 
@@ -274,12 +274,12 @@ class _Following:
     def follow(self) -> None:
         while True:
             with self._changed:
-                # A server need not keep a snapshot that is not taken.
+                # A server may delete a snapshot that was not taken.
                 self._changed.wait_for(lambda: self._stopped or self._newest is None)
                 if self._stopped:
                     return
             try:
-                # Times out regularly, to notice a stop.
+                # The timeout lets the thread notice a stop.
                 found = next(self._table.watch(timeout=PATIENCE, since=self._seen), None)
             except kubist.Error:
                 time.sleep(PATIENCE)

@@ -31,7 +31,7 @@ _TIMES = 100_000
 
 
 class Paths(Mapping[str, Figure]):
-    """Values of paths and figures of all of them, from `Table.flux` and similar methods.
+    """Values of single paths and figures over all paths, from `Table.flux` and similar methods.
 
     >>> f = t.flux(region.half_space({"x": 1}, {"x": 0.1}))
     >>> f["net"].value, f["net"].low, f["net"].high

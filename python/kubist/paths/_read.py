@@ -207,7 +207,7 @@ def _quoted(name: str) -> str:
 
 
 def axes_of(pinned: Pinned, given: Any) -> list[str]:
-    """The given axes, or those of x, y and z in the table."""
+    """The given axes, or x, y and z if the table has these columns."""
     if given is not None:
         return _box.names("axes", given)
     names = [column["name"] for column in json.loads(pinned.columns())]

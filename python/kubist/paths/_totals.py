@@ -1,8 +1,8 @@
 """Figures of paths: totals, means and fractions with intervals.
 
-A sample of fraction p has each path with probability p, independently. Totals are those of Poisson
-sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section 3.5). A mean is
-a linearised ratio of two totals, with Student's t over paths for its interval.
+A sample of fraction p has each path with probability p, independently. Totals are estimated as for
+Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section 3.5). A
+mean is a linearised ratio of two totals; its interval uses Student's t over paths.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Sample:
             return Figure(total, total, total, True, unit)
         some = np.count_nonzero(values)
         if some < 2:
-            # The spread is unknown: use the bounds of both directions.
+            # The spread is unknown: use the bounds of the two directions.
             forward, backward = np.maximum(values, 0), np.maximum(-values, 0)
             there, back = self.number(forward), self.number(backward)
             return Figure(total / self.fraction, -back.high, there.high, False, unit)

@@ -1,4 +1,4 @@
-"""Rasters: an aggregate of the rows in each cell of a regular grid of two axes."""
+"""Rasters: an aggregate of the rows in each cell of a regular grid with two axes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Raster:
         self.values: Array = arrays["values"]
         """The values. Cells without rows are NaN, or 0 for counts and sums."""
         self.low: Array = arrays["low"]
-        """The lower ends of the intervals; the values themselves, if all rows were read."""
+        """The lower bounds of the intervals; equal to the values if all rows were read."""
         self.high: Array = arrays["high"]
-        """The upper ends of the intervals."""
+        """The upper bounds of the intervals."""
         self.rows: Array = arrays["rows"]
-        """The number of rows that were read in each cell and have a value."""
+        """The number of rows in each cell that were read and have a value."""
         self.x_edges, self.y_edges = edges
         self.x: str = about["x"]
         """The column or expression of the first axis."""
@@ -53,11 +53,11 @@ class Raster:
         self.units: dict[str, str] = about["units"]
         """The units of ``x``, ``y`` and ``value``, if they have one."""
         self.crs: str | None = about["crs"]
-        """The coordinate reference system, as text of the table's metadata."""
+        """The coordinate reference system, from the table's metadata."""
         self.fraction: float = about["fraction"]
         """The fraction of rows that were read."""
         self.confidence: float = about["confidence"]
-        """The fraction of the intervals that contain the value of all rows."""
+        """The fraction of intervals that contain the value for all rows."""
 
     @property
     def exact(self) -> bool:
@@ -66,7 +66,7 @@ class Raster:
 
     @property
     def error(self) -> Array:
-        """Half of the interval's width: 0 if all rows were read, infinite without bounds."""
+        """Half of the intervals' width: 0 if all rows were read, infinite without bounds."""
         with np.errstate(invalid="ignore"):
             half: Array = (self.high - self.low) / 2
         return half
@@ -116,7 +116,7 @@ class Raster:
         path
             The file, which is replaced.
         crs
-            The coordinate reference system, such as ``"EPSG:25832"``; None: that of the table.
+            The coordinate reference system, such as ``"EPSG:25832"``; None: as in the table.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Raster:
         height = (self.y_edges[-1] - self.y_edges[0]) / rows
         try:
             system = rasterio.CRS.from_user_input(crs or self.crs) if crs or self.crs else None
-        except Exception as error:  # rasterio's classes of errors differ by version
+        except Exception as error:  # The classes of rasterio's errors depend on its version.
             text = str(crs or self.crs)
             raise InvalidInput(f"to_geotiff: crs: {text[:80]!r} is unknown: {error}") from None
         with rasterio.open(
@@ -184,7 +184,7 @@ def raster(
     if not 0 < confidence < 1:
         raise InvalidInput(f"raster: confidence must be between 0 and 1, not {confidence:g}")
     reader = Reader(pinned, question, x_name, y_name)
-    # Report errors of names and types before rows are read.
+    # Reports errors of names and types before rows are read.
     shape = {"x": x_name, "y": y_name} | ({} if of.of is None else {"value": of.of})
     stream = reader.result(shape)._first
     units = dict(zip(stream.names(), stream.units(), strict=True))
@@ -223,7 +223,7 @@ def raster(
 
 
 def _crs(metadata: Mapping[str, Any]) -> str | None:
-    """The reference system in the metadata, at the top level or that of a file format."""
+    """The reference system in the metadata, at the top level or below a file format."""
     for values in (metadata, *metadata.values()):
         if isinstance(values, dict) and isinstance(values.get("crs"), str | int):
             system = values["crs"]

@@ -1,9 +1,9 @@
 """Aggregates of the rows of each cell in memory: quantiles, and intervals of a sample.
 
-A sample of fraction p has each identity, with all its rows, with probability p. The identity is
-the sampling unit. The variance of sums is that of Poisson sampling (Saerndal, Swensson, Wretman:
+The identity is the sampling unit: a sample of fraction p has all rows of an identity with
+probability p. Variances of sums are estimated as for Poisson sampling (Saerndal, Swensson, Wretman:
 Model Assisted Survey Sampling, 1992, section 3.5); means and variances are linearised (section
-5.5). Intervals use Student's t with one degree of freedom less than the cell has identities.
+5.5). Intervals use Student's t with n - 1 degrees of freedom for n identities in the cell.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rows:
     """The rows of consecutive cells, sorted by cell and value."""
 
     def __init__(self, cells: int, cell: Array, value: Array, identity: Array | None) -> None:
-        # By value, then by cell: two sorts of numbers are faster than one of pairs.
+        # By value, then by cell: sorting numbers twice is faster than sorting pairs once.
         order = np.argsort(value)
         bits = max(len(value) - 1, 1).bit_length()
         keys = (cell[order] << bits) | np.arange(len(value))

@@ -1,4 +1,4 @@
-"""Saved results: lists them for a table, and repeats and compares them."""
+"""Lists the saved results of a table, and repeats and compares them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from .._spec import EstimateRequest, QuerySpec
 
 _SHOWN = 10
-"""Differences to print."""
+"""Maximum number of differences to print."""
 
 _ALL = 2**62
-"""A limit that omits no row."""
+"""A limit above any number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +77,20 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
     path
         A file from `Result.save` or `Estimate.save`.
     newest
-        Query the newest snapshot instead of the saved one, to see whether the result still holds.
+        Whether to query the newest snapshot instead of the saved one, to see whether the result is
+        still valid.
 
     Returns
     -------
     Recomputed
-        Both results; ``same`` if they agree in every row or value.
+        Both results. ``same`` is True if they agree in every row or value.
 
     Raises
     ------
     InvalidInput
         The file is not a saved result.
     SnapshotExpired
-        The files of the snapshot were deleted by `Table.clean`.
+        `Table.clean` has deleted files of the snapshot.
     TableReplaced
         Another table is at the location.
 
@@ -111,7 +112,7 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
         raise InvalidInput(f"{path}: the field source is damaged") from None
     if call == "estimate":
         if "within" in question:
-            # A time limit depends on the machine, so repeat the same rows instead.
+            # A time limit depends on the machine, so the same rows are read instead.
             del question["within"]
             question |= {"sample": saved["answer"].get("fraction", 1.0), "max_rows": _ALL}
         estimate = Estimate(_estimated(pinned, question))
@@ -226,7 +227,7 @@ class SavedAnswer:
     """The time, in UTC."""
     question: str
     is_newest: bool
-    """Whether its snapshot is the newest one of the table."""
+    """Whether it is a result of the table's newest snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ class History:
     """The token of the newest snapshot."""
     writers: list[WriterInfo]
     answers: list[SavedAnswer] = field(default_factory=list)
-    """By time."""
+    """In order of time."""
 
     def __repr__(self) -> str:
         lines = [f"{self.location}: {counted(self.rows, 'record')}"]
@@ -266,7 +267,7 @@ def history(
     path
         The location of the table.
     folder
-        The folder of the saved results. None: the current directory and that of the table.
+        The folder of the saved results. None: the current directory and the table's folder.
 
     Raises
     ------
@@ -289,7 +290,7 @@ def _answers(folders: Sequence[Path], location: str, token: str) -> Iterator[Sav
                 if file.resolve() in seen or not file.is_file():
                     continue
                 seen.add(file.resolve())
-                # Another file of this name is no saved result.
+                # A file with this suffix need not be a saved result.
                 with contextlib.suppress(InvalidInput, OSError, UnicodeDecodeError):
                     saved = _saved.read(file)
                     for source in saved["source"].get("runs", [saved["source"]]):

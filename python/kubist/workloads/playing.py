@@ -1,4 +1,4 @@
-"""Plays a workload: clients in threads, open or closed loop, with writers at the same time."""
+"""Plays a workload with clients in threads, in an open or closed loop, and with writers."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SAMPLE = 20_000
-"""Rows from which parameters are drawn."""
+"""Number of rows from which parameters are drawn."""
 WARM_UP = 0.1
-"""The first part of a run, whose requests do not count."""
+"""The fraction of a run, at its start, whose requests do not count."""
 NAP = 0.1
-"""The longest sleep, in seconds, of a client, so that it can stop."""
+"""The longest sleep of a client in seconds, after which it can stop."""
 ERRORS = 5
-"""Distinct messages in a report."""
+"""Maximum number of distinct error messages in a report."""
 COLUMNS = {
     "at": "f8", "latency": "f8", "service": "f8", "query": object, "rows": "i8", "read": "i8",
     "cubes": "i8", "bytes": "i8", "trips": "i8", "failed": bool,
 }  # fmt: skip
-"""The values of each request, with the types of their arrays."""
+"""The measured values of each request, with the types of their arrays."""
 OF_RUN = ("seconds", "clients", "rate", "load", "memory", "built", "commits")
-"""Numbers of a run that `Played.to_arrow` stores in each row."""
+"""Figures of a run that `Played.to_arrow` repeats in each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The requests of one query.
+    """The measurements of one query.
 
-    Times are in seconds. In an open loop they start when the request was due, so percentiles
-    include requests that wait for a stalled system (no coordinated omission).
+    Times are in seconds. In an open loop, latencies count from the time when the request was due,
+    so percentiles include the wait for a stalled system (no coordinated omission).
     """
 
     query: str
@@ -75,20 +75,20 @@ class Played:
     clients: int
     rate: float | None
     queries: list[Measured]
-    """One for each query, and ``all`` for all queries."""
+    """The measurements of each query, and as ``all`` for all queries."""
     commits: int
-    """Commits of the writers."""
+    """Number of commits of the writers."""
     load: float
-    """CPU time of this process as a fraction of one core, which includes an embedded system."""
+    """CPU time of this process, with an embedded system, as a fraction of one core."""
     memory: int
     """The largest resident memory of this process, in bytes."""
     errors: list[str] = field(default_factory=list)
     started: float = 0.0
     """Seconds since 1970."""
     built: float | None = None
-    """Seconds of building the table, in a comparison of designs."""
+    """Time to build the table in seconds, in a comparison of designs."""
     metrics: Sequence[tuple[float, float, int, int, int]] = field(default=(), repr=False)
-    """Samples of this process, in the order of `kubist.workloads.metrics.NAMES`."""
+    """Sampled metrics of this process, in the order of `kubist.workloads.metrics.NAMES`."""
     requests: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Arrays with an element for each request: ``at`` (seconds from the start), ``latency``,
     ``service`` (seconds), ``query``, ``rows``, ``read``, ``cubes``, ``bytes``, ``trips``,
@@ -131,7 +131,7 @@ class Played:
         return html_table(*self._lines())
 
     def figures(self) -> dict[str, Any]:
-        """Returns all figures as plain values, without the single requests."""
+        """Returns all figures as plain values, without the values of single requests."""
         names = [
             item.name
             for item in fields(self)
@@ -153,7 +153,7 @@ class Played:
         columns |= {"machine": pa.array([platform.node()] * count).dictionary_encode()}
         names = pa.array(self.requests["query"]).dictionary_encode()
         numbers = {name: pa.array(of) for name, of in self.requests.items() if name != "query"}
-        # Numbers of the run are equal in all rows, which takes no space.
+        # Equal values in all rows take no space.
         whole = {name: pa.array([getattr(self, name)] * count, pa.float64()) for name in OF_RUN}
         return pa.table(columns | {"query": names} | numbers | whole)
 
@@ -221,7 +221,7 @@ def play(
 
 
 class _Schedule:
-    """The times of requests, in seconds of the clock; in a closed loop always now."""
+    """The times of requests on the clock, in seconds; in a closed loop always now."""
 
     def __init__(self, workload: Workload, begin: float, seed: int) -> None:
         import numpy as np
@@ -233,7 +233,7 @@ class _Schedule:
         self._lock = threading.Lock()
 
     def due(self) -> float | None:
-        """The next time, by a Poisson process; None: the run has ended."""
+        """The next time of a Poisson process; None after the end of the run."""
         now = time.perf_counter()
         if self._rate is None:
             return now if now < self.end else None
@@ -250,7 +250,7 @@ def _client(
         if (due := schedule.due()) is None:
             return
         while (wait := due - time.perf_counter()) > 0:
-            # Waiting for the event takes more CPU time than a sleep.
+            # Sleeping takes less CPU time than waiting for the event.
             time.sleep(min(wait, NAP))
             if stop.is_set():
                 return
@@ -346,7 +346,7 @@ def _summary(
 def measured(
     arrays: Mapping[str, Any], seconds: float, known: Sequence[str], queries: Sequence[str]
 ) -> list[Measured]:
-    """The figures of each of the ``known`` names, and of all queries together."""
+    """The figures for each name in ``known``, and for all queries together."""
     import numpy as np
 
     counted = arrays["at"] >= WARM_UP * seconds

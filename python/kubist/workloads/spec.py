@@ -23,8 +23,8 @@ class Place:
 
     Attributes:
         kind: One of `PLACES`.
-        mean, deviation: For a Gaussian, in the column's unit; None: the middle of the domain, and a
-            tenth of its width.
+        mean, deviation: For a Gaussian, in the column's unit. None: the middle of the domain, and a
+            tenth of the domain's width.
         exponent: For Zipf's law: the value of rank k has a probability proportional to
             ``k ** -exponent``.
     """
@@ -42,8 +42,8 @@ class Range:
     Attributes:
         share: The width as a fraction of the column's domain, in (0, 1].
         width: The width in the column's unit, if ``share`` is None; 0: one value.
-        fixed: Both ends, which no draw changes.
-        place: The position of its centre; None: that of the query.
+        fixed: Fixed bounds, instead of random ones.
+        place: The position of the centre; None: as for the query.
     """
 
     share: float | None = None
@@ -54,7 +54,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A random value of ``{name}`` in a condition: of a column, or from a list."""
+    """A random value for ``{name}`` in a condition, from a column or a list."""
 
     column: str = ""
     choices: tuple[Any, ...] = ()
@@ -63,15 +63,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A kind of request.
+    """A query with random parameters.
 
     Attributes:
-        weight: Its fraction of all requests, relative to the other weights.
+        weight: The relative frequency of this query.
         verb: One of `VERBS`.
         box: Ranges by column. All ranges at positions of kind ``rows`` use the same random row.
         values: The values of names in braces in ``where``.
         asked: Other parameters, as for `kubist.Table.query` and `kubist.Table.estimate`.
-        replay: The parameters of recorded queries, one of which is drawn at random.
+        replay: The parameters of recorded queries; each request uses a random one.
     """
 
     name: str
@@ -96,14 +96,14 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Queries, and the way to send them.
+    """Queries, and how clients send them.
 
     Attributes:
         clients: The number of requests that run at the same time.
         seconds: The duration of a run.
-        rate: Requests per second of all clients, which arrive at random (open loop). None: each
-            client sends the next request after a response (closed loop).
-        think: Seconds that a client waits between a response and its next request (closed loop).
+        rate: Requests per second of all clients, at random times (open loop). None: each client
+            sends the next request after a response (closed loop).
+        think: Time in seconds between a response and the client's next request (closed loop).
     """
 
     queries: Sequence[Query]

@@ -1,4 +1,5 @@
-//! Advice: whether the recorded queries (`recording.rs`) and the commits of a table fit its design.
+//! Advice of `kubist info`: whether the dimensions and secondary indexes of a table fit its queries, and whether its
+//! commits need an optimizer. `recording.rs` writes the queries to the file that `KUBIST_RECORD` names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,25 +13,26 @@ use serde_json::Value;
 use crate::info::Info;
 use crate::recording;
 
-/// Bytes to read at the end of a record; reading 64 MiB would take seconds.
+/// Bytes to read at the end of the file of recorded queries; all 64 MiB would take seconds.
 const NEWEST: u64 = 4 << 20;
-/// Fewer recorded queries of a table prove nothing.
+/// The smallest number of recorded queries that justifies advice.
 const QUESTIONS: u64 = 20;
-/// A column that this fraction of the queries limits belongs in the design.
+/// A column that at least this fraction of the queries limits should be a dimension or have a secondary index.
 const ALWAYS: f64 = 0.5;
-/// Below this number of commits, no optimizer is needed.
+/// A table with fewer commits needs no optimizer.
 const COMMITS: u64 = 16;
-/// Queries get slow from this fraction of misplaced rows.
+/// Queries become slow if at least this fraction of the rows waits for the optimizer.
 const DEBT: f64 = 0.2;
-/// Arrow types that dimensions can have.
+/// Prefixes of the Arrow types that dimensions can have.
 const ORDERED: [&str; 7] = ["Int", "UInt", "Float", "Timestamp", "Date", "Time", "Duration"];
 
+/// How the recorded queries use a table.
 #[derive(Default)]
 struct Use {
     questions: u64,
-    /// By column: queries with a range, queries with one value.
+    /// By column: the number of queries that limit it to a range, and to single values.
     columns: BTreeMap<String, (u64, u64)>,
-    /// Queries with a region or steps, which limit dimensions without their names.
+    /// Queries with a region or steps: they limit dimensions without naming them, so no dimension counts as unused.
     wholes: u64,
 }
 
@@ -45,7 +47,7 @@ impl Use {
     }
 }
 
-/// One sentence for each misfit, with the command that corrects it.
+/// One sentence for each problem. The commands at the end of sentences correct it.
 pub(crate) fn of(info: &Info) -> Vec<String> {
     let mut found: Vec<String> = of_commits(info).into_iter().collect();
     if let Some(record) = recording::file() {
@@ -86,7 +88,7 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     let idle: Vec<&str> =
         dimensions.iter().copied().filter(|name| used.wholes == 0 && used.fraction(name) == 0.0).collect();
     if idle.len() == dimensions.len() && missing.is_empty() {
-        return vec![]; // Samples of everything: any dimensions do.
+        return vec![]; // The queries sample the whole table, and all dimensions serve them equally.
     }
     let questions = human::count(used.questions);
     let mut said: Vec<String> = Vec::new();
@@ -104,7 +106,7 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     let ranged = missing.iter().filter(|(_, is_ranged)| *is_ranged).map(|(name, _)| *name);
     let wanted: Vec<&str> = dimensions.iter().copied().filter(|name| !idle.contains(name)).chain(ranged).collect();
     let table = quoted(&about.location);
-    // A secondary index must be chosen when the table is created.
+    // `regrid` cannot add a secondary index, so `advise` proposes a new table.
     let command = match wanted.is_empty() || missing.iter().any(|(_, is_ranged)| !is_ranged) {
         true => format!("kubist advise {table} --queries {}", quoted(&record.to_string_lossy())),
         false => format!("kubist regrid {table} --dimensions {}", quoted(&wanted.join(","))),
@@ -115,11 +117,11 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     said
 }
 
-/// The use of a table by the newest queries of a record. The first query creates the file.
+/// Reads the newest recorded queries of a table. Before the first one, there is no file and no use.
 fn recorded(record: &Path, location: &str) -> Use {
     let mut used = Use::default();
     let own = place(location);
-    // The first line can be incomplete, and so can the last one after a process was killed.
+    // The first line is cut unless the whole file was read, and a killed process can leave the last one incomplete.
     for line in newest(record).unwrap_or_default().split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
         let (Some(table), Some(question)) = (line["table"].as_str(), line["question"].as_object()) else { continue };

@@ -141,7 +141,7 @@ def _others(hdus: Any, number: int) -> dict[str, str]:
 
 
 def _cards(header: Any) -> dict[str, Any]:
-    """Keywords about other things than storage, with values that JSON can have."""
+    """Keywords that do not describe the storage, with values that JSON can represent."""
     from astropy.io.fits.card import Undefined
 
     cards: dict[str, Any] = {}

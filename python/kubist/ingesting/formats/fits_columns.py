@@ -42,8 +42,8 @@ class Column:
     """The storage of a column, and the meaning of its values.
 
     Attributes:
-        name: Differs from all other names.
-        place: Counts from 1, as keywords of the header do.
+        name: A unique name.
+        place: The number of the column from 1, as in keywords of the header.
         code: The letter of TFORM; ``T`` for strings that are numbers.
         count: Elements of a row: numbers, bits, strings.
         width: Bytes of a string.

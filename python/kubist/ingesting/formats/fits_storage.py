@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 GZIP, BZIP2, XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 BEGIN = b"SIMPLE  ="
 RICE_BLOCK = 32
-"""Pixels, as in CFITSIO's compression of tables."""
+"""Pixels per block, as in CFITSIO's compression of tables."""
 BYTES_AT_ONCE = 1 << 28
 BYTES_OF_CACHE, ROWS_OF_CACHE = 1 << 22, 1 << 14
-"""The size of a part whose columns are split in the cache: twice as fast as in memory."""
+"""The size of a part. Its columns are split in the CPU cache, twice as fast as in memory."""
 BLOCK = 2880
 """Headers and data are padded to multiples of these bytes."""
 

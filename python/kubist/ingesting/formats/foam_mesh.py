@@ -1,9 +1,9 @@
 """Meshes of OpenFOAM, for the positions of parcels.
 
-A parcel's position may be stored by its tetrahedron: a cell, one of its faces, a point of that
+A parcel's position may be stored within a tetrahedron: a cell, a face of the cell, a point of the
 face, and four barycentric coordinates. The corners are the cell's centre, the face's base point,
 and two neighbouring points of the face (OpenFOAM's tetIndices::faceTriIs). Centres of faces and
-cells are those of OpenFOAM's primitiveMesh.
+cells are computed as in OpenFOAM's primitiveMesh.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Mesh:
     Attributes:
         points: Shape (points, 3), in metres.
         starts, corners: Face i has the points ``corners[starts[i]:starts[i + 1]]``.
-        owner: The cell of each face that its normal leaves.
-        neighbour: The other cell; shorter than ``owner``, because faces of the boundary have none.
+        owner: For each face, the cell that the face's normal leaves.
+        neighbour: For each face, the cell that the normal enters. It is shorter than ``owner``,
+        because faces of the boundary have no such cell.
     """
 
     points: Any
@@ -46,7 +47,7 @@ class Mesh:
         sizes = np.diff(self.starts)
         of_face = np.repeat(np.arange(len(sizes)), sizes)
         here = self.points[self.corners]
-        # The next corner of the same face.
+        # For each corner, the next corner of the same face.
         following = np.arange(len(self.corners)) + 1
         following[self.starts[1:] - 1] = self.starts[:-1]
         there = here[following]
@@ -85,7 +86,7 @@ class Mesh:
         return np.where(flat, rough, weighted / np.where(flat, 1, total))
 
     def base_point(self, face: int) -> int:
-        """The first point of a face from which all its tetrahedra have a positive volume.
+        """The first base point of a face for which all its tetrahedra have a positive volume.
 
         0 if no point has this property, as in OpenFOAM.
         """
@@ -105,10 +106,10 @@ class Mesh:
         return 0
 
     def positions(self, weights: Any, cells: Any, faces: Any, points: Any) -> Any:
-        """Positions of barycentric coordinates, of shape (parcels, 3), in metres.
+        """The positions for barycentric coordinates, of shape (parcels, 3), in metres.
 
         Args:
-            weights: Shape (parcels, 4): of the cell's centre, the base point, and two points.
+            weights: Shape (parcels, 4), for the cell's centre, the base point, and two points.
             cells, faces, points: The tetrahedron of each parcel.
 
         Raises:
@@ -140,7 +141,7 @@ class Mesh:
 
 
 def _sums(values: Any, groups: Any, count: int) -> Any:
-    """Sums of rows by group, of shape (count, columns)."""
+    """The sums of rows in each group, of shape (count, columns)."""
     import numpy as np
 
     columns = [np.bincount(groups, values[:, i], count) for i in range(values.shape[1])]
@@ -148,7 +149,7 @@ def _sums(values: Any, groups: Any, count: int) -> Any:
 
 
 def ascii_faces(text: bytes) -> tuple[Any, Any]:
-    """Starts and corners of faces written as ``4(0 1 5 4)``."""
+    """The starts and corners of faces, from text such as ``4(0 1 5 4)``."""
     import numpy as np
 
     found = FACE.findall(text)
@@ -158,7 +159,7 @@ def ascii_faces(text: bytes) -> tuple[Any, Any]:
 
 
 def find_mesh(case: Path, time: Path, find: Callable[[Path], Path | None]) -> dict[str, Path]:
-    """The files of a time's mesh; a moving mesh has its own points.
+    """The files of the mesh at a time; a moving mesh has points for each time.
 
     Args:
         case: The folder of the case, or of one rank.

@@ -41,11 +41,11 @@ LENGTHS = {"cm": 1.0, "m": 1e2, "km": 1e5, "AU": 1.495978707e13, "pc": 3.0856776
 SPEEDS = {"cm/s": 1.0, "m/s": 1e2, "km/s": 1e5}
 MASS_UNITS = {"g": 1.0, "kg": 1e3, "Msun": 1.98841e33}
 FIRST = 1 << 16
-"""The number of particles per type whose positions are compared with the box."""
+"""For each type, the number of particles whose positions are compared with the box."""
 MOST_FILES = 1 << 20
 """The maximum number of files of a snapshot."""
 AGREE = 1e-3
-"""The relative difference of equal constants, which codes write with three or more digits."""
+"""The relative difference up to which constants are equal; codes write three or more digits."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Clock:
 
 @dataclass
 class Units:
-    """The units of a code in cgs, None if unknown, and their meaning."""
+    """The units of a code in cgs (None if unknown), and their meaning."""
 
     length: float | None = None
     speed: float | None = None
@@ -88,7 +88,7 @@ class Units:
     is_cosmological: bool = False
 
     def of(self, name: str) -> str | None:
-        """The unit of a column, in words that conditions can use where possible."""
+        """The unit of a column, if possible in a form that conditions can use."""
         if name in (*POSITION, "SmoothingLength"):
             return self._named(self.length, LENGTHS, "c" if self.is_cosmological else "", "cm")
         if name == MASSES:
@@ -116,7 +116,7 @@ def _name(cgs: float | None, names: Mapping[str, float]) -> str | None:
     for name, value in names.items():
         if abs(cgs / value - 1) < AGREE:
             return name
-    # Such as the usual mass of 10^10 suns.
+    # For example the usual unit of 10^10 solar masses.
     for name, value in reversed(list(names.items())):
         for power in range(1, 16):
             if abs(cgs / value / 10**power - 1) < AGREE:
@@ -175,7 +175,7 @@ def look(path: Path, options: Options) -> Source:
                 left_out[name] = f"the header counts {len(counts)} types of particles"
         masses = _masses_of_types(file, kinds)
         if masses:
-            # In the type of other masses, if there are any: the report says if that rounds them.
+            # In the type of the other masses, if there are any; the report lists rounding.
             fields.setdefault(MASSES, unit(pa.field(MASSES, pa.float64()), units.of(MASSES)))
     if of_fields:
         about["fields"] = of_fields
@@ -234,7 +234,7 @@ def snapshot(
     options: Options,
     positions: Callable[[], Any],
 ) -> Source:
-    """A file of a snapshot in any of the formats.
+    """Opens a file of a snapshot, in any of the formats.
 
     Args:
         positions: Returns positions of some particles, as rows of x, y and z.
@@ -259,8 +259,8 @@ def snapshot(
 def period_of(about: Mapping[str, Any], positions: Callable[[], Any]) -> dict[str, float]:
     """The lengths of the box of a run with periodic boundaries.
 
-    Every run has a BoxSize. It is a period if the file says so, or if the universe expands and the
-    first particles are in the box.
+    Every run has a BoxSize. It is a period if the file states this, or if the universe expands and
+    the first particles are in the box.
     """
     header = about["header"]
     said = {**about.get("parameters", {}), **about.get("runtimepars", {}), **header}
@@ -286,7 +286,7 @@ def period_of(about: Mapping[str, Any], positions: Callable[[], Any]) -> dict[st
 
 
 def place_of(path: Path, header: Mapping[str, Any], rows: int, *words: str) -> Part:
-    """The position of a file in its snapshot, whose files have `.0`, `.1`, ... in their names.
+    """The position of a file in a snapshot of files with `.0`, `.1`, ... in their names.
 
     Args:
         words: Attributes of the header with the number of rows of the snapshot, lowest word first.
@@ -319,10 +319,10 @@ def wanted_types(path: Path, options: Options, count: int) -> set[int]:
 
 
 def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, str]) -> _Kind | None:
-    """The fields of one type of particles; None if it has no rows.
+    """The fields of a particle type; None if it has no rows.
 
     Raises:
-        InvalidInput: The file has another number of particles than its header.
+        InvalidInput: The number of particles differs from the header.
     """
     import h5py
 
@@ -353,7 +353,7 @@ def _kind(path: Path, file: Any, number: int, count: int, left_out: dict[str, st
 
 
 def _masses_of_types(file: Any, kinds: Sequence[_Kind]) -> dict[int, float]:
-    """The mass, from the header, of the types whose particles all have the same mass."""
+    """The masses in the header, of particle types with a single mass."""
     table = file["Header"].attrs.get("MassTable")
     if table is None:
         return {}
@@ -362,7 +362,7 @@ def _masses_of_types(file: Any, kinds: Sequence[_Kind]) -> dict[int, float]:
 
 
 def with_all(schema: pa.Schema, state: State) -> pa.Schema:
-    """The columns of a file, and those of types of particles that the file lacks."""
+    """The columns of a file, and the columns of particle types that the file lacks."""
     own = ("time", "redshift", "scale_factor")
     lacking = [f for f in state.schema or () if f.name not in schema.names and f.name not in own]
     for absent in lacking:
@@ -371,7 +371,7 @@ def with_all(schema: pa.Schema, state: State) -> pa.Schema:
 
 
 def _said(data: Any) -> str | None:
-    """The unit of a field, which SWIFT, and some programs in `units`, store."""
+    """The unit of a field, if stored: by SWIFT, or by some programs as `units`."""
     for name in ("Expression for physical CGS units", "units"):
         if name in data.attrs:
             return text(data.attrs[name]) or None
@@ -397,7 +397,7 @@ def clock_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Clock:
 
 
 def is_cosmological(header: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
-    """Whether a run has an expanding universe, by its parameters or else its header."""
+    """Whether the universe expands, from the parameters or else from the header."""
     for group, name in (("parameters", "ComovingIntegrationOn"), ("cosmology", "Cosmological run")):
         said = _number(about.get(group, {}), name)
         if said is not None:

@@ -1,8 +1,8 @@
-"""Arrays of netCDF, HDF5 and NumPy as points: one record per grid point, with its coordinates.
+"""Arrays of netCDF, HDF5 and NumPy as points: one row per grid point, with coordinates.
 
 Values and coordinates follow the CF conventions and come from the engine's reader, as in
 `kubist.index`. Times in the standard calendar are timestamps. A grid point where all variables are
-missing gives no record.
+missing gives no row.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def look(path: Path, options: Options) -> Source:
     taken = {*values, *beside, *texts}
     others = [v["name"] for v in about["variables"] if v["name"] not in taken]
     columns = [*_placed(axes, beside), *values]
-    # A column that the user names with its group has that name.
+    # If the user names a column with its group, the column has this name.
     names = _short([*columns, *texts]) | {name: name for name in options.columns or () if name in taken}
     nothing = {
         f.name: f.type
@@ -84,7 +84,7 @@ def look(path: Path, options: Options) -> Source:
     def read(state: State) -> Iterator[pa.Table]:
         known = {name: (found.axes, found.values()) for name, found in texts.items()}
         rows_of = _Rows(files, axes, values, columns, short, known, own.valid)
-        # An existing table may have numbers for the times of this file.
+        # An existing table may store the times of this file as numbers.
         numbers = [f.name for f in state.schema or () if not pa.types.is_timestamp(f.type)]
         for part in _parts(axes, lengths):
             found = rows_of.read(part, {name: described[name]["shape"] for name in short})
@@ -127,10 +127,10 @@ def _attributes(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Reads the rows of a part of the grid: numbers with the engine, strings by position.
+    """Reads the rows of a part of the grid; the engine reads numbers.
 
     Attributes:
-        short: Variables that end before the others along an unlimited axis.
+        short: Variables that are shorter than others along an unlimited axis.
     """
 
     files: FileIndex
@@ -179,7 +179,7 @@ class _Rows:
     def _ended(
         self, name: str, part: Mapping[str, slice], shape: Sequence[int], index: Mapping[str, Any]
     ) -> pa.Array:
-        """The rows of a shorter variable, which is null in the other rows."""
+        """The values of a shorter variable, with null in the rows beyond its end."""
         import numpy as np
         import pyarrow as pa
 
@@ -336,15 +336,15 @@ def _grid(
 
 
 def _has_scales(some: Sequence[str] | None, of_grid: Sequence[str] | None) -> bool:
-    """Returns whether axes are those of the grid; an axis of the same name may be of another group."""
+    """Whether the axes belong to the grid; an axis of the same name may be in another group."""
     return some is None or of_grid is None or set(some) <= set(of_grid)
 
 
 def _grids(
     variables: Sequence[Mapping[str, Any]], own: netcdf.Beside
 ) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Variables with the same axes. A shorter variable belongs to them only along an unlimited
-    axis, because groups may have other axes of the same name.
+    """Groups of variables with the same axes. A shorter variable belongs to a group only along
+    an unlimited axis, because HDF5 groups may have different axes of the same name.
     """
     by_axes: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for variable in variables:
@@ -376,20 +376,20 @@ def _is_coordinate(variable: Mapping[str, Any]) -> bool:
 
 
 def _is_beside(variable: Mapping[str, Any], axes: Sequence[str]) -> bool:
-    """Returns whether it covers the grid with fewer axes, in the same order."""
+    """Whether a variable has fewer axes than the grid, in the same order."""
     places = [axes.index(axis) for axis in variable["dimensions"] if axis in axes]
     return len(places) == len(variable["dimensions"]) and places == sorted(places)
 
 
 def _placed(axes: Sequence[str], beside: Sequence[str]) -> list[str]:
-    """Columns of the position: coordinates, or indices along axes without coordinates."""
+    """The columns of positions: coordinates, or indices along axes without coordinates."""
     own = {name.rsplit("/", 1)[-1]: name for name in beside}
     first = [own.get(axis, f"{axis}_index") for axis in axes]
     return [*first, *(name for name in beside if name not in first)]
 
 
 def _short(columns: Sequence[str]) -> dict[str, str]:
-    """Names without their groups, if these stay unique."""
+    """Names without their groups, if the short names are unique."""
     last = {name: name.rsplit("/", 1)[-1] for name in columns}
     often = list(last.values())
     return {name: short if often.count(short) == 1 else name for name, short in last.items()}

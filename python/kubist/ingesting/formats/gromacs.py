@@ -1,6 +1,6 @@
-"""Frames of GROMACS: the complete frames of XTC and TRR, and GRO files of several frames.
+"""Frames of GROMACS: the complete frames of XTC and TRR files, and all frames of GRO files.
 
-Libraries count an incomplete frame, and read only the first frame of a GRO file.
+Libraries also count an incomplete last frame, and read only the first frame of a GRO file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 XTC_MAGIC = (1995).to_bytes(4, "big")
 XTC_LARGE = (2023).to_bytes(4, "big")
-"""The magic number of frames with very many atoms, which have another header."""
+"""The magic number of frames with another header, for very many atoms."""
 TRR_MAGIC = (1993).to_bytes(4, "big")
 
 
@@ -28,9 +28,9 @@ class Frames:
     """The complete frames of a file.
 
     Attributes:
-        count: None if they are not counted.
-        vectors: Of each frame, if frames may differ.
-        wrong: Says of the first frame that is not whole what is wrong, and where.
+        count: The number of frames; None if they were not counted.
+        vectors: The vectors of each frame, if frames may differ.
+        wrong: The defect of the first incomplete frame, and its position.
         times: The time of each frame, if it is known.
     """
 
@@ -41,7 +41,7 @@ class Frames:
 
 
 def frames(path: Path) -> Frames:
-    """The frames of an XTC, TRR or DCD file; of other files nothing is known."""
+    """The frames of an XTC, TRR or DCD file; empty for other formats."""
     ending = path.suffix.lower()
     if ending == ".xtc":
         return _of_xtc(path)
@@ -83,10 +83,10 @@ def _of_xtc(path: Path) -> Frames:
 
 
 def _of_dcd(path: Path) -> Frames:
-    """The whole frames of a DCD file: MDAnalysis does not report a last one that is cut off.
+    """The complete frames of a DCD file. MDAnalysis does not report an incomplete last frame.
 
-    Each of its records has its length before and after it. A frame has a record of its cell, if the
-    header says so, and one for each of x, y and z.
+    Each record has its length before and after its data. A frame has one record each for x, y and
+    z, and before them a record for its cell if the header states this.
     """
     size = path.stat().st_size
     with path.open("rb") as opened:
@@ -97,7 +97,7 @@ def _of_dcd(path: Path) -> Frames:
         has_cell, has_fourth = (
             struct.unpack_from(f"{order}i", head, 48 + 4 * i)[0] for i in (0, 1)
         )
-        # X-PLOR has other numbers at these places, and neither a cell nor a fourth axis.
+        # X-PLOR has other numbers at these offsets, and neither a cell nor a fourth axis.
         is_charmm = struct.unpack_from(f"{order}i", head, 84)[0] != 0
         of_frame = 3 + is_charmm * (bool(has_cell) + bool(has_fourth))
         # The title and the number of atoms.
@@ -119,7 +119,7 @@ def _of_dcd(path: Path) -> Frames:
 
 
 def _behind_record(file: IO[bytes], order: str, at: int) -> int:
-    """The byte behind the record that begins at a byte; it may be past the end of the file."""
+    """The end of the record that begins at a byte; it may be past the end of the file."""
     file.seek(at)
     length = file.read(4)
     return at + 8 + (struct.unpack(f"{order}I", length)[0] if len(length) == 4 else 0)
@@ -160,14 +160,14 @@ def _of_trr(path: Path) -> Frames:
 
 
 def _time_of_trr(head: bytes, width: int) -> float:
-    """The time, a number of as many bytes as the vectors have; it follows atoms, step and a number."""
+    """The time, with as many bytes as a vector component; it follows atoms, step and a number."""
     kind, at = (">d", 76) if width == 8 else (">f", 76)
     time: float = struct.unpack_from(kind, head, at)[0] if len(head) >= at + width else 0.0
     return time
 
 
 def repeats(times: Sequence[float]) -> list[str]:
-    """Says which frames have the time of the one before, or an earlier one: an appended run."""
+    """Notes for frames whose time is not after the previous frame, as in an appended run."""
     late = [i for i in range(1, len(times)) if times[i] <= times[i - 1]]
     if not late:
         return []
@@ -183,7 +183,7 @@ def repeats(times: Sequence[float]) -> list[str]:
 
 @dataclass
 class GroFrame:
-    """A frame, with MDAnalysis' names and units."""
+    """A frame of a GRO file, with MDAnalysis' names and units."""
 
     positions: np.ndarray[Any, Any]
     velocities: np.ndarray[Any, Any]
@@ -196,9 +196,9 @@ class GroFrame:
 
 TIME, STEP = re.compile(r"\bt=\s*([-+\d.eE]+)"), re.compile(r"\bstep=\s*(\d+)")
 POSITION_AT, ANGSTROM = 20, 10.0
-"""Where numbers begin in a line, and how many Angstrom a length of GROMACS has."""
+"""The column of a line at which numbers begin, and the factor from nm to Angstrom."""
 NAMES_END = 15
-"""Where residue and name of an atom end in a line."""
+"""The column of a line at which the residue and the name of an atom end."""
 
 
 class GroFrames:

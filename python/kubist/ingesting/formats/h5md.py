@@ -1,8 +1,8 @@
 """H5MD: particles over time, through h5py.
 
-An element that is written less often than positions is null at the other steps, because the
-particles in its arrays may have changed places. The edges of a changing box are columns; those of a
-fixed box are in the metadata.
+An element that is written less often than positions is null at the other steps, because the order
+of the particles may have changed. The edges of a changing box are columns; the edges of a fixed box
+are in the metadata.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 is_h5md = holds(lambda file: "h5md" in file and "particles" in file)
 
 EDGES = ("cell_ax", "cell_by", "cell_cz")
-"""The columns of a box with right angles; other boxes have one per component of each edge."""
+"""The columns of a box with right angles. Other boxes have a column per edge component."""
 KEPT = ("h5md", "particles")
 """Groups of a file that are read."""
 
@@ -145,7 +145,7 @@ def _values(element: Any) -> Any:
 
 
 def _unreadable(element: Any, values: Any, count: int) -> str | None:
-    """Why a table cannot store an element, or None."""
+    """The reason why a table cannot store an element, or None."""
     import h5py
 
     if values is None:

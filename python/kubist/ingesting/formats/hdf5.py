@@ -57,7 +57,7 @@ def check_sources(path: Path, file: Any) -> None:
     """Checks that the source files of virtual and external datasets exist.
 
     Raises:
-        InvalidInput: A file is missing, for which HDF5 would return fill values.
+        InvalidInput: A file is missing. HDF5 would return fill values instead.
     """
     import h5py
 
@@ -180,10 +180,10 @@ def _rows(step: Any) -> int:
 
 
 def _unreadable(data: Any, count: int) -> str | None:
-    """Why a table cannot store an item of a step, or None.
+    """The reason why a table cannot store an item of a step, or None.
 
     Raises:
-        ValueError: The numbers of its values and of the step's particles differ.
+        ValueError: The number of values differs from the number of particles in the step.
     """
     import h5py
 

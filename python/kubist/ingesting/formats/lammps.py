@@ -1,10 +1,10 @@
 """LAMMPS dumps: text, also compressed, and binary.
 
-No library reads all their columns. This module reads the text by LAMMPS' manual, and the binary
-form like its converter binary2txt.
+No library reads all columns of dumps. This module reads text as LAMMPS' manual describes it, and
+the binary form like LAMMPS' converter binary2txt.
 
-Scaled positions (`xs ys zs`) become true ones (`x y z`) with the box of their own time step. Every
-row has the box of its step, so a sample of any size has it too.
+Scaled positions (`xs ys zs`) become true positions (`x y z`) with the box of the same time step.
+Every row stores the box of its step, so a sample has it too.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A dump begins with one of these, or with TIMESTEP, which begins with TIME.
+# A dump begins with one of these items; TIME also matches TIMESTEP.
 ITEM = b"ITEM: "
 ITEMS = (b"ITEM: TIME", b"ITEM: UNITS")
 
 
 class _Zstandard(io.RawIOBase):
-    """A file compressed with Zstandard, read forwards; pyarrow's own stream cannot `tell`."""
+    """A Zstandard file, read forwards, with `tell`, which pyarrow's own stream lacks."""
 
     def __init__(self, path: Path, _: str) -> None:
         import pyarrow as pa
@@ -73,8 +73,8 @@ OPENERS: dict[bytes, Any] = {
 WHOLE = frozenset(("id", "type", "mol", "proc", "ix", "iy", "iz", "procp1"))
 TEXT = frozenset(("element", "typelabel"))
 NUMBERS = frozenset("id mol proc procp1 ix iy iz x y z xs ys zs xu yu zu xsu ysu zsu".split())
-"""Columns that have no words; `type` has with `dump_modify types labels`."""
-# Positions in words of a dump: plain and unwrapped. Those scaled by the box become these.
+"""Columns that never contain words; `type` may, with `dump_modify types labels`."""
+# Names of positions in a dump: plain and unwrapped. Positions scaled by the box become these.
 POSITIONS = (("x", "y", "z"), ("xu", "yu", "zu"))
 SCALED = {("xs", "ys", "zs"): ("x", "y", "z"), ("xsu", "ysu", "zsu"): ("xu", "yu", "zu")}
 BOX = ("box_xlo", "box_xhi", "box_ylo", "box_yhi", "box_zlo", "box_zhi")
@@ -91,7 +91,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
 VELOCITIES = frozenset(("vx", "vy", "vz"))
 COUNTS = WHOLE | TEXT | {"step", "xs", "ys", "zs", "xsu", "ysu", "zsu"}
 """Columns that have no unit in any style."""
-# Words behind BOX BOUNDS that say how the box is written; the others are kinds of boundaries.
+# Words after BOX BOUNDS that state the form of the box; other words are kinds of boundaries.
 FORMS = (b"xy", b"xz", b"yz", b"abc", b"origin")
 # The maximum number of atoms in a valid header.
 MOST_ATOMS = 2**40
@@ -110,9 +110,9 @@ class Box:
 
     @staticmethod
     def from_bounds(bounds: Sequence[float], tilt: Sequence[float] | None = None) -> Box:
-        """The box of a dump's `xlo xhi ylo yhi zlo zhi`.
+        """The box from the bounds `xlo xhi ylo yhi zlo zhi` of a dump.
 
-        For a tilted box, these are the bounds of the region around it (manual, Howto_triclinic).
+        The bounds of a tilted box contain the whole box (manual, Howto_triclinic).
         """
         xlo, xhi, ylo, yhi, zlo, zhi = bounds
         xy, xz, yz = tilt or (0.0, 0.0, 0.0)
@@ -127,7 +127,7 @@ class Box:
         return any((a[1], a[2], b[0], b[2], c[0], c[1]))
 
     def columns(self) -> dict[str, float]:
-        """The box as values of columns; a general box has nine components."""
+        """The values of the box's columns; a general box has nine components."""
         (a, b, c), (x, y, z) = self.edges, self.origin
         if any((a[1], a[2], b[2])):
             names = [f"box_{edge}{axis}" for edge in "abc" for axis in "xyz"]
@@ -148,7 +148,7 @@ class Box:
 
 @dataclass
 class Frame:
-    """The header of a time step, and the offset of the step."""
+    """The header of a time step, with the step's offset in the file."""
 
     offset: int
     step: int
@@ -211,8 +211,8 @@ def _joined(
     """The table's metadata after this file is added.
 
     Raises:
-        InvalidInput: The file has another style of units than the table, and columns that cannot be
-        converted.
+        InvalidInput: The file has another style of units than the table, and some of its columns
+        cannot be converted.
     """
     if here is None:
         return {"lammps": about}
@@ -233,7 +233,7 @@ def _leave_out(frame: Frame, first: Frame, left_out: dict[str, str]) -> None:
     """Lists the parts of a time step that the table does not have.
 
     Raises:
-        InvalidInput: Its units differ from those of the first time step.
+        InvalidInput: The units differ from the first time step.
     """
     where = f"step {frame.step} at byte {frame.offset}"
     # Only the first time step states units.
@@ -331,7 +331,7 @@ def _text(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
 
 
 def _next_line(file: IO[bytes]) -> tuple[int, bytes]:
-    """Where the next line that is not blank begins, and the line; it is empty at the end."""
+    """The next line that is not blank, and its offset; at the end, the line is empty."""
     at = file.tell()
     line = file.readline()
     while line and not line.strip():
@@ -341,7 +341,7 @@ def _next_line(file: IO[bytes]) -> tuple[int, bytes]:
 
 
 def _header(path: Path, file: IO[bytes], offset: int, line: bytes) -> Frame:
-    """The header of the time step that begins with a line, up to the line before the atoms."""
+    """Reads the header of the time step that begins with a line, up to the first atom."""
     step = atoms = time = units = box = None
     boundary, unknown = "", []
     while True:
@@ -372,7 +372,7 @@ def _header(path: Path, file: IO[bytes], offset: int, line: bytes) -> Frame:
         elif words[:1] in ([b"ENTRIES"], [b"GRID"]):
             raise ValueError(f"{where}: it is a dump of {words[0].decode().lower()}, not of atoms")
         else:
-            # Items of later versions have one line.
+            # Unknown items of later versions have one line.
             unknown.append(b" ".join(words).decode("utf-8", "replace"))
             file.readline()
         line = file.readline()
@@ -383,7 +383,7 @@ def _header(path: Path, file: IO[bytes], offset: int, line: bytes) -> Frame:
 
 
 def _box(where: str, words: list[bytes], lines: list[bytes]) -> Box:
-    """The box of the lines after `ITEM: BOX BOUNDS`, in one of its three forms."""
+    """The box from the lines after `ITEM: BOX BOUNDS`, in any of the three forms."""
     try:
         numbers = [[float(number) for number in line.split()] for line in lines]
         if words[:2] == [b"abc", b"origin"]:
@@ -409,7 +409,7 @@ def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Tabl
     """The atoms of a time step.
 
     Args:
-        texts: Columns of words. A column is one if its first value in the file is no number.
+        texts: Columns of strings: their first value in the file is not a number.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -448,7 +448,7 @@ def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Tabl
 
 
 def _check_lines(where: str, frame: Frame, lines: list[bytes]) -> None:
-    """Checks the number of atoms and of their values."""
+    """Checks the number of atoms, and the number of values per atom."""
     for row, line in enumerate(lines):
         if len(line.split()) != len(frame.columns):
             there = line.decode("utf-8", "replace").strip()
@@ -500,7 +500,7 @@ def _type(name: str) -> Any:
 
 
 def _is_binary(head: bytes) -> bool:
-    """Old dumps start with their step, newer ones with minus the length of the magic word."""
+    """Old dumps start with the step, newer dumps with the negative length of the magic word."""
     if len(head) < 8 or head.startswith((*ITEMS, *OPENERS)):
         return False
     (first,) = struct.unpack("<q", head[:8])
@@ -534,7 +534,7 @@ def _binary(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
             if endian != 1:
                 raise ValueError(f"{path}: byte {offset}: it is of a machine of other byte order")
             edges = take("6i")
-            # 0: along the axes; 1: tilted; 2: any three edges and an origin.
+            # 0: along the axes; 1: tilted; 2: three arbitrary edges and an origin.
             if triclinic == 2:
                 general = take("12d")
                 box = Box(general[9:12], (general[0:3], general[3:6], general[6:9]))
@@ -563,7 +563,7 @@ def _binary(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
                 name: values[:, i].astype(np.int64) if name in WHOLE else values[:, i]
                 for i, name in enumerate(names)
             }
-            # p, f, s, m: the kinds of boundaries, two for each axis.
+            # The kinds of boundaries (p, f, s, m), two for each axis.
             kinds = "".join("pfsm"[kind] if 0 <= kind < 4 else "?" for kind in edges)
             boundary = " ".join(kinds[i : i + 2] for i in (0, 2, 4))
             frame = Frame(offset, step, atoms, names, box, boundary, units, time)

@@ -1,4 +1,4 @@
-"""LAS, LAZ and COPC: points of laser scanners, through laspy; `laz` decompresses LAZ."""
+"""LAS, LAZ and COPC: points of laser scanners, with laspy; `laz` decompresses LAZ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = re.compile(r'^\w+\["([^"]+)"')
 # The last point format of LAS 1.4.
 MOST_POINT_FORMAT = 10
 MOST_RECORD_BYTES, MOST_RECORDS_BYTES = 16 << 10, 64 << 10
-"""The maximum bytes of a record, and of all records, in the metadata."""
+"""The maximum bytes in the metadata, for a single record and for all records."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -34,7 +34,7 @@ def look(path: Path, options: Options) -> Source:
     except NOT_OF_FILES:
         raise
     except BaseException as error:
-        # The message of laspy may be a bare number.
+        # The message of laspy may be only a number.
         raise InvalidInput(f"{path}: {_of_header(path)}") from error
     with reader:
         header = reader.header
@@ -70,7 +70,7 @@ def look(path: Path, options: Options) -> Source:
         try:
             crs = header.parse_crs()
         except Exception:
-            # Without pyproj, or for a record that it cannot parse.
+            # pyproj is missing, or cannot parse the record.
             crs = None
         if crs is not None:
             about["crs"] = crs.to_wkt()
@@ -106,7 +106,7 @@ def look(path: Path, options: Options) -> Source:
                 made = moved.table(made, found - len(points))
             absent = [f for f in state.schema or () if f.name not in made.column_names]
             for field in absent:
-                # Other point formats have it.
+                # Other point formats have this field.
                 made = made.append_column(field, pa.nulls(len(made), field.type))
             yield made
         if found != rows:
@@ -135,7 +135,7 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
     """Returns the table's LAS metadata after this file is added.
 
     Raises:
-        InvalidInput: The meaning of its numbers differs from the table's.
+        InvalidInput: Numbers have different meanings in the file and the table.
     """
     if here is None:
         return {"las": about}
@@ -152,10 +152,10 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
         )
     joined = dict(here)
     if about["file_source_id"] != here.get("file_source_id"):
-        # Each point has its source id, as LAS defines for files of several sources.
+        # Each point stores its source id, as LAS defines for files with several sources.
         joined["file_source_id"] = 0
     if about["system_identifier"] != here.get("system_identifier"):
-        # The standard's name for merged files.
+        # The name that the standard defines for merged files.
         joined["system_identifier"] = "MERGE"
     if about.get("project_id") != here.get("project_id"):
         joined.pop("project_id", None)
@@ -166,7 +166,7 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
         joined["extra"] = merged
     if records := _merged(here.get("records", []), about.get("records", [])):
         joined["records"] = records
-    # The finer scale suits the positions of both.
+    # The finer scale represents the positions of both files.
     joined["scales"] = [min(pair) for pair in zip(about["scales"], here["scales"], strict=True)]
     return {"las": joined} if joined != here else {}
 
@@ -184,7 +184,7 @@ def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
     from pyproj import CRS
 
     a, b = CRS(one["crs"]), CRS(other["crs"])
-    # pyproj treats local systems, which have no parameters, as equal.
+    # pyproj treats all local systems as equal, because they have no parameters.
     return bool(a == b and (a.name == b.name or not a.is_engineering))
 
 
@@ -233,7 +233,7 @@ LAYOUT = {("LASF_Spec", 4), ("laszip encoded", 22204), ("copc", 1), ("copc", 100
 
 
 def _records(header: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Returns the other records unchanged, and those that are too large."""
+    """Returns the other records unchanged, and the names of records that are too large."""
     kept: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
     total = 0
@@ -260,7 +260,7 @@ def _text(said: str | bytes) -> str:
 
 
 def _more_points(path: Path, header: Any) -> str | None:
-    """Says that a file has more points than its header counts; None if nothing says so."""
+    """A note if a file has more points than its header counts, or None."""
     width, counted = header.point_format.size, header.point_count
     begin, end = header.offset_to_point_data, path.stat().st_size
     if header.are_points_compressed:
@@ -282,7 +282,7 @@ def _of_header(path: Path) -> str:
     """Returns a reason why the header cannot be read, or None."""
     with path.open("rb") as opened:
         head = opened.read(105)
-    # Two bits of the number mark compressed points.
+    # Two bits of the format's number mark compressed points.
     kind = head[104] & 0x3F if len(head) > 104 else 0
     if kind > MOST_POINT_FORMAT:
         return f"points of format {kind}, and known are 0 to {MOST_POINT_FORMAT}"
@@ -296,7 +296,7 @@ def _check_counts(path: Path) -> None:
     size = path.stat().st_size
     with path.open("rb") as opened:
         head = opened.read(247)
-    # The position of the count and the smallest record; extended records from LAS 1.4 on.
+    # The position of the count, and the smallest record. LAS 1.4 adds extended records.
     for name, at, least in (("variable", 100, 54), ("extended variable", 243, 60)):
         field = head[at : at + 4]
         if at > 100 and head[24:26] < b"\x01\x04":

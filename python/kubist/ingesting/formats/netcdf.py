@@ -1,8 +1,8 @@
 """Strings and valid ranges of netCDF, which the engine's reader lacks.
 
 The engine reads numbers, with `_FillValue` and `missing_value` as missing values. The CF
-conventions also have `valid_range`, `valid_min` and `valid_max`, in stored numbers. A netCDF
-variable without `_FillValue` has the library's default fill value where nothing was written.
+conventions also define `valid_range`, `valid_min` and `valid_max`, as stored numbers. If a netCDF
+variable has no `_FillValue`, data that was not written has the library's default fill value.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Texts:
     """A string variable, and the lengths of its axes.
 
     Attributes:
-        read: Returns the strings, or their letters along one more axis.
-        letters: The name and length of that axis.
+        read: Returns the strings, or letters along one more axis.
+        letters: The name and length of the axis of letters.
     """
 
     axes: tuple[str, ...]
@@ -39,14 +39,14 @@ class Texts:
     letters: tuple[str, int] | None = None
 
     def on(self, axes: Sequence[str], lengths: Sequence[int]) -> Texts:
-        """The strings on a grid. Letters along a grid axis are values, such as flags of Argo."""
+        """The strings on a grid. Letters along a grid axis are values, such as Argo flags."""
         if self.letters is None or self.letters not in zip(axes, lengths, strict=True):
             return self
         name, length = self.letters
         return Texts((*self.axes, name), (*self.shape, length), self.read)
 
     def values(self) -> Array:
-        """Returns a string per grid point; None is missing."""
+        """Returns a string for each grid point; None: missing."""
         import numpy as np
 
         raw = self.read()
@@ -59,7 +59,7 @@ class Texts:
 class Valid:
     """The smallest and largest valid value and the default fill value, after scaling.
 
-    Those of integers are integers, because floats do not have all of 64 bits.
+    For integers, they are integers, because floats cannot represent all 64-bit integers.
     """
 
     low: float | int | None
@@ -83,7 +83,7 @@ class Valid:
 UNWRITTEN = {"i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
              "i8": -9223372036854775806, "u8": 18446744073709551614,
              "f4": 9.969209968386869e36, "f8": 9.969209968386869e36}  # fmt: skip
-"""The library's fill value of unwritten data, by type; bytes may have any value."""
+"""The library's fill value for data that was not written, by type; bytes have none."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,9 @@ class Beside:
     Attributes:
         scales: The dimension scale of each axis, if it has one. Groups may have axes with the same
             name.
-        links: Names that lead out of the file, or to nothing, and why they are not read.
-        attributes: Without those that say how values are stored; those of the file under no name.
+        links: Names that refer to other files or to nothing, and why they are not read.
+        attributes: The attributes, except attributes that define the storage. The attributes of the
+            file have an empty name.
     """
 
     texts: Mapping[str, Texts]
@@ -118,7 +119,7 @@ def _said(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def look(path: Path) -> Beside:
-    """Reads them; empty for other files than HDF5 and classic netCDF."""
+    """Reads a file; the result is empty unless it is HDF5 or classic netCDF."""
     with path.open("rb") as opened:
         head = opened.read(len(MAGIC))
     if head.startswith(netcdf_classic.MAGIC):
@@ -199,7 +200,7 @@ def _links(file: Any) -> dict[str, str]:
 
 
 def _scales(data: Any) -> tuple[str, ...]:
-    """The path of the scale of each axis; empty for an axis without one."""
+    """The path of each axis's scale; empty for an axis without a scale."""
     if text(data.attrs.get("CLASS", "")) == "DIMENSION_SCALE" and data.ndim == 1:
         return (data.name,)
     return tuple(
@@ -211,14 +212,14 @@ def _valid(attributes: Mapping[str, Any], kind: str, is_netcdf: bool) -> Valid |
     """The valid values of a variable of numbers.
 
     Args:
-        kind: Its stored type, such as ``i2``.
+        kind: The stored type, such as ``i2``.
     """
     import numpy as np
 
     unwritten = UNWRITTEN.get(kind) if is_netcdf and "_FillValue" not in attributes else None
-    # Stored signed numbers may stand for unsigned ones, also in the limits.
+    # Stored signed numbers may represent unsigned numbers, also in the limits.
     is_unsigned = kind[0] == "i" and text(attributes.get("_Unsigned", "")).lower() == "true"
-    # A text is no number of a range, whatever its name is.
+    # A limit that is text is ignored.
     attributes = {n: v for n, v in attributes.items() if np.asarray(v).dtype.kind in "iuf"}
     said = attributes.get("valid_range")
     low, high = attributes.get("valid_min"), attributes.get("valid_max")
@@ -226,7 +227,7 @@ def _valid(attributes: Mapping[str, Any], kind: str, is_netcdf: bool) -> Valid |
         low, high = np.ravel(said)
     ends = [None if end is None else _one(end) for end in (low, high)] + [unwritten]
     if kind[0] in "iu":
-        # As the library of netCDF: a limit that is no stored number is of none.
+        # As in the library of netCDF, a limit that the stored type cannot represent is ignored.
         ends = [None if end is None or end != int(end) else int(end) for end in ends]
     if ends == [None, None, None]:
         return None

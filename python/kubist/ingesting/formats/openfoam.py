@@ -1,11 +1,11 @@
 """Clouds of OpenFOAM: the time folders of a case, also decomposed and collated.
 
-No library reads clouds: a positions file and one file per field, in text or binary by the header,
-perhaps compressed with gzip.
+A cloud has a file of positions and a file for each field, as text or binary (the header states
+which), possibly compressed with gzip. No library reads clouds.
 
 A position is three numbers (OpenFOAM.com), or four barycentric coordinates within a tetrahedron of
-the mesh (OpenFOAM.org, and the file `coordinates` of both). A field that some times lack is null
-there.
+the mesh (OpenFOAM.org, and the file `coordinates` of OpenFOAM.com). A field is null at times that
+lack it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def look(path: Path, options: Options) -> Source:
     if not found:
         raise ValueError(f"{path}: no time folder has a cloud")
     clouds = sorted({folder.name for _, folders in found for folder in folders})
-    # Read a first folder with parcels before a table is created.
+    # A table is created only after a first folder with parcels was read.
     columns = (_read(folder, len(clouds) > 1) for _, folders in found for folder in folders)
     first = next((table for table in columns if table is not None and table.num_rows), None)
     if first is None:
@@ -130,7 +130,7 @@ def _others(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
 
 
 def _missing_ranks(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
-    """Missing ranks of a decomposed case, and ranks that lack a time of others."""
+    """Missing ranks of a decomposed case, and ranks that lack times of other ranks."""
     numbers = {
         int(d.name[9:]) for d in case.glob("processor*") if d.is_dir() and d.name[9:].isdigit()
     }
@@ -153,7 +153,7 @@ def _missing_ranks(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str,
 
 
 def _steps(case: Path) -> list[tuple[str, list[Path]]]:
-    """The clouds' folders of each time, of all ranks."""
+    """For each time, the folders of clouds on all ranks."""
     ranks = [d for d in sorted(case.glob("processor*")) if d.is_dir()]
     found: dict[str, list[Path]] = {}
     for root in ranks or [case]:
@@ -278,7 +278,7 @@ def _blocks(file: Path) -> list[Block]:
     body = entries.pop("end")
     if entries.get("class") != "decomposedBlockData":
         return [_block(file, entries, raw, body)]
-    # Collated: a list of the bytes of each rank's file; the first has the common header.
+    # Collated: a list with the bytes of each rank's file; the first has the common header.
     blocks, place, header = [], body, None
     while (found := re.compile(rb"\s*(?://[^\n]*\n\s*)*(\d+)\s*\(").match(raw, place)) is not None:
         length, begin = int(found[1]), found.end()
@@ -335,7 +335,7 @@ def _list(file: Path, block: Block) -> tuple[int, int, bool]:
 
 
 def _parcels(file: Path, block: Block) -> Any:
-    """Returns ``(x y z) cell`` or ``(a b c d) cell face point`` of each parcel: 4 or 7 numbers."""
+    """Returns the 4 or 7 numbers per parcel: ``(x y z) cell``, ``(a b c d) cell face point``."""
     import numpy as np
 
     count, begin, _ = _list(file, block)
@@ -410,7 +410,7 @@ def _mesh(files: dict[str, Path], rank: int) -> Mesh:
     points = _of_width(files["points"], block("points"), 3)
     faces = block("faces")
     if faces.binary:
-        # A compact list: where each face starts, then the corners of all.
+        # A compact list: the start of each face, then the corners of all faces.
         count, begin, _ = _list(files["faces"], faces)
         end = begin + count * np.dtype(faces.label).itemsize
         starts = np.frombuffer(faces.raw, faces.label, count, begin).astype(np.int64)
@@ -465,7 +465,7 @@ def _numbers(file: Path, block: Block, begin: int, kind: np.dtype[Any]) -> Any:
     """The numbers of a text.
 
     Raises:
-        ValueError: A word is no number of the kind.
+        ValueError: A word is not a number of the type.
     """
     import numpy as np
 

@@ -87,7 +87,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _said(item: Any) -> dict[str, Any]:
-    """The attributes about other things than storage."""
+    """The attributes that do not describe the storage."""
     names = (name for name in item.attributes if name not in STRUCTURE)
     return {name: item.get_attribute(name) for name in names}
 
@@ -173,8 +173,8 @@ def _unit(record: Any, component: Any) -> str | None:
 
 
 def _factors(schema: pa.Schema, particles: Any, found: Any) -> dict[str, float]:
-    """What values are multiplied by if a species, or an iteration, has another factor to SI than
-    the first, and the same dimension.
+    """The factors for values of a species or iteration whose factor to SI differs from the first,
+    with the same dimension.
     """
     factors = {}
     for column, field, (record, component) in found:
@@ -192,7 +192,7 @@ def _text_of_unit(field: pa.Field) -> str | None:
 
 
 def _parts_of_unit(said: str) -> tuple[float, str]:
-    """The factor to SI and the powers, of a text that `_unit` made."""
+    """The factor to SI and the powers, from a text that `_unit` returned."""
     first, _, rest = said.partition(" ")
     try:
         return float(first), rest

@@ -55,7 +55,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _check_finite(path: Path, columns: dict[str, Any], first: int) -> None:
-    """Refuses infinite numbers of a text that has none: plyfile reads 1e60 as one in 32 bits."""
+    """Refuses numbers of a text such as 1e60, which plyfile reads as infinite in 32 bits."""
     import numpy as np
 
     for name, values in columns.items():

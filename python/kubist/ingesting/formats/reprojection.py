@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 METRES, DEGREES = 1e-3, 1e-8
-"""Steps of positions that come from degrees, or become degrees; 1e-8 degrees are about 1 mm."""
+"""Steps of positions that are converted from degrees, and to degrees (1e-8 is about 1 mm)."""
 WKT_RECORD = 2112
 
 
@@ -70,9 +70,9 @@ def into(
     low: Sequence[float],
     high: Sequence[float],
 ) -> Reprojection | None:
-    """The transformation of a file into a system, or None if it is in it. Changes its header.
+    """The transformation of a file into a system, or None if the file already uses it.
 
-    Heights stay, so another height system is refused.
+    Heights do not change, so another height system is refused. The header of the file is changed.
 
     Args:
         about: The header of the file, which gets the new system.
@@ -138,7 +138,7 @@ def into(
 
 
 def _parts(system: Any) -> tuple[Any, Any]:
-    """The system of x and y, and that of heights or None."""
+    """The system of x and y, and the system of heights or None."""
     if not system.is_compound:
         return system, None
     plane, height = system.sub_crs_list

@@ -65,7 +65,7 @@ def look(path: Path, options: Options) -> Source:
     make = partial(FrameBatch, atoms, has, sparse=bool(sparse), constants=constants)
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
-        """Yields steps of so many frames that they suit a commit."""
+        """Yields steps with a number of frames that suits a commit."""
         at_once, start = max(1, append.ROWS_A_COMMIT // atoms), 0
         while start < frames:
             rows = committed(str(start))
@@ -95,7 +95,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _vectors(path: Path, whole: gromacs.Frames, first: Any) -> tuple[list[str], list[str]]:
-    """Returns the vectors of the frames, and those that some frames lack.
+    """Returns the vectors of the frames, and the vectors that some frames lack.
 
     Raises:
         InvalidInput: A frame has no positions.
@@ -185,7 +185,7 @@ def _reading(
                 table = batch.table(columns)
                 for field in state.schema or ():
                     if field.name not in columns.names and field.nullable:
-                        # Other files have it.
+                        # Other files of the table have this column.
                         table = table.append_column(field, pa.nulls(len(table), field.type))
                 yield table
                 batch = None

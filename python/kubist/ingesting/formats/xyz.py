@@ -1,10 +1,10 @@
 """XYZ and extended XYZ: atoms frame by frame.
 
-ASE reads extended XYZ. In plain XYZ it refuses labels that are no elements (types of LAMMPS,
-beads), and ignores the numbers after the position (charges of DFTB+), so this module reads it.
+ASE reads extended XYZ. In plain XYZ, ASE refuses labels that are not elements (types of LAMMPS,
+beads), and ignores numbers after the position (charges of DFTB+). So this module reads plain XYZ.
 
-Every row has the values of its frame (cell, periodicity, energy, other scalars of the comment), so
-a sample of any size has them.
+Every row stores the values of its frame (cell, periodicity, energy, other scalars of the comment),
+so a sample has them too.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ UNITS = {
 }
 CELL = tuple(f"cell_{edge}{axis}" for edge in "abc" for axis in "xyz")
 OF_ATOMS = ("forces", "stresses", "charges", "magmoms", "energies")
-"""Results of calculators per atom; the others are per frame."""
+"""Results of calculators per atom; all other results are per frame."""
 PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
 
 
 def look(path: Path, options: Options) -> Source:
-    """The frames of a file, whose atoms may change. Columns are those of the first frame."""
+    """Opens a file, whose frames may have different atoms. The first frame defines the columns."""
     import pyarrow as pa
 
     left_out: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _extended(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
 
 
 def _check_finite(path: Path, number: int, table: pa.Table) -> None:
-    """Refuses infinite numbers in a file that has none: ASE reads 1e400 as one."""
+    """Refuses numbers such as 1e400, which ASE reads as infinite."""
     import numpy as np
     import pyarrow as pa
 
@@ -121,7 +121,7 @@ FLOAT = re.compile(r"[-+]?(?:\d+[.eE]|\.\d)")
 
 
 def _floats(path: Path) -> frozenset[str]:
-    """Names in comments whose value has a decimal point in any frame: `energy=0` may come first."""
+    """Names in comments whose value is a float in any frame; the first may be `energy=0`."""
     found: set[str] = set()
     with path.open(errors="replace") as file:
         while (first := file.readline()) and first.strip().isdigit():
@@ -222,7 +222,7 @@ def _are_elements(atoms: Iterable[list[str]]) -> bool:
 def _plain(path: Path, left_out: dict[str, str]) -> Iterator[pa.Table]:
     """Frames of `label x y z ...`, with labels as strings and further columns column_4, column_5...
 
-    The labels are `element` if those of the first frame are elements.
+    The labels are the column `element` if all labels of the first frame are elements.
     """
     import numpy as np
     import pyarrow as pa
