@@ -281,7 +281,7 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Checked again, while no commit is possible. A later checkpoint has a higher number than the deleted pages.
+            // Checked again while no commit is possible. A later checkpoint has a higher number than the deleted pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
@@ -332,7 +332,7 @@ impl Round<'_> {
     /// Frees the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
-        // Without a retention time there is no note with dates, so a hold of any age keeps all holes.
+        // Without a retention time all holes are freed now, and a held snapshot may need any hole.
         let is_held = self.retention.is_zero() && hold::oldest(core, self.now)?.is_some();
         if !core.store.capabilities().punches || is_held {
             return Ok(());
