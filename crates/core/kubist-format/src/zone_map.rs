@@ -1,7 +1,7 @@
 //! The zone map of a run: the statistics of its zones, and the location of each chunk of data.
 //!
-//! A zone is a group of successive rows, usually 8 to 48. The map stores its number of rows, its priority range, and the
-//! minimum, maximum and number of nulls of each column. A query skips a zone if no row in it can match.
+//! A zone is a group of successive rows, usually 8 to 48. The map stores its number of rows, its range of priorities,
+//! and the minimum, maximum and number of nulls of each column. A query skips a zone if no row in it can match.
 //!
 //! Minimum and maximum are order keys, integers that sort like the values. They are rounded outwards to take few bits
 //! ([`bounds`]), so a zone may seem larger than it is, never smaller.
