@@ -1,8 +1,8 @@
 //! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
 //! A checkpoint of many runs stores them in pages, each with a summary (`kubist_index::pages`). The pages form levels,
-//! each in a segment: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view has the
-//! list of pages (the *base*), and the later runs in memory.
+//! each in a segment: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is the
+//! list of pages (the *base*) and the later runs in memory.
 //!
 //! A query loads in one request the pages that may have runs in its region and priorities. Once queries have requested
 //! as many pages as exist, all pages stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query that needs
@@ -236,8 +236,8 @@ impl Runs {
     }
 
     /// The directories that a writer needs. If the base does not fit in memory, these are mainly the upper tiers, where
-    /// new rows enter. The writer assumes a cutoff of 1 and no rows for other cubes, because any upper bound of a cutoff
-    /// is valid (thesis 4.4.3).
+    /// new rows enter. For other cubes the writer assumes a cutoff of 1 and no rows, because any upper bound of a
+    /// cutoff is valid (thesis 4.4.3).
     ///
     /// # Errors
     ///
@@ -388,8 +388,7 @@ impl Runs {
     }
 
     /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages, in depth-first order of
-    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest. Returns the removed runs that it
-    /// skipped.
+    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest. Returns the removed runs.
     ///
     /// # Errors
     ///

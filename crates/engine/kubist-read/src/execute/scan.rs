@@ -270,8 +270,8 @@ impl Reading<'_> {
         Judged { columns: columns.into_iter().collect(), by_priority, by_place, found_in_most }
     }
 
-    /// Reads in one request the columns that are needed with certainty, the wanted columns of complete zones.
-    /// If most open zones have a matching row, their wanted columns are read too.
+    /// Reads in one request the wanted columns of complete zones, and the columns of tests in open zones. If
+    /// most open zones have a matching row, it reads their wanted columns too.
     fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
         let ascending = |columns: BTreeSet<usize>| columns.into_iter().collect::<Vec<_>>();
         let of_whole = ascending(wanted.iter().copied().collect());
