@@ -2,8 +2,8 @@
 //!
 //! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs.
 //! Runs form a two-phase set (a removed run stays removed: I6), cutoffs are min-registers that start at
-//! [`Threshold::ALL`] (I3), and positions are max-registers. So commits of different writers can be joined in
-//! any order, once or twice, with the same result.
+//! [`Threshold::ALL`] (I3), and positions are max-registers. Commits of different writers can therefore be
+//! joined in any order, once or repeatedly, with the same result.
 //!
 //! A run's payload `L` describes its bytes and their location; this module never reads it.
 
@@ -15,8 +15,8 @@ use crate::cube::CubeId;
 use crate::priority::Threshold;
 use crate::spread::{SpreadMap, SpreadSet};
 
-/// The permanent id of a run, from high to low: 48 bits of the origin (a hash of the writer's name, or of the
-/// rewrite log), 48 bits of the entry's sequence number in that log, 32 bits of the run's index in the entry.
+/// The permanent id of a run. From high to low, it has 48 bits of the origin (a hash of the writer's name, or of
+/// the rewrite log), 48 bits of the entry's number in that log, and 32 bits of the run's index in the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -67,20 +67,20 @@ pub struct Rewrite<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub removes: Vec<RunId>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// The log positions that it read. A snapshot that shows the rewrite shows the commits before them (I5).
+    /// The log positions that the rewriter read. A snapshot with the rewrite has the commits before them (I5).
     pub needs: Vec<(String, u64)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct State<L> {
-    /// In the order of arrival, which in large commits is close to the order in space.
+    /// Runs in the order of arrival, which in large commits is close to the order in space.
     added: Vec<Arc<Run<L>>>,
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
     cutoffs: SpreadMap<CubeId, Threshold>,
     positions: BTreeMap<String, u64>,
     rewrites: u64,
-    /// The runs and cutoffs of a prefix are stored elsewhere.
+    /// Whether the runs and cutoffs of a prefix are stored elsewhere.
     continued: bool,
 }
 
@@ -98,7 +98,7 @@ impl<L> Default for State<L> {
     }
 }
 
-/// A rewrite that cannot be shown yet, or is out of order.
+/// The reason why a rewrite cannot be joined yet: an earlier entry is missing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotYet {
     #[error("rewrite {found} follows rewrite {expected}: one is missing between them")]
@@ -108,8 +108,8 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
-    /// The state of prefixes of all logs. Later entries never name runs that these prefixes removed, so those
-    /// can be omitted.
+    /// The state after prefixes of all logs. It can omit the runs that these prefixes removed, because later
+    /// entries never name them.
     pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
         state.add(live.runs);
@@ -122,7 +122,7 @@ impl<L> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log; `position` is the next entry's.
+    /// Joins an entry of a writer's log; `position` is the position of the next entry.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -196,7 +196,7 @@ impl<L> State<L> {
         self.rewrites = self.rewrites.max(other.rewrites);
     }
 
-    /// W(cube): [`Threshold::ALL`] until an entry lowers it.
+    /// The cutoff of a cube, W(cube): [`Threshold::ALL`] until an entry lowers it.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
@@ -226,17 +226,17 @@ impl<L> State<L> {
         &self.removed
     }
 
-    /// Removed runs of the prefix that is stored elsewhere.
+    /// Removed runs in the prefix that is stored elsewhere.
     pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// Includes removed runs.
+    /// The number of added runs, including removed ones.
     pub fn added(&self) -> usize {
         self.added.len()
     }
 
-    /// A continued state knows only its own removals.
+    /// Whether a run is not removed. A continued state knows only its own removals.
     pub fn is_live(&self, run: RunId) -> bool {
         (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }

@@ -202,7 +202,7 @@ fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::R
 
 /// Deletes the blocks of the first `length` bytes, and later blocks that a crashed writer may have sent.
 ///
-/// Writers do not skip [`ON_THE_WAY`] partitions, so the search ends after as many empty ones.
+/// Writers do not skip `ON_THE_WAY` partitions, so the search ends after as many empty ones.
 pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
     let known = bucket(length)?;
     let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);
