@@ -48,12 +48,12 @@ impl Head {
         }
     }
 
-    /// From the beginning of the digest.
+    /// The bytes of the abstracts, from the beginning of the digest.
     pub fn abstracts(&self) -> Range<u64> {
         HEAD_BYTES..HEAD_BYTES + self.abstracts as u64
     }
 
-    /// Empty if there is no list of places. Its blocks follow, to the end of the segment.
+    /// The bytes of the list of places, empty if there is none. Its blocks follow, to the end of the segment.
     pub fn places(&self) -> Range<u64> {
         let begin = self.abstracts().end;
         begin..begin + self.places as u64
@@ -126,12 +126,12 @@ impl OfLookup {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// `index` is the run's index in the lookup.
+    /// The block of a run, from its index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
 
-    /// From the end of the list of places.
+    /// The bytes of a block, from the end of the list of places.
     pub fn place(&self, block: u32) -> Range<u64> {
         let begin = self.offset + block as u64 * (4 + 4 * BLOCK as u64);
         begin..begin + 4 + 4 * self.runs_of(block).len() as u64
@@ -160,7 +160,7 @@ pub struct PlacesBlock {
 }
 
 impl PlacesBlock {
-    /// `None` if no page of the level has the run.
+    /// The page of a run; `None` if no page of the level has it.
     pub fn page(&self, index: u32) -> Option<u32> {
         let at = 4 + 4 * index.checked_sub(self.runs.start)? as usize;
         let page = self.bytes.get(at..at + 4)?.try_into().ok()?;

@@ -146,7 +146,7 @@ impl Geometry {
         CubeId(self.root().0 | first_key << 8 | level as u128)
     }
 
-    /// `None` if the id is not valid in this geometry.
+    /// The cube with this id; `None` if the id is not valid in this geometry.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         let cube = CubeId(id);
         let sound = cube.level() <= self.deepest() && cube.grid() == self.grid;
@@ -157,7 +157,7 @@ impl Geometry {
         (cube.level() > 0).then(|| self.cube_of(cube.first_key(), cube.level() - 1))
     }
 
-    /// In key order; none at the deepest level.
+    /// The children in key order; none at the deepest level.
     pub fn children(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let level = cube.level();
         let count = if level < self.deepest() { 1u128 << self.dimensions } else { 0 };

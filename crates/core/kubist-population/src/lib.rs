@@ -184,7 +184,7 @@ pub trait Population: Clone + Send + Sync + 'static {
         None
     }
 
-    /// `None` if the regions are unknown or cost more than examining `most` records.
+    /// The regions of the records; `None` if they are unknown, or cost more than examining `most` records.
     ///
     /// # Errors
     ///

@@ -73,7 +73,7 @@ impl Given<'_> {
         }
     }
 
-    /// `None` if the units are equal.
+    /// The conversion of units; `None` if they are equal.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());

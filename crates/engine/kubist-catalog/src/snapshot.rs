@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
     pub step: Option<i64>,
-    /// Set for repair: alterations may be missing, so values of unknown columns are skipped.
+    /// Whether alterations may be missing, as in a repair; values of unknown columns are then skipped.
     is_partial: bool,
 }
 

@@ -37,21 +37,21 @@ pub struct Tail {
     pub history: History,
     /// Rewrites that must be joined before declarations of alterations apply.
     pub needs_rewrites: u64,
-    /// The least number of columns that joined runs have.
+    /// The number of columns that joined runs need.
     needs_columns: usize,
     removed: Arc<SpreadSet<RunId>>,
-    /// `None` means the columns of the creation.
+    /// The newest schema; `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
     /// The state changed after the view was built, or an error occurred.
     stale: bool,
     changes: Option<Changes>,
-    /// The joined entries, and how many a checkpoint covers.
+    /// The numbers of joined entries, and of those that a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// Runs in the state when newer checkpoints were last searched.
+    /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// Also records whether segments were examined for proven positions.
+    /// The proven log positions. `looked_at_segments`: segments were examined for these.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.
@@ -60,7 +60,7 @@ pub struct Tail {
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
     pub seen: Seen,
-    /// The last error was an entry that does not follow the joined ones.
+    /// Whether the last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
     /// The newest checkpoint before the last listing of rewrites, which were all joined.
     pub listed_at: Option<Option<String>>,

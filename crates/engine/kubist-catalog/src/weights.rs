@@ -47,7 +47,7 @@ impl TableSchema {
         Ok(self)
     }
 
-    /// `offset` is the position of the first row in the user's batch.
+    /// Checks the weights of rows. `offset` is the position of the first row in the user's batch.
     ///
     /// # Errors
     ///

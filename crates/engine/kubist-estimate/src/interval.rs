@@ -130,7 +130,7 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
-    /// `factor` must be above 0.
+    /// Multiplies by a factor above 0.
     pub fn times(self, factor: f64) -> Interval {
         let value = self.value.map(|value| value * factor);
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }

@@ -106,7 +106,7 @@ impl Spread {
 }
 
 impl Sums {
-    /// `groups` is a power of two.
+    /// Empty totals; `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums {
             width,

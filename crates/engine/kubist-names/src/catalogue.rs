@@ -60,7 +60,7 @@ pub struct New {
 /// A site of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteInfo {
-    /// Its name.
+    /// The site's name.
     pub site: String,
     /// Whether this catalogue is the site's own.
     pub own: bool,

@@ -159,7 +159,7 @@ impl Index {
 /// A parameter of the same name does not hide these.
 const BUILT_IN: [&str; 7] = ["name", "kind", "owner", "note", "tag", "location", "reads"];
 
-/// `None` if the values have different types.
+/// Compares two values; `None` if their types differ.
 fn compared(found: &Scalar, op: Op, value: &Scalar) -> Option<bool> {
     let order = match (found, value) {
         (Scalar::Number(found), Scalar::Number(value)) => found.partial_cmp(value)?,

@@ -12,15 +12,15 @@ use serde_json::Value;
 use crate::info::Info;
 use crate::recording;
 
-/// Bytes to read at the end of a record; reading 64 MiB would take seconds.
+/// Bytes to read at the end of a record file, because 64 MiB would take seconds.
 const NEWEST: u64 = 4 << 20;
-/// Fewer recorded queries of a table prove nothing.
+/// Minimum number of recorded queries for advice.
 const QUESTIONS: u64 = 20;
-/// A column that this fraction of the queries limits belongs in the design.
+/// A column that this fraction of queries limits should be a dimension or have a secondary index.
 const ALWAYS: f64 = 0.5;
 /// Below this number of commits, no optimizer is needed.
 const COMMITS: u64 = 16;
-/// Queries get slow from this fraction of misplaced rows.
+/// From this fraction of misplaced rows, queries are slow.
 const DEBT: f64 = 0.2;
 /// Arrow types that dimensions can have.
 const ORDERED: [&str; 7] = ["Int", "UInt", "Float", "Timestamp", "Date", "Time", "Duration"];

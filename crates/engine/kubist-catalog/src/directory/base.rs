@@ -29,7 +29,7 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Up to this many pages are decoded only for the wanted runs; more are decoded whole and cached.
+/// If a request has more pages than this, they are decoded completely and cached; otherwise only the wanted runs are.
 const DECODED_IN_PART: usize = 4;
 
 /// `Pass` reads many pages once without evicting others.

@@ -57,7 +57,8 @@ impl Stretches {
 }
 
 impl Runs {
-    /// `None` if the directory fits in memory, or if one request reads all pages that the query meets.
+    /// The stretches of pages that a query meets; `None` if the directory fits in memory, or if one request reads all
+    /// these pages.
     pub fn stretches(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Option<Stretches> {
         let base = self.unheld_base(files)?;
         let mut pages: VecDeque<usize> = base.meeting(files, region, range).into();

@@ -142,7 +142,7 @@ impl Planner {
         Ok(stretches)
     }
 
-    /// `None` if reading all pages is cheaper.
+    /// The abridged manifest; `None` if it is cheaper to read all pages.
     pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
