@@ -1,6 +1,6 @@
-//! The digest of a level of pages (FORMAT.md, Digest), with which queries for a minimum or maximum, for nulls,
-//! or for a value in a secondary index read only some pages. If it is damaged, the pages are read instead. It
-//! includes runs that were removed later.
+//! The digest of a level of pages (FORMAT.md, Digest). With it, queries for a minimum or maximum, for nulls, or for
+//! a value in a secondary index read only some pages. If it is damaged, all pages are read. It includes runs that
+//! were removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,9 +22,9 @@ use crate::wire::Reader;
 const MAGIC: u32 = u32::from_le_bytes(*b"KDG1");
 /// Magic, two lengths, and a checksum of the three.
 pub const HEAD_BYTES: u64 = 16;
-/// Runs whose page numbers are read together: 4 KiB.
+/// Number of runs whose page numbers are read together (4 KiB).
 const BLOCK: u32 = 1024;
-/// With more lookups, runs of lookups, or runs without a lookup, there are no places.
+/// Limit of lookups, of their runs, and of runs without a lookup. Above it there is no list of places.
 const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
@@ -77,7 +77,7 @@ pub fn decode_abstracts(
     }
 }
 
-/// The page of each primary run in a level, by the lookup that covers the run.
+/// The list of places: the page of each primary run in a level, by the lookup that covers the run.
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
@@ -235,7 +235,7 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// Both are empty if no run has a lookup or a limit is exceeded.
+    /// Encodes the list of places and its blocks; both are empty if no run has a lookup, or if a limit is exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {
