@@ -5,7 +5,7 @@
 It prints its own port. It adds 30 ms to each request, and limits all connections together to
 100 MB/s in each direction. Opening a connection takes no extra time.
 
-`GET /.trace` returns the requests since the previous trace as a JSON list, in the order of their ends:
+`GET /.trace` returns the requests since the previous trace as a JSON list, in order of their ends:
 ``sent`` and ``answered`` (seconds of a monotonic clock), ``request`` (method and path), ``range``,
 ``status``, and the bytes of both bodies, ``went`` (to the server) and ``came`` (from it).
 """
