@@ -1,11 +1,13 @@
-"""A proxy that records the requests to an S3 server and slows them down.
-
-It adds 30 ms to each request and limits the bandwidth to 100 MB/s.
+"""A proxy that makes a local S3 server as slow as a remote one, and records the requests.
 
     python -m bench.s3.proxy PORT-OF-THE-SERVER
 
-It prints its own port. `GET /.trace` returns the requests since the previous trace, as JSON, and is
-not recorded. Connecting takes no extra time, as if connections were already open.
+It prints its own port. It adds 30 ms to each request, and limits all connections together to
+100 MB/s in each direction. Opening a connection takes no extra time.
+
+`GET /.trace` returns the requests since the previous trace as a JSON list, in order of their ends:
+``sent`` and ``answered`` (seconds of a monotonic clock), ``request`` (method and path), ``range``,
+``status``, and the bytes of both bodies, ``went`` (to the server) and ``came`` (from it).
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ TRACE = b"GET /.trace "
 
 
 class Road:
-    """The shared bandwidth: transfers queue for it."""
+    """The bandwidth of one direction, which all transfers share."""
 
     def __init__(self) -> None:
         self.free = 0.0
 
     async def take(self, size: int) -> None:
+        """Waits until ``size`` bytes fit; a wait below 2 ms is added to the next one."""
         self.free = max(self.free, time.monotonic()) + size / BYTES_A_SECOND
         wait = self.free - time.monotonic()
         if wait > 0.002:
@@ -93,7 +96,7 @@ class Proxy:
         head: bytes,
         road: Road,
     ) -> int:
-        """Forwards the body that a header announces."""
+        """Forwards the body that belongs to ``head``; returns its bytes."""
         if "chunked" in header(head, b"transfer-encoding"):
             return await self._chunks(source, sink, road)
         left = size = int(header(head, b"content-length") or 0)
@@ -124,7 +127,7 @@ class Proxy:
 
 
 def header(head: bytes, name: bytes) -> str:
-    """Empty without it."""
+    """The value of the header ``name`` in lower case, or an empty text."""
     for line in head.split(b"\r\n")[1:]:
         key, _, value = line.partition(b":")
         if key.strip().lower() == name:

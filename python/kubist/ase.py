@@ -1,10 +1,14 @@
-"""Tables as trajectories of ASE, through its entry point for formats.
+"""Reads and writes tables as trajectories of ASE, which finds this module by its entry point.
 
 >>> ase.io.write("run.kubist", images)
->>> ase.io.read("run.kubist", index=":", format="kubist")    # a folder is a format of ASE
+>>> ase.io.read("run.kubist", index=":", format="kubist")
 
-Images have ASE's units (angstrom, its own time unit, eV); tables have angstrom, ps and kJ/mol.
-Cells in other orientations are rotated to ASE's `standard_form`, with all positions.
+Reading needs ``format``, because a table is a folder, and ASE takes a folder for its own format.
+Images (`ase.Atoms`) have ASE's units; tables have Angstrom, Angstrom/ps, kJ/(mol*Angstrom) and ps.
+
+A table stores the lengths and angles of a cell, without its orientation. Images whose cell is not
+in ASE's `standard_form` are therefore rotated to it, with positions, velocities and forces.
+Positions are stored as float32. An image with a cell is periodic in all directions when it is read.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from ase.utils.plugins import ExternalIOFormat  # noqa: E402
 format = ExternalIOFormat(
     desc="Kubist table", code="+S", module="kubist.ase", glob="*.kubist", ext="kubist"
 )
-"""The object of the entry point ``ase.ioformats``."""
+"""The value of the entry point ``ase.ioformats`` in pyproject.toml."""
 
 PICOSECOND = 1000 * units.fs
 FORCE = units.kJ / units.mol
@@ -43,11 +47,19 @@ USUAL = {
     "fx": ("kJ/(mol*Angstrom)", "kJ/(mol*A)"),
     "time": ("ps",),
 }
-"""Accepted names of the units that ASE needs; Kubist writes the first."""
+"""Accepted unit names by column; Kubist writes the first one. Other units are refused."""
 
 
 def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
-    """Yields the frames of ``index``: a number or a slice."""
+    """Yields the frames that ``index`` selects, a number or a slice.
+
+    ``atoms.info["time"]`` is the time of the frame. Atoms without an element get the symbol X.
+
+    Raises
+    ------
+    InvalidInput
+        A column has a unit other than those in `USUAL`.
+    """
     with _create.open(filename) as table:
         frames = Frames(table, table.snapshot())
         for column, words in USUAL.items():
@@ -84,14 +96,16 @@ def _atoms(symbols: Sequence[str], frames: Frames, number: int, arrays: dict[str
 
 
 def write_kubist(filename: str, images: Sequence[Atoms], append: bool = False) -> None:
-    """Writes images of the same atoms, one frame each.
+    """Writes each image as a frame; all have the same elements in the same order.
+
+    The time of a frame is ``image.info["time"]``, in ASE's unit.
 
     Raises
     ------
     TableExists
-        Something exists at ``filename``, and ``append`` is not set.
+        Something exists at ``filename``, and ``append`` is False.
     InvalidInput
-        An image has other elements than the first.
+        The elements of an image differ from those of the first image.
     """
     symbols = images[0].get_chemical_symbols()
     count = len(symbols)

@@ -248,7 +248,7 @@ fn arithmetic(
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
-/// `None` for null.
+/// The number as a step of a computation; `None` for null.
 pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     match operand {
         Numeric::Null => None,

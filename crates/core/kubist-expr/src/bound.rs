@@ -1,6 +1,10 @@
-//! The bound form of a predicate: tests over columns with known types.
+//! The bound form of an expression: names are columns with known types, and literals are converted to these types.
 //!
-//! The size is linear in the text, because an operand of several comparisons is stored once, before them.
+//! `bind` creates it from the syntax tree. `evaluate` computes it for each row, and `zone` for the minimum and maximum
+//! of many rows. A [`Test`] is true, false or unknown (as NULL in SQL), a [`Compute`] is a number, a [`Text`] a string.
+//!
+//! The form grows linearly with the expression's text. An operand of several comparisons (in `IN`, `BETWEEN`, `CASE`)
+//! is stored and computed once: `Once` computes it first, and [`Known`] refers to the result.
 
 use crate::domain::{Point, Range, Span};
 use crate::like::Pattern;
@@ -20,9 +24,9 @@ use std::sync::Arc;
 pub(crate) struct Column {
     pub index: usize,
     pub name: String,
-    /// Never a dictionary.
+    /// For a dictionary column, the type of its values.
     pub data_type: DataType,
-    /// The lowest and highest order key that is not NaN.
+    /// The lowest and highest order key (`kubist_index::order`) that the type allows, without NaN.
     pub numbers: (u64, u64),
     /// `None` if unknown.
     pub unit: Option<Arc<Unit>>,
@@ -38,7 +42,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
     pub kind: Kind,
-    /// A date, a time, or the type of a cast; `None` for plain numbers.
+    /// The type of a date, a time or a cast; `None` for plain numbers.
     pub stored: Option<DataType>,
     pub unit: Option<Arc<Unit>>,
     pub step: Step,
@@ -57,11 +61,12 @@ pub(crate) enum Step {
     Cast(Box<Compute>, Cast),
     Coalesce(Vec<Compute>),
     Length(Box<Text>),
-    /// The second number refers to the first by [`Step::Known`].
+    /// Computes the first number, and then the second one, which refers to the first by [`Step::Known`].
     Once(Arc<Compute>, Box<Compute>),
     Known(Known),
 }
 
+/// The result of a number that an enclosing `Once` computed. The `Arc` pointer identifies it.
 #[derive(Clone)]
 pub(crate) struct Known(pub Arc<Compute>);
 
@@ -77,17 +82,17 @@ pub(crate) enum Cast {
     Float,
     /// Rounds to the nearest integer from `first` to `last`, ties to even.
     Whole { first: i128, last: i128 },
-    /// Unscaled decimals times `multiplier`, divided by `divisor` and rounded likewise.
+    /// Multiplies unscaled decimals by `multiplier`, divides by `divisor`, and rounds to nearest, ties to even.
     Decimal { multiplier: i128, divisor: i128, first: i128, last: i128 },
-    /// Integers times `multiplier`, divided by `divisor` and rounded down.
+    /// Multiplies integers by `multiplier`, divides by `divisor`, and rounds down.
     Scaled { multiplier: i128, divisor: i128, first: i128, last: i128 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Period {
-    /// A multiple of `length` from `offset` on, in units of the column.
+    /// Periods of `length` that start at `offset`, both in units of the column.
     Units { length: i128, offset: i128 },
-    /// Calendar months, with the length of a `day` in units of the column.
+    /// Periods of `months` calendar months; `day` is the length of a day in units of the column.
     Months { months: i128, day: i128 },
 }
 
@@ -118,9 +123,9 @@ pub(crate) enum Function {
     Atan,
     Atan2,
     Hypot,
-    /// Degrees between two positions on the sky: longitude and latitude of each.
+    /// The angle in degrees between two positions on the sky. Operands: longitude and latitude of each position.
     Separation,
-    /// The cell of this order.
+    /// The HEALPix cell of this order.
     Healpix(u32),
     /// The distance to the nearest multiple of this period.
     Periodic(f64),
@@ -131,9 +136,9 @@ pub(crate) enum Function {
     RoundTo(i32),
     Bin(BinWidth),
     Truncate(Period),
-    /// A field of a date or time whose unit has this many nanoseconds.
+    /// A field of a date or time; the number is the unit of its values in nanoseconds.
     Part(Part, i128),
-    /// Adds months and units, with the length of a `day` in units.
+    /// Adds calendar months and then units; `day` is the length of a day in units.
     Shift {
         months: i128,
         units: i128,
@@ -166,16 +171,16 @@ pub(crate) enum Part {
     Hour,
     Minute,
     Second,
-    /// Since the beginning of the minute.
+    /// Since the beginning of the minute, like the next two.
     Millisecond,
     Microsecond,
     Nanosecond,
 }
 
-/// The text of the first true test per row.
+/// A `CASE` of texts: for each row, the text of the first true test.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    /// A number that the tests refer to, computed once before them.
+    /// A number that is computed once before the tests; they refer to it by [`Known`].
     pub known: Option<Arc<Compute>>,
     pub whens: Vec<(Test, Text)>,
     pub otherwise: Text,
@@ -200,7 +205,7 @@ pub(crate) struct TextCall {
 pub(crate) enum TextFunction {
     Upper,
     Lower,
-    /// `length` characters from the position `start` on, which counts from 1, or from the end if negative.
+    /// `length` characters, the first one at position `start`. Positions count from 1, or from the end if negative.
     Substring {
         start: i64,
         length: Option<i64>,
@@ -216,10 +221,11 @@ pub(crate) enum Operand {
     Text(Arc<TextCall>),
 }
 
-/// Sorted distinct points of a family, with their order keys if the operand is a column.
+/// Sorted distinct values of a list, all of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
+    /// The values as order keys, if the operand is a column.
     pub spans: Vec<Span>,
 }
 
@@ -230,9 +236,10 @@ pub(crate) enum PointList {
     Bytes(Vec<Arc<[u8]>>),
 }
 
+/// The two operands of a comparison.
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
-    /// Integers times a factor, to compare times of different units.
+    /// Integers, each multiplied by its factor, to compare times in different units.
     Int {
         left: Compute,
         left_factor: i128,
@@ -243,7 +250,7 @@ pub(crate) enum Sides {
         left: Compute,
         right: Compute,
     },
-    /// Decimals times a power of ten.
+    /// Decimals, each multiplied by a power of ten, to compare different scales.
     Wide {
         left: Arc<Column>,
         left_factor: i256,
@@ -262,20 +269,21 @@ pub(crate) enum Sides {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
+    /// `None` is unknown.
     Constant(Option<bool>),
-    /// True in the range; unknown for null and NaN. `span` is the range in the column's order keys.
+    /// True for values in the range, unknown for null and NaN. `span` is the range in the column's order keys.
     Within {
         operand: Operand,
         range: Range,
         span: Option<Span>,
     },
-    /// True for the points; otherwise false, or unknown if the list contains null (`null`).
+    /// True for values in the list. Other values are false, or unknown if the list contains null (`null`).
     Among {
         operand: Operand,
         points: Arc<Points>,
         null: bool,
     },
-    /// `span`: the keys that fit the pattern's fixed prefix.
+    /// `span`: the order keys of the texts that start with the pattern's fixed prefix.
     Like {
         operand: Operand,
         pattern: Arc<Pattern>,
@@ -285,23 +293,24 @@ pub(crate) enum Test {
         op: Op,
         sides: Box<Sides>,
     },
-    /// True for the points of a shape; unknown if a coordinate is null or no position.
+    /// True for points inside the shape; unknown if a coordinate is null or is not a valid position.
     InShape {
         shape: Arc<Shape>,
         point: Box<[Compute; 2]>,
     },
     IsNull(Operand),
     IsNan(Operand),
-    /// `span`: the keys of the finite numbers.
+    /// `span`: the order keys of the finite numbers.
     IsFinite {
         operand: Operand,
         span: Option<Span>,
     },
-    /// Whether the test is true, false or unknown (`None`).
+    /// Whether the test has this value: true, false or unknown (`None`).
     IsTruth(Box<Test>, Option<bool>),
-    /// True if the first test has the same value as one of the others; unknown if the first is, or if only an
-    /// unknown one could be equal.
+    /// `IN` over tests: true if another test has the same value as the first one. Unknown if the first test is
+    /// unknown, or if no test equals it and at least one is unknown.
     Same(Box<Test>, Vec<Test>),
+    /// Computes the number, and then the test, which refers to it by [`Step::Known`].
     Once(Arc<Compute>, Box<Test>),
     Not(Box<Test>),
     And(Vec<Test>),
@@ -309,6 +318,7 @@ pub(crate) enum Test {
 }
 
 impl Operand {
+    /// The number of tests and steps; `bind` limits it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Operand::Column(_) => 1,
@@ -374,7 +384,7 @@ fn sorted_once<'a, T: Copy + Ord, S: Stop>(
 }
 
 impl PointList {
-    /// Sorts points of the same kind and removes duplicates.
+    /// Sorts values of the same type and removes duplicates.
     ///
     /// # Errors
     ///
@@ -413,7 +423,7 @@ impl PointList {
 }
 
 impl Test {
-    /// Joins tests by AND, and intersects ranges of the same column.
+    /// Combines tests by AND, and intersects ranges of the same column.
     pub(crate) fn all(tests: Vec<Test>) -> Test {
         let mut kept: Vec<Test> = Vec::new();
         let mut ranged: HashMap<usize, usize> = HashMap::new();

@@ -1,8 +1,8 @@
-//! The position of a literal among the values of a column type.
+//! Comparisons of a column with a literal as ranges of the column's values.
 //!
-//! Every comparison of a column with a literal becomes a *range* of the column's own values: `pid >= 2.5` is
-//! `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are
-//! closed, without NaN. Rows and zone maps use the same range, so they cannot disagree.
+//! For example, `pid >= 2.5` is `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`.
+//! Ranges of numbers are closed and do not contain NaN. Rows and zone maps use the same range, so they cannot
+//! disagree. To find the range, a literal gets a *position* among the values of the column's type.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -64,7 +64,7 @@ pub(crate) enum Width {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Point {
     Whole(i256),
-    /// With the precision of the family; zero is positive.
+    /// A number with the precision of the family; zero is positive.
     Float(f64),
     Bytes(Arc<[u8]>),
 }
@@ -87,8 +87,8 @@ pub(crate) enum Range {
     Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
-/// A range in order keys. Its values have keys in `[low, high]`, and all comparable values with keys in
-/// `[sure_low, sure_high]` are in it.
+/// A range in order keys. Values in the range have keys in `[low, high]`. All comparable values with keys in
+/// `[sure_low, sure_high]` are in the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub low: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Span {
     pub sure_high: u64,
 }
 
-/// Why a literal has no position in a family; `None` if it is of another kind.
+/// The reason why a literal has no position in a family; `None` if it has another kind.
 pub(crate) type Mismatch = Option<String>;
 
 pub(crate) fn value_type(data_type: &DataType) -> &DataType {
@@ -412,7 +412,7 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
-    /// Several values may share a key, so the keys of the bounds are not sure.
+    /// For types in which several values may share a key: the keys of the bounds are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };

@@ -1,7 +1,7 @@
 //! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
 //!
-//! A caller requests the true rows, the false rows, or both, as one bit per row, and `NOT` swaps the two sets.
-//! Rows with null or NaN are in neither.
+//! A caller requests the true rows, the false rows, or both, as one bit per row. `NOT` swaps the two sets. Rows
+//! for which the test is unknown, as for null or NaN, are in neither set.
 
 pub(crate) mod compute;
 mod listed;
@@ -35,7 +35,7 @@ pub(crate) fn lengths(text: &Text, rows: &Rows<'_>) -> Result<(Vec<i128>, Option
     Ok(((0..array.len()).map(length).collect(), array.logical_nulls()))
 }
 
-/// One bit per row for each `wanted` truth value, where every test and number is computed once.
+/// Returns one bit per row for each `wanted` truth value. Every test and number is computed once.
 pub(crate) fn answers<const N: usize>(
     test: &Test,
     rows: &Rows<'_>,
@@ -101,8 +101,7 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// The rows where all tests (`all`) or at least one test is true, and where that is false. Stops when the
-/// remaining tests cannot change the result.
+/// Combines tests by AND (`all`) or OR. Stops when the remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
@@ -147,7 +146,7 @@ fn same<const N: usize>(
     }))
 }
 
-/// Calls `each` with the rows of each first true test of a `CASE`, and returns the remaining rows.
+/// Calls `each` for each branch of a `CASE`, with the rows whose first true test it has. Returns the remaining rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,
@@ -412,7 +411,7 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
     Ok(valid(found, array.nulls()))
 }
 
-/// Values of types other than floats count as zero.
+/// Tests floats; values of other types count as zero.
 fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuffer, ExprError> {
     let found = match array.data_type() {
         DataType::Float16 => pack(array.as_primitive::<Float16Type>().values(), |value| test(value.to_f64())),
@@ -423,7 +422,7 @@ fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuff
     Ok(valid(found, array.nulls()))
 }
 
-/// Steps of a pattern search between two checks for cancellation.
+/// Number of steps of a pattern search between two checks for cancellation.
 const STEPS_AT_ONCE: usize = 1 << 20;
 
 fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> Result<BooleanBuffer, ExprError> {
@@ -456,7 +455,7 @@ fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> 
     };
     let mut found = BooleanBufferBuilder::new(array.len());
     for row in 0..array.len() {
-        // Skips null rows, whose hidden text may be long.
+        // Null rows are skipped, because their hidden text may be long.
         let matches = array.is_valid(row) && pattern.matches(text(row), &mut go_on)? == answer;
         found.append(matches);
     }

@@ -235,7 +235,7 @@ pub struct Wholes {
 }
 
 impl Wholes {
-    /// `None` if the row is null or unknown.
+    /// The integer of a row; `None` if it is null or unknown.
     pub fn get(&self, row: usize) -> Option<i128> {
         if self.missing.get(row).copied().unwrap_or(false) { None } else { self.values.get(row).copied() }
     }

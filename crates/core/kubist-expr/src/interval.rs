@@ -2,7 +2,7 @@
 //! "Introduction to Interval Analysis", 2009).
 //!
 //! Each step computes the bounds of its result from the bounds of its operands, and moves them outward by more
-//! than the rounding error of the evaluation. A wide interval costs a read; a narrow one would lose rows.
+//! than the rounding error of the evaluation. Too wide bounds cost a read; too narrow bounds would lose rows.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,20 +18,20 @@ use kubist_index::order;
 use crate::bound::{Cast, Column, Compute, Function, Kind, Known, Step};
 use crate::steps::constant;
 
-/// Integers below this have an exact float of 64 bits.
+/// Integers below this are exact as 64-bit floats.
 pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Results beyond this may not fit an integer of 128 bits.
 const MOST_INTEGER: f64 = 1e38;
-/// Angles beyond this have too few digits after the point to find their turn.
+/// Angles beyond this have too few digits after the point to determine their sine.
 const MOST_ANGLE: f64 = 1e6;
-/// Distance, in units of the last place, between a bound and the results of functions such as `sin`.
+/// Margin, in units of the last place, around the results of functions such as `sin`.
 const LOOSE: i32 = 8;
-/// Later steps of a condition's expressions are unbounded.
+/// Limit of steps in a condition; later steps are unbounded.
 const MOST_STEPS: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
-    /// Bounds of the numbers that are not NaN; none if `low` exceeds `high`.
+    /// Bounds of the numbers that are not NaN. There are no such numbers if `low` exceeds `high`.
     pub low: f64,
     pub high: f64,
     /// NaN or null is possible.
@@ -82,7 +82,7 @@ impl Interval {
         Interval { low, high, ..self }
     }
 
-    /// After conversion to, or rounding in, a kind of number.
+    /// The bounds after conversion to, or rounding in, a kind of number.
     fn in_kind(self, kind: Kind) -> Interval {
         if self.is_empty() {
             return self;
@@ -113,7 +113,7 @@ impl Interval {
         Interval::new(of(self.low), of(self.high), self.others)
     }
 
-    /// The part in a domain; other numbers give NaN.
+    /// The part inside a domain; other numbers give NaN.
     fn in_domain(self, low: f64, high: f64) -> Interval {
         let others = self.others || self.low < low || self.high > high;
         Interval { low: self.low.max(low), high: self.high.min(high), others }
@@ -177,7 +177,7 @@ impl Interval {
         if !self.is_finite() || self.low.abs().max(self.high.abs()) > MOST_ANGLE {
             return whole;
         }
-        // The turning points are not floats, so their surroundings count too.
+        // The turning points are not floats, so numbers around them count too.
         let turns = |at: f64| {
             let first = ((self.low - at) / (2.0 * PI) - 1e-9).ceil();
             at + 2.0 * PI * first <= self.high + 1e-8
@@ -206,7 +206,7 @@ impl Neg for Interval {
     }
 }
 
-/// The nearest float; larger integers have no smaller floats.
+/// The nearest float. This is monotone: a larger integer never has a smaller float.
 pub(crate) fn float(whole: i256) -> f64 {
     match whole.to_i128() {
         Some(whole) => whole as f64,
@@ -281,7 +281,7 @@ impl<'a> Bounds<'a> {
         }
         let InZone { keys, others } = (self.zone)(column);
         let Some((low, high)) = keys else { return Interval { others, ..Interval::NOTHING } };
-        // Loose statistics may exceed the keys of a narrow type.
+        // Statistics with rounded bounds may exceed the keys of a narrow type.
         let width = column.data_type.primitive_width().unwrap_or(8) as u32;
         let high = high.min(u64::MAX >> (64 - 8 * width));
         let ends = Interval::new(order::number(&column.data_type, low), order::number(&column.data_type, high), others);
@@ -300,7 +300,7 @@ impl<'a> Bounds<'a> {
         }
         let of = |operand: &Compute| self.of(operand).converted(operand.kind, kind);
         let Some((first, rest)) = operands.split_first() else { return Interval::ANY };
-        // A null gives null, and NaN gives NaN, except in these functions: the power 0 of NaN is 1.
+        // Null gives null, and NaN gives NaN, except in these functions; for example, NaN to the power 0 is 1.
         let of_nothing = match (function, rest) {
             (Function::Power, [power]) if constant(power).is_none_or(|power| power == 0.0) => Interval::ANY,
             (Function::Hypot, _) => Interval::ANY,
@@ -363,7 +363,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Rounds, and removes the bounds of integers that may not fit, because their evaluation fails.
+/// Rounds, and removes bounds of integers that may not fit the type, because their evaluation fails.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
     if is_too_large { Interval::ANY } else { of.in_kind(kind) }

@@ -1,4 +1,4 @@
-//! The ranges of a column that a predicate can select, with which sorted indexes prune before they read zones.
+//! The range of a column's values that a predicate can select. Sorted indexes prune by it before they read zones.
 
 use crate::Predicate;
 use crate::bound::{Operand, PointList, Points, Sides, Test};
@@ -19,13 +19,13 @@ use std::sync::Arc;
 /// A superset of the values of selected rows in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// Inclusive order keys of the numbers; `None` if there are none.
+    /// The lowest and highest order key of the numbers; `None` if there are none.
     pub numbers: Option<(u64, u64)>,
     /// NaN or null is possible.
     pub others: bool,
 }
 
-/// The ranges of larger conditions are not contracted, which takes about 130 verdicts.
+/// Limit of a condition's size for [`contracted`], which takes about 130 verdicts.
 const MOST_CONTRACTED: usize = 4096;
 
 const NONE: Keys = Keys { numbers: None, others: false };
@@ -51,7 +51,7 @@ impl Keys {
 }
 
 impl Predicate {
-    /// `column` is a schema index.
+    /// The keys that selected rows can have in a column, which is a schema index.
     pub fn keys_of(&self, column: usize) -> Keys {
         let keys = keys(&self.test, column);
         if !self.computes() || self.size() > MOST_CONTRACTED {
@@ -70,8 +70,8 @@ impl Predicate {
         computes(&self.test)
     }
 
-    /// The predicate that the column with exactly this name is in `values`, which have its type and may be
-    /// millions. Null and NaN equal nothing. `stopped` is called at intervals.
+    /// The predicate `column IN values`, for millions of values of the column's type. `column` is an exact name.
+    /// Null and NaN equal nothing. `stopped` is called at intervals.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ fn computes(test: &Test) -> bool {
     }
 }
 
-/// Removes values from both ends of a column's range that no row can match, whatever the other columns are. So
-/// a sphere gets its bounding box. `numbers` are the keys that are not NaN.
+/// Removes from both ends of a column's range the values that cannot match, whatever the other columns are. A
+/// sphere thus gets its bounding box. `numbers` are the keys that are not NaN.
 fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Keys {
     let anything = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
     let can_be = |zone: Zone| {

@@ -25,7 +25,8 @@ const SYMBOLS: &[&str] = &[
     "$",
 ];
 
-/// More than any double or decimal needs. A number is converted for each column that it is compared with.
+/// Limit of digits in a number, more than any double or decimal needs. It bounds the time to convert a number, which
+/// happens for each column that it is compared with.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {

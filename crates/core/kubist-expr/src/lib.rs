@@ -1,7 +1,8 @@
 //! SQL predicates and expressions over Arrow record batches.
 //!
-//! A predicate is parsed from SQL, bound to a schema, and evaluated exactly. Zone statistics decide it early
-//! where they suffice. An expression computes a number, or another value to group by, for each row.
+//! A predicate is parsed from SQL, bound to a schema, and evaluated exactly for each row. Statistics of a zone
+//! (a group of rows) may decide it for all rows of the zone. An expression computes a number, or another value
+//! to group by, for each row.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -27,29 +28,32 @@
 //! `NOT (x > 5)` nor `x <> 5` selects a row where `x` is NaN. `IS NULL` tests for nulls only, `isnan(x)` for
 //! NaN.
 //!
-//! **A literal takes the type of the other operand.** Against a float column it is rounded to the nearest float
-//! of that width. A finite literal beyond the largest float stays between it and infinity, so `x <= 1e300` is
-//! true for every finite 32-bit `x`. Against integers and decimals it is exact: `pid >= 2.5` means `pid >= 3`,
-//! and `pid = 2.5` is never true. Against dates, times and timestamps it is ISO 8601 text, exact even if finer
-//! than the column, or a number in the column's unit. Against booleans it is `TRUE` or `FALSE`, against binary
-//! `X'00FF'`. Text and bytes compare byte by byte. Every other combination is a type error. `inf` and `nan` are
-//! numbers unless a column has that name.
+//! **A literal takes the type of the other operand:**
+//!
+//! - A float column rounds it to its nearest float. A finite literal beyond the largest float stays below
+//!   infinity, so `x <= 1e300` is true for every finite 32-bit `x`.
+//! - Integers and decimals compare exactly: `pid >= 2.5` means `pid >= 3`, and `pid = 2.5` is never true.
+//! - Dates, times and timestamps take ISO 8601 text, exact even if finer than the column, or a number in the
+//!   column's unit.
+//! - Booleans take `TRUE` or `FALSE`, and binary columns `X'00FF'`. Text and bytes compare byte by byte.
+//!
+//! Every other combination is a type error. `inf` and `nan` are numbers unless a column has that name.
 //!
 //! **Columns against columns.** Integers of any width, decimals of any scale and times of any unit compare
 //! exactly (a date is its midnight, UTC). If one side is a float, both become 64-bit floats, or 32-bit floats
 //! if both have 32 bits or fewer. Dictionaries count as their values.
 //!
 //! **Arithmetic.** `+ - * %` and `abs sign least greatest floor ceil round bin` of integers are integers,
-//! computed in 128 bits. `/` divides floats, also between integers. `%` takes the sign of its left side. These
-//! keep 32-bit floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond their
-//! range. Other functions of numbers use 64-bit floats.
+//! computed in 128 bits. `/` gives a float, also for integers. `%` takes the sign of its left side. All these keep
+//! 32-bit floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond the range
+//! of 32-bit floats. Other functions of numbers use 64-bit floats.
 //!
 //! **Names.** A name must match a column exactly, or, without quotes, ignoring case. Dots are part of a name.
 //!
-//! **Limits.** Also 128 operators in one chain, 1,100 digits of a number between leading and trailing zeros,
-//! 256 characters of a date or time, and 4,096 bytes of a pattern. `AND`, `OR` and `IN` may list any number of
+//! **Limits.** 128 operators in one chain, 1,100 digits of a number without leading and trailing zeros, 256
+//! characters of a date or time, and 4,096 bytes of a pattern. `AND`, `OR` and `IN` may list any number of
 //! literals. Parsing and binding take time and memory linear in the text. Evaluation computes each condition and
-//! each number once, and checks for cancellation before each.
+//! number once, and checks for cancellation before it.
 
 mod arithmetic;
 mod bind;
@@ -176,7 +180,7 @@ impl Predicate {
         Predicate { test: Test::Or(tests), parts: vec![parts] }
     }
 
-    /// Selects neither the rows of this predicate nor the rows for which it is unknown.
+    /// Selects the rows for which this predicate is false, so no row for which it is unknown.
     pub fn negated(self) -> Predicate {
         let parts = vec![format!("NOT ({self})")];
         Predicate { test: bind::not(self.test), parts }
@@ -190,7 +194,7 @@ impl Predicate {
         matches!(self.test, Test::Constant(Some(true)))
     }
 
-    /// Ascending schema indices of the columns that it reads.
+    /// Ascending schema indices of the columns that the predicate reads.
     pub fn columns(&self) -> Vec<usize> {
         let mut columns = Vec::new();
         self.test.each_column(&mut |column| columns.push(column.index));
@@ -222,7 +226,7 @@ impl Predicate {
         self.test.size()
     }
 
-    /// Returns the ranges and lists of the predicate, if it contains nothing else. Zones can then be judged
+    /// Returns the ranges and lists of the predicate, if it consists only of these. Zones can then be decided
     /// column by column, which is faster than `verdict`.
     pub fn key_ranges(&self) -> Option<Vec<KeyRanges<'_>>> {
         let tests = match &self.test {
@@ -232,7 +236,7 @@ impl Predicate {
         tests.iter().map(KeyRanges::of).collect()
     }
 
-    /// Decides from a zone's statistics, which `zone` returns by the schema index of the column.
+    /// Decides for a zone; `zone` returns its statistics for the schema index of a column.
     pub fn verdict(&self, zone: &dyn Fn(usize) -> Zone) -> Verdict {
         zone::verdict(&self.test, zone)
     }
@@ -273,9 +277,9 @@ pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>
     }
 }
 
-/// The inclusive range of order keys for the values from `low` to `high` of this type; `None` if it is empty.
-/// It contains exactly these values' keys if keys are exact (`order::is_exact`), and otherwise possibly others.
-/// A missing bound is open. NaN is excluded, unless both bounds are missing.
+/// The inclusive range of order keys for the values from `low` to `high`; `None` if it is empty. If the type's
+/// keys are not exact (`order::is_exact`), the range may contain keys of other values. A missing bound is open.
+/// NaN is excluded, unless both bounds are missing.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ fn written(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// The same, also as text where numbers are expected: `'20 um'`.
+/// Like [`written`], but also accepts a text where numbers are expected: `'20 um'`.
 fn quantity(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Text(text)) => Quantity::parse(text),
@@ -248,7 +248,7 @@ pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Oper
     })
 }
 
-/// In the unit of the compared operand.
+/// Converts a literal to the unit of the compared operand.
 pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
     use Family::{Decimal, Duration, Float, Int};
     let quantity = match (literal, family(operand)) {

@@ -16,7 +16,7 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Includes chains of operators.
+/// Limit of nesting, with chains of operators.
 const MAX_HEIGHT: usize = 128;
 
 /// Nested parentheses, calls and signs, which take some kB of stack each in an unoptimised build.

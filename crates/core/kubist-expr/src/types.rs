@@ -1,4 +1,4 @@
-//! Type names for `CAST`: those of Arrow and NumPy, and SQL's names with the same meaning.
+//! Type names for `CAST`: the names of Arrow and NumPy, and SQL names with the same meaning.
 
 use arrow_schema::{DataType, TimeUnit};
 

@@ -1,7 +1,7 @@
 //! Units of columns, of computed values, and of numbers in expressions.
 //!
-//! `20um` is converted to the unit of the other operand by an exact decimal factor. A unit is a product of
-//! powers, and units multiply and divide together with their columns.
+//! A unit is a product of powers, and units multiply and divide together with their columns. A number with a
+//! unit, such as `20um`, is converted to the unit of the other operand by an exact decimal factor.
 
 mod conversion;
 mod convert;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const MOST_CONVERSIONS: usize = 128;
 const MOST_FACTORS: usize = 8;
-/// Denominator of powers, which allows halves, thirds and quarters.
+/// Denominator of powers, so that halves, thirds and quarters are exact.
 const PARTS: i32 = 12;
 const MOST_PARTS: i32 = 24 * PARTS;
 
@@ -55,8 +55,8 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Converts a difference, such as `0.1 mas`, to `unit`, without the zero of a scale. `None` if the text is no
-/// number with a unit. `subject` names the owner of `unit` in errors.
+/// Converts a difference, such as `0.1 mas` or `2 degC`, to `unit`; a scale's zero is not subtracted. `None` if the
+/// text is no number with a unit. `subject` names the owner of `unit` in errors.
 pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
@@ -110,7 +110,7 @@ impl Units {
         Ok(known.relations.entry(pair).or_insert(relation).clone())
     }
 
-    /// A number on another scale; `None` if it cannot be converted.
+    /// Converts a number to another scale; `None` if that is not possible.
     fn on_scale(&self, number: &Decimal, from: &str, to: &str) -> Result<Option<Number>, ExprError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (number.to_string(), from.to_owned(), to.to_owned());
@@ -134,7 +134,7 @@ impl Known {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    /// The name for people.
+    /// The name to display.
     pub name: Arc<str>,
     /// Units and their nonzero powers in [`PARTS`], each once.
     factors: Vec<(Arc<str>, i32)>,
@@ -149,7 +149,7 @@ pub(crate) struct Unit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
     Compared,
-    /// Added to the value, or another branch of the same choice.
+    /// The quantity is added to the value, or is another branch of the same choice.
     Added,
     Width,
     Error,
@@ -168,7 +168,7 @@ impl Role {
 
 enum Met {
     Number(Number),
-    /// Scales with different zeros, named in the syntax of fend-core.
+    /// Between scales with different zeros, named in the syntax of fend-core.
     Scales {
         from: String,
         to: String,
@@ -178,7 +178,7 @@ enum Met {
 pub(crate) enum Change {
     None,
     Times(Decimal),
-    /// Divide by this integer.
+    /// Divides by this integer.
     Over(Decimal),
     Unknown,
 }
@@ -190,12 +190,12 @@ impl Unit {
         Unit { name: name.into(), factors, asked: plain(name), scaled: false, units: units.clone() }
     }
 
-    /// For values that have a plain number as a factor.
+    /// The unit of values that are multiplied by a plain number.
     pub fn times_a_number(&self) -> Unit {
         Unit { scaled: true, ..self.clone() }
     }
 
-    /// As a number in this unit; errors name `subject`.
+    /// Converts a quantity to a number in this unit; errors name `subject`.
     pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
         match self.met(quantity, subject, Role::Compared)? {
             Met::Number(number) => Ok(number),
@@ -206,7 +206,7 @@ impl Unit {
         }
     }
 
-    /// The same for a difference, without the zero of a scale.
+    /// The same for a difference: a scale's zero is not subtracted.
     pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
         match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
@@ -246,8 +246,8 @@ impl Unit {
         ))
     }
 
-    /// The conversion from another unit, or an error if it is of another kind. `subjects` name the owners of
-    /// both units.
+    /// The conversion from another unit; an error if its kind differs. `subjects` name the owners of both
+    /// units.
     pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
         if self.is(other) {
             return Ok(Change::None);
@@ -279,7 +279,7 @@ impl Unit {
         }
     }
 
-    /// `None` unless both units have the same kind and zero.
+    /// The factor from another unit; `None` unless both units have the same kind and zero.
     pub fn factor_from(&self, other: &Unit) -> Result<Option<Change>, ExprError> {
         if self.is(other) {
             return Ok(Some(Change::None));
@@ -295,7 +295,7 @@ impl Unit {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
 
-    /// `power` is 1 or -1; `None` if all factors cancel or there are too many.
+    /// Multiplies (`power` 1) or divides (-1); `None` if all factors cancel, or if there are too many.
     pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
         let mut factors = self.factors.clone();
         for (name, parts) in &other.factors {
@@ -308,7 +308,7 @@ impl Unit {
         Some(Unit { scaled: self.scaled || other.scaled, ..found })
     }
 
-    /// `None` if the power is not possible for units.
+    /// Raises to a power; `None` if units cannot have this power.
     pub fn to_the(&self, power: f64) -> Option<Unit> {
         let parts = |parts: &i32| {
             let raised = f64::from(*parts) * power;
@@ -372,7 +372,7 @@ fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
 }
 
-/// For people: `kg m/s^2`.
+/// Formats a unit: `kg m/s^2`.
 fn written(factors: &[(Arc<str>, i32)]) -> String {
     let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
     let divides = below.len() == 1 && factors.len() > 1;
@@ -392,7 +392,7 @@ fn power(name: &str, parts: i32) -> String {
     if parts == PARTS { name } else { format!("{name}^{}", exponent(parts)) }
 }
 
-/// For people: `2`, `-1`, `(1/2)`.
+/// Formats a power: `2`, `-1`, `(1/2)`.
 fn exponent(parts: i32) -> String {
     let common = (1..=PARTS).rev().find(|by| parts % by == 0 && PARTS % by == 0).unwrap_or(1);
     match PARTS / common {

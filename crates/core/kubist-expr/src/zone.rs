@@ -1,7 +1,7 @@
 //! Decisions of a predicate from the statistics of a zone, before rows are read.
 //!
-//! For every test, three bits say whether some row can be true, false or unknown. `NOT` swaps two exactly.
-//! Everything else is conservative: a needless bit costs a read, but no bit is missing.
+//! For every test, three bits say whether it can be true, false or unknown for some row. `NOT` only swaps two bits.
+//! Everything else is conservative: an unnecessary bit costs a read, but no bit is missing.
 
 use crate::bound::{Column, Operand, PointList, Sides, Test};
 use crate::domain::{Range, Span};
@@ -9,13 +9,13 @@ use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
 use kubist_geometry::Place;
 
-/// Statistics of a column over the rows of a zone. A wider range and `Nulls::Some` are always valid. A column
-/// without order keys or statistics has the range from 0 to `u64::MAX`.
+/// Statistics of a column in a zone. A wider range and `Nulls::Some` are always valid too. A column without order
+/// keys or statistics has the range from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// The lowest order key of the rows that are not null, NaN included. Undefined if all rows are null.
     pub min: u64,
-    /// The highest one.
+    /// The highest order key, likewise.
     pub max: u64,
     pub nulls: Nulls,
 }

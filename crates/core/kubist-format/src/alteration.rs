@@ -21,7 +21,7 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 #[derive(Clone, Debug)]
 pub enum Alteration {
-    /// `default` is one value of the stored type, rounded to the error bound.
+    /// Adds a column. `default` is one value of the stored type, rounded to the error bound.
     AddColumn {
         field: Field,
         default: ArrayRef,
@@ -53,23 +53,23 @@ pub enum Alteration {
 pub struct NewWriters {
     pub after: i64,
     pub writers: Declared,
-    /// The number of rewrites at that time. A reader applies them first; otherwise a step of the earlier
-    /// writers, retracted by one of them, could appear complete with the new writers.
+    /// The number of rewrites at that time, which a reader applies first. Otherwise a step of the earlier
+    /// writers that a rewrite retracted could appear complete with the new writers.
     pub rewrites: u64,
 }
 
 /// A published grid after the first, which never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewGrid {
-    /// From 1.
+    /// The number of the grid, from 1.
     pub grid: u32,
     pub dimensions: Vec<GridDimension>,
     pub reason: String,
     /// Time of creation, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Approximate rows of the table at that time.
+    /// Approximate number of rows in the table at that time.
     pub rows: u64,
-    /// By this token, the creating process recognizes the grid.
+    /// A token by which the creating process recognizes the grid.
     pub token: String,
 }
 

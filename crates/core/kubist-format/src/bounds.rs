@@ -1,8 +1,8 @@
-//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards, so that no value is excluded. Rounding twice
-//! changes nothing.
+//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards to the steps of a scale, so that no value is
+//! excluded. Rounding twice changes nothing.
 //!
-//! The scale that separates the most bounds is chosen: with steps of equal keys or of equal values, because the
-//! keys of floats are far apart around zero, and perhaps with separate first and last steps for outliers such
+//! A writer chooses the scale that separates the most bounds. Its steps are equal in keys, or equal in values,
+//! because keys of floats are far apart around zero. It may have separate first and last steps for outliers such
 //! as NaN and -9999.
 
 use kubist_index::order::Keyed;
@@ -10,18 +10,18 @@ use kubist_index::order::Keyed;
 use crate::bits;
 use crate::wire::{Reader, Short};
 
-/// Scales with more steps always have steps of equal keys.
+/// Scales with more bits than this always have steps of equal keys.
 const MOST_FITTED_BITS: u32 = 10;
-/// A scale of equal values for floats must separate a quarter more bounds, or twice as many if outliers lose
+/// For floats, a scale of equal values must separate 5/4 times as many bounds, or twice as many if outliers lose
 /// their order.
 const GAIN: (usize, usize) = (5, 4);
 const GAIN_OF_CUT_ENDS: (usize, usize) = (2, 1);
-/// The fraction 1/`FAR_OFF` of all bounds at either end is tested for outliers.
+/// Outliers are searched in this fraction (1/`FAR_OFF`) of the bounds at either end.
 const FAR_OFF: usize = 32;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
-    /// Numbers whose keys have the same distances, or no numbers.
+    /// Numbers with keys at the same distances as the values, or no numbers.
     #[default]
     Keys,
     F32,
@@ -80,14 +80,15 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// At most 2^`most_bits` steps of equal keys from the smallest to the largest bound.
+    /// A scale with at most 2^`most_bits` steps of equal keys, from the smallest to the largest bound.
     pub fn between(base: u64, top: u64, most_bits: u32) -> Steps {
         let shift = bits::width_of(top.wrapping_sub(base)).saturating_sub(most_bits);
         let steps = 1 << most_bits;
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// Steps between `low` and `high`, and one each for lower and higher keys, if such a scale exists.
+    /// A scale with equally many steps, one for all keys below `low` and one for all above `high`; `None` if this is
+    /// not possible.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
             return None;
@@ -195,7 +196,7 @@ impl Steps {
         /// Adding this constant rounds a number to an integer in its lowest bits.
         const WHOLE: f64 = (3u64 << 51) as f64;
         let (low, high, before, most) = (self.low, self.high, self.before(), self.steps - 1);
-        // Far enough from both ends of the step, rounding does not matter.
+        // Rounding does not matter far enough from both ends of the step.
         let last = first + width * (self.inner - 1) as f64;
         let sure = (first.abs() + last.abs() + width) / width * rounded;
         for some in bounds.chunks(AT_ONCE) {
@@ -322,7 +323,7 @@ bits::vectorised! {
     fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
-        // Summed in bytes while they cannot overflow.
+        // Sums are bytes as long as they cannot overflow.
         let mut sums = [0u8; 32];
         for some in seen.as_chunks::<32>().0 {
             sums.iter_mut().zip(some).for_each(|(sum, seen)| *sum += seen);

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct Chain(pub u128);
 
 impl Chain {
-    /// `table` is the table's id.
+    /// The value before a log's first entry; `table` is the table's id.
     pub fn of_log(table: &str, writer: &str) -> Chain {
         Chain::of_parts("log", table, writer)
     }

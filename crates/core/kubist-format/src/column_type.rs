@@ -1,4 +1,4 @@
-//! The types that a column may have, and their stored types.
+//! The column types that Kubist accepts, and the types in which their values are stored.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -6,10 +6,13 @@ use arrow_schema::DataType;
 
 use kubist_types::error::{Error, Result};
 
+/// Maximum length of a text or binary value.
 const MOST_BYTES: usize = 1 << 20;
 
-/// `None` if the type is not supported. Dictionaries get 32-bit keys, because a result may have more values
-/// than any written batch.
+/// Returns the type of a column in results, or `None` if Kubist does not support `data_type`.
+///
+/// It is `data_type` itself. Only dictionaries change: they get 32-bit keys, because a result may have more distinct
+/// values than any written batch.
 pub fn user_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
@@ -68,6 +71,7 @@ pub fn user_type(data_type: &DataType) -> Option<DataType> {
     }
 }
 
+/// Returns the type in which the values are stored: the value type of a dictionary, and the `Large` type of a view.
 pub fn stored_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => stored_type(values),
@@ -77,11 +81,11 @@ pub fn stored_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Refuses values that are too long for a page of thousands of rows.
+/// Refuses values of stored types that are longer than 1 MiB, because a page has thousands of rows.
 ///
 /// # Errors
 ///
-/// `Invalid` names the column, the row (counted from `first_row`) and the length.
+/// `Invalid` names the column, the row (its index in `array` plus `first_row`) and the length.
 pub fn check_lengths(name: &str, array: &ArrayRef, first_row: usize) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),

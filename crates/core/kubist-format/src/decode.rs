@@ -29,9 +29,9 @@ use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 use coded::CodedColumn;
 use opaque::OpaqueColumn;
 
-/// A page of as few rows has labels when it is decoded, even if each row has its own.
+/// A decoded page with at most this many rows has labels, even if all its texts differ.
 const FEW_ROWS: usize = 256;
-/// The most bytes of a chunk of texts whose page has labels, so that no decoded page is very large.
+/// Limit of bytes in a chunk of texts whose page gets labels, so that no decoded page is very large.
 const MOST_LABELLED: usize = 32 << 10;
 
 /// Consecutive zones of a page with all rows, or one zone with some of its rows.
@@ -98,7 +98,7 @@ pub trait Column: Send {
     ///
     /// A description of the invalid bytes.
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
-    /// The appended rows for the cache; `None` for types that decode as fast as they are copied.
+    /// Returns the appended rows for the cache; `None` for types that decode as fast as they are copied.
     fn kept(self: Box<Self>) -> Option<DecodedPage>;
 }
 
@@ -124,7 +124,8 @@ pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// A decoded page; `None` for texts that mostly differ, and for other types that decode as fast as they are copied.
+/// Decodes a page for the cache; `None` for texts that mostly differ, and for types that decode as fast as they are
+/// copied.
 ///
 /// # Errors
 ///
@@ -141,7 +142,7 @@ pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<Option<Dec
     Ok(column.kept())
 }
 
-/// Returns whether [`decoded`] has a page of texts, from its rows and its bytes.
+/// Whether [`decoded`] keeps a page of texts, from its rows and its bytes.
 pub fn has_labels(page: &PageColumn<'_>) -> bool {
     let has_few = page.rows <= FEW_ROWS || page.bytes.first() == Some(&OPAQUE_DICTIONARY);
     has_few && page.bytes.len() <= MOST_LABELLED

@@ -11,16 +11,16 @@ const NARROW: usize = 1 << 8;
 /// Half of the largest number of rows of a zone, one machine word of bits.
 const HALF: usize = 64;
 const LINE: usize = 64;
-/// With as many rows of a zone, most of its lines have one.
+/// If at least this many rows of a zone are wanted, most memory lines of the zone have a wanted row.
 const MANY_ROWS: u32 = 8;
-/// The most lines of a page that are fetched ahead.
+/// Limit of memory lines of a page that are fetched ahead.
 const MOST_LINES: usize = 128;
 
-/// Few memory blocks, because each pointer to follow would be a cache miss.
+/// A decoded page, in few memory blocks, because each pointer to follow would be a cache miss.
 #[derive(Debug, PartialEq)]
 pub struct DecodedPage {
-    /// Words of 32 or 64 bits, or one bit each, as column builders use them. Of a page with labels: the code of each
-    /// row in one or two bytes, where each label ends in four, and the labels.
+    /// A page of values has words of 32 or 64 bits, or one bit each, as column builders use them. A page with labels
+    /// has each row's code in one or two bytes, the end of each label in four bytes, and the labels.
     pub(crate) values: Buffer,
     /// One validity bit per row; `None` if all are valid.
     pub(crate) valid: Option<Box<[u8]>>,
@@ -40,7 +40,7 @@ pub(crate) struct Labels<'a> {
     bytes: &'a [u8],
 }
 
-/// The code of each row. That of a null row has no meaning.
+/// The code of each row; it has no meaning for null rows.
 enum Codes<'a> {
     Narrow(&'a [u8]),
     Wide(&'a [[u8; 2]]),
@@ -88,8 +88,8 @@ impl DecodedPage {
         self.labels().map(|labels| (0..labels.count()).map(move |code| labels.label(code)))
     }
 
-    /// The rows among up to 128 `indices` of a page with labels, from the lowest bit, whose code has a 1 in `of_codes`,
-    /// and the null rows if `null`. `of_codes` has at least 256 numbers.
+    /// Selects rows among up to 128 `indices` of a page with labels, from the lowest bit: rows whose code has a 1 in
+    /// `of_codes`, and null rows if `null`. `of_codes` has at least 256 numbers.
     pub fn rows_where(&self, indices: Range<usize>, of_codes: &[u8], null: bool) -> Rows {
         let Some((labels, few)) = self.labels().zip(of_codes.first_chunk::<NARROW>()) else { return 0 };
         let mut true_codes = (0..labels.count().min(NARROW)).filter(|code| few[*code] == 1).map(|code| code as u8);
@@ -99,7 +99,7 @@ impl DecodedPage {
             let (first, count) = (indices.start + start, (indices.len() - start).min(HALF));
             let mut truths = [0; HALF];
             match (&labels.codes, only) {
-                // The usual condition, whose comparisons the compiler joins.
+                // The usual condition, which the compiler vectorises.
                 (Codes::Narrow(codes), Some(only)) => {
                     let codes = truths.iter_mut().zip(&codes[first..first + count]);
                     codes.for_each(|(truth, code)| *truth = u8::from(*code == only));
@@ -129,7 +129,7 @@ impl DecodedPage {
         self.values.len() + self.valid.as_ref().map_or(0, |valid| valid.len())
     }
 
-    /// Prefetches rows of the page, which has `rows`, into the processor's cache without waiting.
+    /// Prefetches rows of the page, which has `rows` rows, into the processor's cache without waiting.
     pub fn fetch_ahead(&self, rows: usize, spans: &[Span]) {
         let bits = match self.labelled {
             Some(labelled) => 8 * labelled.width(),
@@ -157,14 +157,14 @@ impl DecodedPage {
     }
 }
 
-/// The low bits of bytes, the first one lowest.
+/// Gathers the lowest bit of each byte; the first byte gives the lowest bit.
 fn packed(bytes: &[u8; HALF]) -> u64 {
     // The product gathers the low bits of eight bytes in its highest byte.
     let of_eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     bytes.as_chunks().0.iter().rev().fold(0, |bits, eight| bits << 8 | of_eight(eight))
 }
 
-/// Prefetches the line of the first byte.
+/// Prefetches the memory line of the first byte.
 fn fetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,6 +1,6 @@
-//! The digest of a level of pages (FORMAT.md, Digest), with which queries for a minimum or maximum, for nulls,
-//! or for a value in a secondary index read only some pages. If it is damaged, the pages are read instead. It
-//! includes runs that were removed later.
+//! The digest of a level of pages (FORMAT.md, Digest). With it, queries for a minimum or maximum, for nulls, or for
+//! a value in a secondary index read only some pages. If it is damaged, all pages are read. It includes runs that
+//! were removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,9 +22,9 @@ use crate::wire::Reader;
 const MAGIC: u32 = u32::from_le_bytes(*b"KDG1");
 /// Magic, two lengths, and a checksum of the three.
 pub const HEAD_BYTES: u64 = 16;
-/// Runs whose page numbers are read together: 4 KiB.
+/// Number of runs whose page numbers are read together (4 KiB).
 const BLOCK: u32 = 1024;
-/// With more lookups, runs of lookups, or runs without a lookup, there are no places.
+/// Limit of lookups, of their runs, and of runs without a lookup. Above it there is no list of places.
 const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
@@ -48,12 +48,12 @@ impl Head {
         }
     }
 
-    /// From the beginning of the digest.
+    /// The bytes of the abstracts, from the beginning of the digest.
     pub fn abstracts(&self) -> Range<u64> {
         HEAD_BYTES..HEAD_BYTES + self.abstracts as u64
     }
 
-    /// Empty if there is no list of places. Its blocks follow, to the end of the segment.
+    /// The bytes of the list of places, empty if there is none. Its blocks follow, to the end of the segment.
     pub fn places(&self) -> Range<u64> {
         let begin = self.abstracts().end;
         begin..begin + self.places as u64
@@ -77,7 +77,7 @@ pub fn decode_abstracts(
     }
 }
 
-/// The page of each primary run in a level, by the lookup that covers the run.
+/// The list of places: the page of each primary run in a level, by the lookup that covers the run.
 #[derive(Debug, PartialEq)]
 pub struct Places {
     pub lookups: Vec<OfLookup>,
@@ -126,12 +126,12 @@ impl OfLookup {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// `index` is the run's index in the lookup.
+    /// The block of a run, from its index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
 
-    /// From the end of the list of places.
+    /// The bytes of a block, from the end of the list of places.
     pub fn place(&self, block: u32) -> Range<u64> {
         let begin = self.offset + block as u64 * (4 + 4 * BLOCK as u64);
         begin..begin + 4 + 4 * self.runs_of(block).len() as u64
@@ -160,7 +160,7 @@ pub struct PlacesBlock {
 }
 
 impl PlacesBlock {
-    /// `None` if no page of the level has the run.
+    /// The page of a run; `None` if no page of the level has it.
     pub fn page(&self, index: u32) -> Option<u32> {
         let at = 4 + 4 * index.checked_sub(self.runs.start)? as usize;
         let page = self.bytes.get(at..at + 4)?.try_into().ok()?;
@@ -235,7 +235,7 @@ impl Digest {
         [out, abstracts, places, blocks]
     }
 
-    /// Both are empty if no run has a lookup or a limit is exceeded.
+    /// Encodes the list of places and its blocks; both are empty if no run has a lookup, or if a limit is exceeded.
     pub fn encode_places(&self) -> (Vec<u8>, Vec<u8>) {
         let has_none = self.lookups.is_empty() && !self.others.is_empty();
         if has_none || self.has_too_many {

@@ -20,20 +20,20 @@ use crate::ranges;
 use crate::wire::{Reader, Short, put_text};
 pub use live::{Page, decode_live, decode_page, decode_pages, encode_live, encode_page, encode_pages, runs_of_page};
 
-/// One entry of a writer's log: the runs of a commit, with the planner's data and the location of their bytes,
-/// and restated cutoffs.
+/// One entry of a writer's log: the runs of a commit, with metadata for the planner and the location of their
+/// bytes, and cutoffs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
     /// `None` until the writer appends the entry to its log.
     pub link: Option<Link>,
-    /// A commit with the same token is a retry.
+    /// The token; a second commit with the same token is a retry.
     pub token: Option<String>,
     pub step: Option<StepMark>,
     /// For copied rows: the number of rows per original step.
     pub steps: Vec<(i64, u64)>,
-    /// For subsampled steps: the totals of all their records.
+    /// The totals of all records in subsampled steps.
     pub thinned: Vec<(i64, Thinned)>,
     pub commit: Commit<Location>,
 }
@@ -50,7 +50,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepMark {
     pub step: i64,
-    /// The writer will not commit this step; the entry has no rows.
+    /// Whether the writer will never commit this step; the entry then has no rows.
     pub abandoned: bool,
 }
 

@@ -42,7 +42,7 @@ pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<R
     found
 }
 
-/// `None` if there are no lookups.
+/// Encodes the secondary indexes of runs; `None` if there are none.
 pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     let lookups = covering(runs.iter().map(Arc::as_ref));
     if lookups.is_empty() {

@@ -21,7 +21,7 @@ mod binned;
 pub mod choose;
 pub(crate) mod multiples;
 
-/// The encodings, in the lowest bits of a chunk's first byte.
+/// The encodings, numbers in the lowest bits of a chunk's first byte.
 pub const FRAME: u8 = 0;
 pub const TWO_FRAMES: u8 = 1;
 pub const DICTIONARY: u8 = 2;
@@ -32,7 +32,7 @@ pub const PCO: u8 = 4;
 pub const MULTIPLES: u8 = 1 << 6;
 /// Flag of the first byte: a bitmap of the rows that are not null precedes the keys.
 const SOME_NULL: u8 = 1 << 7;
-/// Shorter gaps between wanted rows are decoded too, because starting again takes as long.
+/// Gaps between wanted rows that are shorter than this are decoded too, because a new start takes as long.
 const FAR_APART: usize = 64;
 
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
@@ -242,7 +242,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// `keys[before..]` are the keys of the rows from `first` on.
+/// Keeps only the keys in the spans. `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -291,7 +291,7 @@ fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     }
 }
 
-/// `both` has the values of the `zeros` rows with bit 0, then the others.
+/// Merges two streams by a bitmap. `both` has the values of the `zeros` rows with bit 0, then the others.
 fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: usize, out: &mut Vec<W>) {
     let (mut of_zeros, mut of_ones, mut at) = (0, zeros, rows.start);
     while at < rows.end && at % 8 != 0 {
@@ -325,8 +325,8 @@ pub struct Put {
 }
 
 bits::vectorised! {
-    /// `valid` marks the rows that are not null, if some are; other keys are ignored. `ends` are the minimum
-    /// and maximum of the keys of these rows.
+    /// Encodes the keys of a page. `valid` marks the rows that are not null, if some are null; the keys of null
+    /// rows are ignored. `ends` are the minimum and maximum of the other keys.
     pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }

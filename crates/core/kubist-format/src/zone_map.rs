@@ -1,11 +1,12 @@
 //! The zone map of a run: the statistics of its zones, and the location of each chunk of data.
 //!
-//! A zone is a group of successive rows, usually 8 to 48 of them. The map stores its number of rows, its range of
-//! priorities, and the minimum, maximum and nulls of each column. A query skips a zone if no row in it can match.
-//! Bounds are rounded outwards to take few bits ([`bounds`]): a zone may seem larger than it is, never smaller.
-//! A page is [`ZONES_PER_PAGE`] zones, and a chunk is one column of a page. FORMAT.md, Zone map, defines the bytes.
+//! A zone is a group of successive rows, usually 8 to 48. The map stores its number of rows, its range of priorities,
+//! and the minimum, maximum and number of nulls of each column. A query skips a zone if no row in it can match.
 //!
-//! Minimum and maximum are order keys: integers that sort like the values.
+//! Minimum and maximum are order keys, integers that sort like the values. They are rounded outwards to take few bits
+//! ([`bounds`]), so a zone may seem larger than it is, never smaller.
+//!
+//! A page has [`ZONES_PER_PAGE`] zones, and a chunk is one column of a page. FORMAT.md, Zone map, defines the bytes.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -23,29 +24,29 @@ use crate::lazy::{Lazy, Unpack};
 use crate::page::PageColumn;
 use crate::wire::{Reader, Short};
 
-/// Zones of a page. A page, the unit of reading, usually has about 1,200 rows.
+/// Number of zones in a page. A page is the unit of reading, and usually has about 1,200 rows.
 pub const ZONES_PER_PAGE: usize = 32;
 const MOST_ZONE_ROWS: usize = 128;
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
 const USUAL_ZONE_ROWS: usize = 32;
-/// A priority has 64 bits, of which zone maps omit this number of low bits.
+/// Number of low bits that zone maps omit from the 64 bits of a priority.
 const PRIORITY_SHIFT: u32 = 32;
 
 const VERSION: u8 = 1;
-/// The version of runs with strata of windows. The layout of the bytes is the same.
+/// The version of runs with strata of windows; the bytes have the same layout.
 const OF_WINDOWS: u8 = 2;
-/// The bounds of a column, and those of the priorities, are rounded to at most 2 to the power of this many steps.
+/// Bounds of a column or of priorities are rounded to at most 2^`COLUMN_BITS` steps.
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
 
 /// The statistics of one column, zone by zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnZones {
-    /// The smallest order key of the values that are not null. Meaningless if all are null.
+    /// The smallest order key of values that are not null; undefined if all are null.
     pub min: Vec<u64>,
-    /// The largest order key of the values that are not null. Meaningless if all are null.
+    /// The largest order key, likewise.
     pub max: Vec<u64>,
-    /// Number of nulls in each zone; empty if the column of the run has none.
+    /// The number of nulls in each zone; empty if the run's column has none.
     pub nulls: Vec<u8>,
 }
 
@@ -56,14 +57,14 @@ impl ColumnZones {
     }
 }
 
-/// The statistics of one column, which are unpacked at the first use, because a query uses few columns.
+/// The statistics of a column, unpacked at the first use, because a query uses few columns.
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: Lazy<ColumnZones>,
-    /// The type of values behind the order keys, which chooses the steps of rounding. Used only for a new run; a
-    /// map that was read has its steps.
+    /// The type of the values, which determines the steps of rounding in a new run. A map that was read has its
+    /// steps.
     values: Values,
-    /// The statistics of the whole run, calculated at the first use.
+    /// The statistics of the whole run, computed at the first use.
     whole: OnceLock<Zone>,
 }
 
@@ -99,9 +100,8 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
 /// The location of one column of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
-    /// In bytes from the start of the run's data.
+    /// Bytes from the start of the run's data.
     pub offset: u64,
-    /// In bytes.
     pub length: u32,
     /// CRC-32C of the bytes.
     pub checksum: u32,
@@ -131,7 +131,7 @@ impl ZoneMap {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
-    /// The index in [`ZoneMap::chunks`] of a column of a page.
+    /// The index of a page's column in [`ZoneMap::chunks`].
     #[inline]
     pub fn place(&self, page: usize, column: usize) -> usize {
         page * self.columns.len() + column
@@ -196,8 +196,8 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
-    /// Whether the stored bounds of a zone are exactly these bounds of its values, rounded. The check of a table
-    /// recalculates `min` and `max` from the values that are not null.
+    /// Whether the stored bounds of a zone are exactly `min` and `max`, rounded. `verify` computes these from the
+    /// values that are not null.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
         let is_null = zones.nulls_of(zone) == self.rows[zone];
@@ -218,8 +218,8 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The minimum and maximum of each zone in turn. A zone of nulls only has none, so it gets the minimum of the run,
-    /// which does not extend the range of the steps.
+    /// The minimum and maximum of each zone in turn. A zone with only nulls gets the run's minimum, which does not
+    /// extend the range of the steps.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -243,7 +243,7 @@ impl ZoneMap {
         move |first, last| range_of(steps.rounded(first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT))
     }
 
-    /// The approximate memory of this map in bytes, once queries have unpacked four of its columns.
+    /// The approximate memory of this map in bytes, with four unpacked columns.
     pub fn memory(&self) -> usize {
         let of_columns: usize = self.columns.iter().map(|column| column.zones.packed_bytes()).sum();
         let packed = of_columns + self.priorities.packed_bytes();
@@ -380,13 +380,13 @@ fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usiz
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
-/// The range of priorities whose first and last have these top 32 bits.
+/// The largest range of priorities whose first and last have these top 32 bits.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }
 
-/// The top 32 bits of the lowest and highest priority of all zones. With strata of windows, the steps of rounding
-/// start at the beginning of a window. So the rounded bounds of a zone stay in the window of its rows.
+/// The top 32 bits of the lowest and highest priority of all zones. With strata of windows, the first one is the start
+/// of its window, so that the rounded bounds of a zone stay in the window of its rows.
 fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let first = if strata == Strata::Windows { window_start(first) } else { first };
@@ -394,7 +394,7 @@ fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT)
 }
 
-/// Appends a number with seven bits per byte, least significant first; the highest bit means that more follow.
+/// Appends a number as LEB128: seven bits per byte, lowest first; the highest bit means that more bytes follow.
 fn put_varying(mut number: u32, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -6,14 +6,14 @@ use crate::sky::separations;
 
 /// The deepest order, whose cells have a side of about 0.4 milliarcseconds.
 pub const DEEPEST: u32 = 29;
-/// Beyond this sine of the latitude, the distance from the pole has more digits than the sine.
+/// Above this sine of the latitude, the distance from the pole is more precise than the sine.
 const NEAR_POLE: f64 = 0.99;
 const MOST_CELLS: u32 = 64;
 
 const RING_OF_FACE: [f64; 12] = [2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0];
 const TURN_OF_FACE: [f64; 12] = [1.0, 3.0, 5.0, 7.0, 0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0];
 
-/// `side` is the number of cells along a base cell: a power of two, at most 2^29.
+/// The order, from the number of cells along a base cell: a power of two, at most 2^29.
 pub fn order_of(side: i128) -> Option<u32> {
     let order = side.checked_ilog2()?;
     (order <= DEEPEST && side == 1 << order).then_some(order)

@@ -1,5 +1,5 @@
-//! Polygons of a plane, with holes, and exact predicates for points and boxes. Edges are listed by slabs of y,
-//! so a point costs the edges at its height.
+//! Polygons in a plane, with holes, and exact tests of points and boxes. Edges are listed by slabs of y, so the
+//! test of a point examines only the edges at its height.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -9,11 +9,11 @@ use crate::numbers::rings;
 use crate::{Place, Point};
 
 const MOST_CORNERS: usize = 65_536;
-/// A polygon with more pairs of edges to compare is refused.
+/// Limit of pairs of edges to compare; larger polygons are refused.
 const MOST_PAIRS: usize = 1 << 26;
 const MOST_SLABS: usize = 4096;
 const MOST_ENTRIES: usize = 8;
-/// Products of larger coordinates may not be finite.
+/// Limit of coordinates; products of larger ones may not be finite.
 const MOST_COORDINATE: f64 = 1e100;
 
 type Edge = [Point; 2];
@@ -37,7 +37,7 @@ impl Polygon {
         Polygon::new(&rings(text)?)
     }
 
-    /// A ring may repeat its first corner at its end.
+    /// Checks rings of corners. A ring may repeat its first corner at its end.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Polygon {
     /// The slabs between two heights inside the polygon's bounds.
     fn slabs_of(&self, slabs: usize, one: f64, other: f64) -> RangeInclusive<usize> {
         let (low, high) = (self.low[1], self.high[1]);
-        // Rises with y, so a point is in the slabs of each edge at its height.
+        // The slab increases with y, so every edge at a point's height is listed in the point's slab.
         let slab = |y: f64| (((y - low) / (high - low) * slabs as f64) as usize).min(slabs - 1);
         slab(one.min(other))..=slab(one.max(other))
     }

@@ -3,7 +3,7 @@
 use crate::Point;
 use std::f64::consts::PI;
 
-/// More than the rounding error of [`separation`] in degrees.
+/// Upper bound of the rounding error of [`separation`], in degrees.
 const SLACK: f64 = 1e-12;
 /// Differences within this of a multiple of the half period count as reaching it.
 const NEAR: f64 = 1e-9;

@@ -12,7 +12,7 @@ use crate::{Place, Point};
 const MOST_RADIUS: f64 = 89.0;
 /// Boxes that reach farther from the centre are undecided.
 const MOST_REACH: f64 = 89.5;
-/// More than the rounding error of a projection, relative to the distance from the centre.
+/// Upper bound of a projection's rounding error, relative to the distance from the centre.
 const SLACK: f64 = 1e-12;
 
 #[derive(Clone, Debug)]

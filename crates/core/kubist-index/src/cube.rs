@@ -4,14 +4,14 @@
 
 pub const KEY_BITS: u32 = 96;
 pub(crate) const CUBE_BITS: u32 = KEY_BITS + 8;
-/// The highest grid number, whose tree must leave an id after it.
+/// The highest grid number; there must be an id after its tree.
 pub const LAST_GRID: u32 = (1 << (128 - CUBE_BITS)) - 2;
 pub const MAX_DIMENSIONS: usize = 8;
 
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// A grid's dimensions and the bits of each.
+/// The number of dimensions of a grid, and of bits per dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: u32,
@@ -76,7 +76,7 @@ impl Geometry {
         self.dimensions as usize
     }
 
-    /// Bits of a coordinate, which is also the deepest level.
+    /// Number of bits of a coordinate, and the deepest level.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -93,7 +93,7 @@ impl Geometry {
         (u32::MAX as u64 >> (32 - self.bits)) as u32
     }
 
-    /// Key bits below a cube of this level.
+    /// Number of key bits below a cube of this level.
     fn free_bits(&self, level: u32) -> u32 {
         KEY_BITS - level * self.dimensions
     }
@@ -112,7 +112,7 @@ impl Geometry {
         self.first_bits(key, self.bits)
     }
 
-    /// A key's coordinates with only its highest `count` bits.
+    /// The coordinates of a key, from its highest `count` bits.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let (mut coordinates, k) = ([0; MAX_DIMENSIONS], self.dimensions as usize);
         if count == 0 {
@@ -146,7 +146,7 @@ impl Geometry {
         CubeId(self.root().0 | first_key << 8 | level as u128)
     }
 
-    /// `None` if the id is not valid in this geometry.
+    /// The cube with this id; `None` if the id is not valid in this geometry.
     pub fn cube_from_u128(&self, id: u128) -> Option<CubeId> {
         let cube = CubeId(id);
         let sound = cube.level() <= self.deepest() && cube.grid() == self.grid;
@@ -157,7 +157,7 @@ impl Geometry {
         (cube.level() > 0).then(|| self.cube_of(cube.first_key(), cube.level() - 1))
     }
 
-    /// In key order; none at the deepest level.
+    /// The children in key order; none at the deepest level.
     pub fn children(&self, cube: CubeId) -> impl Iterator<Item = CubeId> + use<> {
         let level = cube.level();
         let count = if level < self.deepest() { 1u128 << self.dimensions } else { 0 };

@@ -1,7 +1,7 @@
 //! The live runs of a snapshot, arranged for planning.
 //!
-//! Sorted arrays, in blocks shared with the directories of later snapshots (`blocks`). A walk scans them in
-//! depth-first order, tree by tree, and jumps over subtrees.
+//! Runs are in sorted arrays, in blocks that directories of later snapshots share (`blocks`). A walk scans them in
+//! depth-first order, tree by tree, and skips subtrees.
 
 mod blocks;
 pub mod parcels;
@@ -30,9 +30,9 @@ pub struct Directory<L> {
 pub struct Changes<L> {
     /// New live primaries and replicas, each once.
     pub added: Vec<Arc<Run<L>>>,
-    /// New cutoffs; may include others.
+    /// New cutoffs, and perhaps unchanged ones.
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// Removed runs; replicas that copy them are dead too.
+    /// Removed runs; replicas of these runs are dead too.
     pub removed: SpreadSet<RunId>,
 }
 
@@ -62,9 +62,9 @@ impl<L> Directory<L> {
         Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
-    /// Builds a partial directory: all runs that meet a box and a range of priorities, and any cutoffs. Plans
-    /// for these return the same rows as with the whole directory: by I2, rows below a cube have priorities at
-    /// or above its cutoff, so it makes no difference whether the walk descends there.
+    /// Builds a partial directory: all runs that meet a box and a range of priorities, and any of the cutoffs.
+    /// Plans for this box and range return the same rows as with the whole directory. By I2, rows below a cube
+    /// have priorities at or above its cutoff, so a walk that descends further finds no other rows.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl<L> Directory<L> {
         Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
-    /// Equal to [`Directory::new`] of the changed state. The work is that of the changed blocks, and one step
+    /// Returns the directory of the changed state. The time is proportional to the changed blocks, with one step
     /// for each other block and each removed or copied run.
     ///
     /// # Panics
@@ -213,7 +213,7 @@ impl<L> Directory<L> {
         self.runs().map(|run| run.cube.level() + 1).max().unwrap_or(0)
     }
 
-    /// W(cube) in this snapshot.
+    /// The cutoff of a cube, W(cube), in this snapshot.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.primaries.find(cube).map_or(self.otherwise, |(block, index)| block.cutoffs[index])
     }
@@ -227,7 +227,7 @@ impl<L> Directory<L> {
         self.primaries.runs_of(cube)
     }
 
-    /// The cube's runs in the range that a replica may copy.
+    /// The cube's runs that meet the range and that a replica may copy.
     pub(crate) fn copied_runs(&self, cube: CubeId, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
         let of_cube = self.primaries.find(cube).map(|(block, index)| block.readable(index, range));
         of_cube.into_iter().flatten().filter_map(|(run, is_copied)| is_copied.then_some(run))
@@ -240,7 +240,7 @@ fn stride(forest: &Forest) -> usize {
 
 fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
     let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
-    // Sorts without following the pointers to the runs; most runs arrive nearly sorted.
+    // The sort does not follow the pointers to the runs. Most runs arrive nearly sorted.
     gradual::sort(&mut order, stop)?;
     let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())

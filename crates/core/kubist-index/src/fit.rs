@@ -1,22 +1,22 @@
-//! Test whether a grid fits the data: whether boxes examine many more records per record returned than with a
-//! grid learned from a sample of the data.
+//! Tests whether a grid fits the data. It does not if boxes examine many more records per returned record than
+//! with a grid that is learned from a sample of the data.
 //!
-//! A grid that the data has outgrown separates neighbours only at depths that the tree does not reach. The
-//! estimate arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes
+//! If the data has outgrown a grid, the grid separates neighbours only at depths that the tree does not reach.
+//! The estimate arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes
 //! with 1/100 of the data.
 
 use crate::cube::{CubeId, Geometry, Interleaver, MortonKey};
 use crate::grid::Scale;
 
-/// Records of a piece: few, so that pieces and boxes have similar numbers of records.
+/// Number of records in a piece: few, so that pieces and boxes have similar numbers of records.
 const PIECE: usize = 16;
 const BOXES: usize = 64;
 const SHARE: f64 = 0.01;
-/// Smaller samples are ignored.
+/// Samples with fewer records are ignored.
 pub const LEAST_SAMPLE: usize = 1024;
 /// A grid is outgrown when boxes examine this many times as many records as with a new grid.
 const OUTGROWN: f64 = 1.3;
-/// One of this many values at either end is left to the tails of a new scale.
+/// A new scale leaves one in this many values at either end to its tails.
 const OUTLIERS: usize = 1024;
 
 /// `values[d][record]`; NaN for missing numbers.
@@ -52,14 +52,14 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     examined as f64 / returned.max(1) as f64
 }
 
-/// Arranges a cube's records, in key order, as a tree does. If all are in one child, every box across the cube
-/// costs more.
+/// Arranges a cube's records, in key order, as a tree does. If all records are in one child, every box across the
+/// cube examines more.
 fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usize], pieces: &mut Vec<Vec<usize>>) {
     if records.len() <= PIECE + PIECE / 4 || cube.level() >= geometry.deepest() {
         pieces.extend(records.chunks(PIECE).map(<[usize]>::to_vec));
         return;
     }
-    // A priority independent of the sample's order.
+    // A priority that does not depend on the sample's order.
     let priority = |record: usize| (record as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut priorities: Vec<u64> = records.iter().map(|record| priority(*record)).collect();
     let cutoff = *priorities.select_nth_unstable(PIECE - 1).1;
@@ -116,8 +116,8 @@ fn finite(values: &[f64]) -> Vec<f64> {
     finite
 }
 
-/// Whether data left its domain or fills a small part. It takes 1/1000 of the time of [`outgrown`], but ignores
-/// the distribution inside.
+/// Whether data has left the domain, or fills a small part of it. It takes 1/1000 of the time of [`outgrown`], but
+/// ignores the distribution inside.
 pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     scales.iter().zip(sample).any(|(scale, values)| {
         let (low, high) = scale.domain();
@@ -126,10 +126,10 @@ pub fn has_left(scales: &[Scale], sample: &Sample) -> bool {
     })
 }
 
-/// Returns scales for a new grid of the same dimensions, if boxes examine much more with the current ones.
+/// Returns scales for a new grid with the same dimensions, if boxes examine much more with the current scales.
 ///
-/// If values left a linear domain, the new domain extends as far again in that direction. Growing data then
-/// gets a new grid each time its range doubles.
+/// If values have left a linear domain, the new domain extends beyond the data by the data's width in that
+/// direction. Growing data then gets a new grid each time its range doubles.
 pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Option<Vec<Scale>> {
     if sample.first().is_none_or(|values| values.len() < LEAST_SAMPLE) {
         return None;
@@ -138,7 +138,7 @@ pub fn outgrown(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> Optio
     let by_rank: Vec<Scale> = sample.iter().zip(&fresh).map(|(values, fresh)| by_rank(fresh, values)).collect();
     let (old, even, ranked) =
         (examined(geometry, scales, sample), examined(geometry, &fresh, sample), examined(geometry, &by_rank, sample));
-    // A linear scale changes less when the data moves, so a quantile scale must be much better to win.
+    // A linear scale changes less when the data moves, so a quantile scale is chosen only if it is much better.
     let (scales, best) = if ranked * OUTGROWN < even { (by_rank, ranked) } else { (fresh, even) };
     (old > OUTGROWN * best).then_some(scales)
 }

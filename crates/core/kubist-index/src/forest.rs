@@ -92,7 +92,7 @@ impl Region {
         self.0.remove(&grid);
     }
 
-    /// `None` if the region has no part in the grid.
+    /// The box in a grid; `None` if the region has no part there.
     pub fn in_tree(&self, grid: u32) -> Option<&GridBox> {
         self.0.get(&grid)
     }

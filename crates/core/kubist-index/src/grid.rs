@@ -1,24 +1,24 @@
 //! Grids: monotone maps from a dimension's values to integer coordinates (FORMAT.md, Coordinates and cubes).
 //!
-//! `a <= b` implies `coordinate(a) <= coordinate(b)` over the whole type. A query maps its box through the same
-//! grid and then applies the exact predicate, so a badly chosen grid costs time, never rows.
+//! `a <= b` implies `coordinate(a) <= coordinate(b)` for all values of the type. A query maps its box through the
+//! same grid and then applies the exact predicate, so a bad grid costs time, never rows.
 
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
 const AT_ONCE: usize = 64;
-/// Each tail has one of this many coordinates.
+/// Each tail, outside the domain, has 1/`TAIL_SHARE` of the coordinates.
 const TAIL_SHARE: u64 = 64;
-/// Doublings of the domain's width that a tail spans: more than `f64` has.
+/// Number of doublings of the domain's width that a tail spans, more than `f64` can represent.
 const TAIL_DOUBLINGS: f64 = 2200.0;
 pub const MAX_KNOTS: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Even division; both finite, `low < high`.
+    /// Equal intervals; both bounds are finite, and `low < high`.
     Linear { low: f64, high: f64 },
-    /// Division by rank: equal numbers of coordinates between neighbouring knots (at least two, finite, ascending).
+    /// Equal numbers of coordinates between neighbouring knots (quantiles; at least two, finite, ascending).
     Quantile { knots: Vec<f64> },
 }
 
@@ -52,7 +52,7 @@ impl Scale {
         Scale::Linear { low: (low - reach).max(f64::MIN), high: (high + reach).min(f64::MAX) }
     }
 
-    /// Linear if all finite values are equal.
+    /// Knots at quantiles of the finite values; linear if all are equal.
     pub fn learn_quantile(values: impl IntoIterator<Item = f64>) -> Scale {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -201,14 +201,15 @@ fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// Monotone, in [0, 1]; all numbers are halved if the width would overflow.
+/// The relative position of a value in a domain: monotone, in [0, 1]. If the width would overflow, all numbers are
+/// halved.
 #[inline]
 fn fraction(low: f64, high: f64, value: f64) -> f64 {
     let width = high - low;
     if width.is_finite() { (value - low) / width } else { (value * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5) }
 }
 
-/// Tail cells beyond the domain: logarithmic in the distance divided by the width.
+/// The cell in a tail: logarithmic in the distance from the domain divided by its width.
 fn tail_cell(low: f64, high: f64, far: f64, near: f64, tail: u64) -> u64 {
     let half_width = high * 0.5 - low * 0.5;
     let distance = (far * 0.5 - near * 0.5) / half_width.max(f64::MIN_POSITIVE);

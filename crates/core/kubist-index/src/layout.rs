@@ -1,9 +1,9 @@
 //! Placement of a commit's rows, and the cutoffs that it requires.
 //!
-//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. Others go to a child
-//! if enough go there to justify a run, or else stay as overflow. Cutoffs need no reads, because the counts of
-//! a cube's runs give the number of rows below a priority (`ramps`). The capacity is a soft target; correctness
-//! does not depend on it.
+//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. The others go to a child
+//! if enough rows go there to justify a run; otherwise they stay as overflow. Cutoffs need no reads, because the
+//! counts of a cube's runs give the number of rows below a priority (`ramps`). The capacity is a target, and
+//! correctness does not depend on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;
@@ -14,15 +14,15 @@ pub struct Capacity {
     pub rows: usize,
     /// A cube that is not split yet keeps up to this many rows.
     pub leaf_rows: usize,
-    /// Fewer rows stay in their cube.
+    /// Fewer rows than this stay in their cube.
     pub worth_distributing: usize,
-    /// Fewer rows for one child stay in its parent as overflow.
+    /// Fewer rows than this for a child stay in its parent as overflow.
     pub worth_pushing: usize,
     /// The same for a child that already has rows.
     pub worth_adding: usize,
 }
 
-/// An inner cube with fewer runs keeps its overflow, as in a table that was built at once.
+/// An inner cube with fewer runs than this keeps its overflow, as in a table that was built at once.
 const MANY_RUNS: usize = 64;
 
 impl Capacity {
@@ -33,13 +33,13 @@ impl Capacity {
         Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
     }
 
-    /// Small commits would cut cubes into too many small runs, so their rows stay higher in the tree until the
-    /// optimizer pushes them down in bulk.
+    /// The capacity of commits. Small commits would make too many small runs, so their rows stay higher in the tree
+    /// until the optimizer moves them down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
         Capacity::adding(rows, 0.5)
     }
 
-    /// With another fraction of the capacity that justifies a run.
+    /// The capacity of rewrites; `share` is the fraction of the capacity that justifies a run.
     pub fn adding(rows: u32, share: f64) -> Capacity {
         let usual = Capacity::new(rows);
         let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
@@ -69,16 +69,16 @@ impl Known for Nothing {
     }
 }
 
-/// Rows for one cube: ascending indices into the keys, so in key order.
+/// Rows for a cube, as ascending indices into the keys, and therefore in key order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     pub cube: CubeId,
-    /// Below the cutoff.
+    /// Rows with priorities below the cutoff.
     pub within: Vec<u32>,
-    /// At or above the cutoff.
+    /// Rows at or above the cutoff.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Few rows for a leaf with rows, or overflow of a cube with many runs: the result of small commits.
+    /// Whether these are few rows for a leaf with rows, or overflow of a cube with many runs, as from small commits.
     pub is_one_of_many: bool,
 }
 
@@ -166,7 +166,7 @@ pub fn place(
     }
 }
 
-/// Whether a box would read less with smaller zones in the next cube.
+/// Whether the cube has so many runs that smaller zones would reduce the reads of a box.
 fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
     known.ramps(cube).len() >= MANY_RUNS
 }
@@ -175,7 +175,7 @@ fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
 pub struct Placed {
     /// In depth-first order of cubes; none is empty.
     pub placements: Vec<Placement>,
-    /// Cutoffs of every cube whose children received rows or could have.
+    /// The cutoff of every cube whose children received rows, or could have received rows.
     pub cutoffs: Vec<(CubeId, Threshold)>,
 }
 

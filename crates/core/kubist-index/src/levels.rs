@@ -1,13 +1,13 @@
-//! Merge policy for the levels of a paged directory: queries read all levels, so they need few; writers should
-//! rewrite few bytes.
+//! Merge policy for the levels of a paged directory. Queries read all levels, so there should be few; writers
+//! should rewrite few bytes.
 
-/// The number of oldest levels to keep; the others are merged with the `new` bytes. `levels` are the bytes per
-/// level, oldest first. A level stays if it has at least `least` bytes and more than all newer levels together.
+/// Returns the number of oldest levels to keep; the others are merged with the `new` bytes. `levels` has the bytes
+/// per level, oldest first. A level stays if it has at least `least` bytes, and more than all newer levels together.
 ///
 /// Each level is therefore larger than all newer ones together, and there are at most 2 + log2(all / `least`)
 /// levels. A merge at most doubles the newer bytes and leaves them in fewer levels, so a byte is written at
-/// most 1 + 2 * levels times. The exception are levels below `least`: each call rewrites at most 2 * `least` of
-/// their bytes.
+/// most 1 + 2 * levels times. Levels below `least` are an exception: each call rewrites at most 2 * `least`
+/// bytes in such levels.
 pub fn kept(levels: &[u64], new: u64, least: u64) -> usize {
     let mut newer = levels.iter().sum::<u64>() + new;
     let goes = |bytes: &u64| {

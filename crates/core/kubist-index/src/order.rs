@@ -1,4 +1,4 @@
-//! Order keys: a monotone map from the values of a column type to `u64` (FORMAT.md, Order keys), so that one
+//! Order keys: a monotone map from the values of a column type to `u64` (FORMAT.md, Order keys). With them, one
 //! implementation of zone maps, page encodings and grids serves every type.
 //!
 //! *Exact* keys are injective and order preserving (floats in IEEE order, -0.0 directly below 0.0, NaN outside
@@ -13,9 +13,9 @@ use half::f16;
 pub trait Keyed: Copy {
     /// `a < b` if and only if `a.key() < b.key()` (floats in the total order of IEEE 754-2008 5.10).
     fn key(self) -> u64;
-    /// The value with this key; arbitrary for keys without a value.
+    /// The value with this key; undefined for keys without a value.
     fn from_key(key: u64) -> Self;
-    /// Zero-extended.
+    /// The bits of the value, zero-extended.
     fn bits(self) -> u64;
     /// The value rounded to `f64`, which is monotone.
     fn number(self) -> f64;
@@ -239,7 +239,7 @@ macro_rules! with_exact_primitive {
     }};
 }
 
-/// The order key per row, arbitrary for null. `None` if the type has no order (nested types, two-part
+/// The order key of each row, undefined for nulls. `None` if the type has no order (nested types, two-part
 /// intervals).
 pub fn keys(array: &dyn Array) -> Option<Vec<u64>> {
     with_exact_primitive!(array.data_type(), T => return Some(primitive_keys::<T>(array)), _ => {});
@@ -298,7 +298,7 @@ pub fn is_exact(data_type: &DataType) -> bool {
     }
 }
 
-/// The inclusive range of keys that are not NaN.
+/// The lowest and highest key that are not NaN.
 pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     match data_type {
         DataType::Float16 => (f16::NEG_INFINITY.key(), f16::INFINITY.key()),

@@ -1,5 +1,5 @@
-//! Replication: a cube's *outlook* is the number of levels below it that have copies of its records. Copies
-//! save small boxes from reading a little of every cube above, for more storage.
+//! Replication: a cube's *outlook* is the number of levels below it that have copies of its records. Without
+//! copies, a small box reads a few rows from every cube above. Copies avoid this, and take storage.
 //!
 //! The thesis's OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in which every cube has the
 //! lowest priorities of its whole region.
@@ -25,8 +25,8 @@ pub enum Replication {
     Full { height: u32 },
 }
 
-/// One level above an average record: copies there save most of the pages that small boxes read, and take a
-/// small part of the storage of all copies.
+/// Copies reach one level above an average record. They save most of the pages that small boxes read, and take
+/// a small part of the storage of all copies.
 impl Default for Replication {
     fn default() -> Replication {
         Replication::Outlook { boost: -1.0 }

@@ -1,13 +1,13 @@
 //! The directory of a large table, divided into pages of neighbouring runs (docs/design/manifest.md). A list of
-//! the pages, with their boxes and priorities, finds the pages that a query may need, regardless of the tree's
-//! depth.
+//! the pages, with their boxes and priorities, gives the pages that a query may need, whatever the tree's depth.
 //!
-//! Pages must be compact in space, so runs of large inner cubes have separate pages. In a very large directory,
-//! so do the inner cubes of subtrees that fit in a page, so that a sample of the whole table does not read a
-//! page for each subtree. All runs of a page are of one tree, because its box is in one grid.
+//! Pages must be compact in space, so runs of large inner cubes have separate pages (the upper tier). In a very
+//! large directory, the inner cubes of subtrees that fit in a page have separate pages too (the middle tier). A
+//! sample of the whole table then does not read a page for each subtree. A page's box is in one grid, so all its
+//! runs are in one tree.
 //!
-//! A later level may lower the cutoff of a cube in an older one. A reader of the old cutoff must not miss the
-//! new one, so the priorities of a later level's page begin with its lowest cutoff.
+//! A later level may lower the cutoff of a cube in an older level. A reader of the old cutoff must not miss the
+//! new one, so the priorities of a later level's page begin at its lowest cutoff.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl<L> Default for Page<L> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// The subtree is larger than a page.
+    /// Runs of cubes whose subtree is larger than a page.
     Upper,
     Middle,
     /// The whole subtree is on the page.
@@ -64,9 +64,9 @@ pub struct Summary {
     pub runs: u32,
     pub grid: u32,
     pub span: GridBox,
-    /// The range of its runs. In a later level, all priorities from its lowest cutoff on are in it too.
+    /// The range of the runs' priorities. In a later level it begins at the page's lowest cutoff, if that is lower.
     pub priorities: (u64, u64),
-    /// The lowest priority of its primary runs and, in a later level, of its cutoffs; if unknown, of all runs.
+    /// The lowest priority of primary runs and, in a later level, of cutoffs. If this is unknown, of all runs.
     pub primaries_from: u64,
 }
 
@@ -109,7 +109,7 @@ impl<L> Page<L> {
         };
         let spans = self.cubes().map(|cube| forest.tree_of(cube).span(cube));
         let span = spans.reduce(around).unwrap_or(GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] });
-        // A cutoff of [`Threshold::ALL`] stops nothing and needs no priority.
+        // A cutoff of [`Threshold::ALL`] excludes nothing, so it needs no priority.
         let pass = |(_, cutoff): &(CubeId, Threshold)| u64::try_from(cutoff.to_u128()).ok();
         let of_cutoffs = self.cutoffs.iter().filter(|_| is_later).filter_map(pass).min();
         let of_primaries = self.runs.iter().filter(|run| run.copies.is_empty()).map(|run| run.priorities.0).min();
@@ -135,7 +135,7 @@ impl<L> Page<L> {
     }
 }
 
-/// Maximum entries of a page, and of a subtree of the lower tier.
+/// Maximum numbers of entries on a page, and in a subtree of the lower tier.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub page: usize,
@@ -157,7 +157,7 @@ impl Sizes {
 pub struct Dealer<L> {
     forest: Forest,
     sizes: Sizes,
-    /// Entries that wait for later ones: at most a page, which shows whether a subtree fits in one.
+    /// Entries that wait for later ones, at most a page. They show whether a subtree fits on a page.
     ahead: VecDeque<Entry<L>>,
     fitting: usize,
     is_later: bool,
@@ -167,7 +167,7 @@ pub struct Dealer<L> {
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
-    /// `is_later`: not the oldest level.
+    /// `is_later`: the level is not the oldest one.
     pub fn new(forest: Forest, sizes: Sizes, is_later: bool) -> Dealer<L> {
         Dealer { forest, sizes, ahead: VecDeque::new(), fitting: 0, is_later, open: Default::default() }
     }

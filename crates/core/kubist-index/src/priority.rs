@@ -1,8 +1,8 @@
 //! Priorities: a uniform 64-bit hash of a record's identity (FORMAT.md, Priorities).
 //!
-//! A sample of the fraction p contains every record whose priority is below p * 2^64. The same identity and
-//! seed give the same sample on every machine, in every version, in any order of arrival, and however the
-//! values are stored.
+//! A sample of the fraction p contains the records whose priority is below p * 2^64. The same identity and
+//! seed give the same priority on every machine, in every version and order of arrival, and for every stored
+//! form of the values.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -26,14 +26,14 @@ impl Threshold {
     pub const NONE: Threshold = Threshold(0);
     pub const ALL: Threshold = Threshold(1 << 64);
 
-    /// Clamped to 2^64.
+    /// Clamps `value` to 2^64.
     pub fn new(value: u128) -> Threshold {
         Threshold(value.min(1 << 64))
     }
 
     /// The threshold of a fraction in [0, 1], rounded up to an integer.
     pub fn from_fraction(fraction: f64) -> Threshold {
-        // Only `ceil` rounds: the product is otherwise exact.
+        // The product with a power of two is exact, so only `ceil` rounds.
         Threshold::new((fraction.clamp(0.0, 1.0) * 18_446_744_073_709_551_616.0).ceil() as u128)
     }
 
@@ -82,11 +82,11 @@ impl PriorityRange {
     }
 }
 
-/// The range of relative weights; others are clamped.
+/// Relative weights are clamped to the range between these two.
 pub const LEAST_WEIGHT: f32 = 1.0 / 1_048_576.0;
 pub const MOST_WEIGHT: f32 = 1_048_576.0;
 
-/// Random groups are the lowest bits of a priority; weights do not change them.
+/// The lowest bits of a priority are its random group; weights do not change them.
 const GROUP_BITS: u64 = (1 << 10) - 1;
 
 const ALL_PRIORITIES: f64 = 18_446_744_073_709_551_616.0;
@@ -111,7 +111,7 @@ pub fn weigh(priorities: &mut [u64], weights: &[f32]) {
     }
 }
 
-/// The probability that such a row's priority is in the range; see [`weigh`].
+/// The probability that the priority of a row with this weight is in the range; see [`weigh`].
 pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     let below = |end: u128| match end as f64 / ALL_PRIORITIES {
         all if all >= 1.0 => 1.0,
@@ -120,7 +120,7 @@ pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     below(range.last as u128 + 1) - below(range.first.into())
 }
 
-/// Tags of canonical parts, whose numbers must not change because they are hashed.
+/// Tags that are hashed before values, so they must not change.
 mod tag {
     pub const NULL: u8 = 0;
     pub const BOOLEAN: u8 = 1;
@@ -237,7 +237,7 @@ pub fn is_identity_type(data_type: &DataType) -> bool {
     }
 }
 
-/// `columns` are the identity columns in order, of types that [`is_identity_type`] allows.
+/// The priorities of rows. `columns` are the identity columns in order, of types that [`is_identity_type`] allows.
 pub fn priorities(columns: &[&dyn Array], rows: usize, seed: u64) -> Vec<u64> {
     let mut hashes = vec![start(seed); rows];
     for column in columns {
@@ -377,8 +377,8 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
     }
 }
 
-/// A value's hash depends on the chain before it, so it is computed once per dictionary entry only while all
-/// chains are equal, as in the first column.
+/// Hashes a dictionary column. The last hash of each dictionary entry is used again if the hash before it is the
+/// same, as always in the first column.
 fn fold_dictionary(array: &dyn Array, hashes: &mut [u64]) {
     downcast_dictionary_array!(
         array => {

@@ -1,9 +1,9 @@
 //! Choice of the cubes where a query starts: the root, or replicas further down.
 //!
-//! A region of the box may be read from any cube that contains it, the *source*. The source's replicas replace
-//! the runs above that they copy; the runs between the source and the region are read directly. By I4, every
-//! division of the box into regions with one source each gives the same rows. This module looks for one that
-//! reads little, comparing only runs that some replica copies.
+//! A region of the box may be read from any cube that contains it, its *source*. The source's replicas replace
+//! the runs above that they copy, and the runs between the source and the region are read directly. By I4, every
+//! division of the box into regions, with one source for each region, gives the same rows. This module chooses a
+//! division that reads little. It compares only runs that a replica copies.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const PAGE_ROWS: f64 = 256.0;
 /// Additional cost of reading a run, in rows: its lookup and its zone map.
 const TOUCH_ROWS: f64 = 32.0;
 
-/// Points of `region` are read with the replicas in `source`, which contains it.
+/// A region of the query and its source: points of `region` are read with the replicas in `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     pub region: CubeId,
@@ -55,8 +55,8 @@ impl<L> Directory<L> {
         Ok(chosen)
     }
 
-    /// Appends the starts for one cube. Returns their cost with all reads at and below the cube, and that cost
-    /// alone for a start above it.
+    /// Appends the starts for a cube. Returns their cost with all reads at and below the cube, and the cost of
+    /// these reads alone for a start above the cube.
     #[allow(clippy::too_many_arguments)]
     fn choose<'a, S: Stop>(
         &'a self,
@@ -73,7 +73,7 @@ impl<L> Directory<L> {
         let (mut source, mut runs) = (above.source, above.runs.clone());
         let mut best = cost(&runs);
         let replicas = self.replicas_in(cube);
-        // Estimating a run takes about 12 times as long as skipping one.
+        // To estimate a run takes about 12 times as long as to skip it.
         steps.step(16 * (1 + runs.len() + replicas.len()))?;
         if !replicas.is_empty() {
             let ancestors = tree.ancestors(cube).flat_map(|ancestor| self.copied_runs(ancestor, range));

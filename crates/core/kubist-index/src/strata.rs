@@ -1,8 +1,8 @@
 //! Strata: how a run divides the priorities of its rows (FORMAT.md, Run).
 //!
-//! Halvings suit samples: wherever a priority cuts, a query reads whole strata and few other rows. Windows suit
-//! loaders of random batches, which read narrow ranges `[i/128, (i+1)/128)`, because all runs of a table have
-//! the same edges.
+//! Halvings are for samples: for any fraction, a query reads whole strata and few other rows. Windows are for
+//! loaders of random batches, which read narrow ranges `[i/128, (i+1)/128)`: all runs of a table have these
+//! edges.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,10 +22,10 @@ pub fn window_start(priority: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strata {
-    /// At `W/sqrt(2)^i`, for a cube with the cutoff W.
+    /// Edges at `W/sqrt(2)^i`, for a cube with the cutoff W.
     #[default]
     Halvings,
-    /// At multiples of 1/128 and, below 1/128, at `1/128/sqrt(2)^i`.
+    /// Edges at multiples of 1/128 and, below 1/128, at `1/128/sqrt(2)^i`.
     Windows,
 }
 
@@ -43,8 +43,8 @@ impl Strata {
         *self == Strata::default()
     }
 
-    /// Divides rows into strata of `[0, top)`, lowest first, and keeps the order within. A stratum with fewer
-    /// than `wanted` rows is joined with the next.
+    /// Divides rows into strata of `[0, top)`, lowest first. Rows keep their order in a stratum. A stratum with fewer
+    /// than `wanted` rows is joined with the next one.
     pub fn divide(self, rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
         if rows.len() <= wanted {
             return if rows.is_empty() { Vec::new() } else { vec![rows.to_vec()] };

@@ -28,7 +28,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// `most_bytes` limits each batch, and all dictionaries together.
+    /// Creates a decoder; `most_bytes` limits each batch, and all dictionaries together.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Decoder {
         Ok(Decoder { schema, columns: None, dictionaries: HashMap::new(), most_bytes })
     }
 
-    /// Includes columns that [`Decoder::take_only`] leaves out.
+    /// The schema of the stream, with the columns that [`Decoder::take_only`] leaves out.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }

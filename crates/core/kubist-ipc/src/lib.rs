@@ -19,7 +19,7 @@ pub use stream::Stream;
 /// Bytes of the longest metadata of a message or file.
 pub const LONGEST_METADATA: u64 = 64 << 20;
 
-/// `what` names the number in the error.
+/// Checks that a number is not negative; `what` names it in the error.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 
 use crate::Space;
 
-/// More than the rounding error of a range, as a fraction of its numbers.
+/// Upper bound of a range's rounding error, as a fraction of its numbers.
 const SLACK: f64 = 1e-12;
 
 /// Per axis; `None` is the whole axis. A range of a periodic axis may extend beyond the first period, and is at
@@ -66,7 +66,7 @@ impl Reach {
     }
 }
 
-/// `None` if a range has no finite end or a whole period.
+/// The range, if it excludes something; `None` if it has no finite bound, or covers a whole period.
 fn bounded(space: &Space, axis: usize, (low, high): (f64, f64)) -> Option<(f64, f64)> {
     let whole = space.period(axis).is_some_and(|period| !(high - low < period));
     let open = low == f64::NEG_INFINITY && high == f64::INFINITY;

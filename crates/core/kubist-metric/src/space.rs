@@ -8,7 +8,7 @@ use kubist_geometry::sky;
 
 pub const MOST_AXES: usize = 6;
 
-/// More than the rounding error of a chord of unit vectors.
+/// Upper bound of the rounding error of a chord of unit vectors.
 const CHORD_ERROR: f64 = 1e-15;
 
 #[derive(Clone, Debug, PartialEq)]

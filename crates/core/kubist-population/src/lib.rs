@@ -18,7 +18,7 @@ use seek::Seek;
 
 #[derive(Clone, Default)]
 pub struct Wanted {
-    /// In the order of the result.
+    /// Stored columns, in the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
     /// Columns whose texts may come as a dictionary, if they have few different values.
@@ -41,7 +41,7 @@ pub struct Scan {
     pub deadline: Option<Instant>,
 }
 
-/// A step that was written as a sample only. `column` marks the records written regardless of their priority.
+/// The subsampled steps. `column` marks the records that were written regardless of their priority.
 pub struct Kept {
     pub whole: Thinned,
     pub column: String,
@@ -79,13 +79,13 @@ pub struct Worth {
 }
 
 impl Worth {
-    /// Whether an inexact number is precise enough to reduce the records to examine.
+    /// Whether this number is precise enough to reduce the records to examine, even if it is not exact.
     pub fn serves(&self, number: Number) -> bool {
         let part = self.part(number).powi(2);
         part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
     }
 
-    /// The number's fraction of the results' standard error.
+    /// The number's error as a fraction of the results' standard error.
     pub fn part(&self, number: Number) -> f64 {
         if number.is_exact() { 0.0 } else { number.error / number.rows.max(1.0) / self.error }
     }
@@ -94,7 +94,7 @@ impl Worth {
 /// Regions of space, each with an estimated number of records and typical values of columns.
 pub struct Parcels {
     pub rows: Vec<f64>,
-    /// Variance of the number, per record.
+    /// The variance of each number, per record.
     pub variances: Vec<f64>,
     /// For each column, [`LIKE`] representative values per region, between its minimum and maximum.
     pub like: Vec<ArrayRef>,
@@ -104,7 +104,7 @@ pub struct Parcels {
 pub const LIKE: usize = 8;
 
 pub trait Places: Send + Sync {
-    /// The region per record from the columns of [`Population::located_by`], or `None` outside all regions.
+    /// The region of each record, from the columns of [`Population::located_by`]; `None` outside all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
 
@@ -112,7 +112,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// The columns that expressions can name, with their units.
     fn visible(&self) -> Schema;
 
-    /// Includes all visible columns.
+    /// The columns that can be read, including all visible ones.
     fn stored(&self) -> &SchemaRef;
 
     /// The stored index of a visible column.
@@ -125,7 +125,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// `Expression`, with a list of the columns.
     fn find(&self, name: &str) -> Result<usize>;
 
-    /// The same records, for reading these stored columns.
+    /// The same records, prepared to read these stored columns.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ pub trait Population: Clone + Send + Sync + 'static {
         None
     }
 
-    /// `None` if the regions are unknown or cost more than examining `most` records.
+    /// The regions of the records; `None` if they are unknown, or cost more than examining `most` records.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// The condition that selects these records from [`Population::frame`].
     fn filter(&self) -> Option<String>;
 
-    /// The records without that condition.
+    /// All records, without that condition.
     ///
     /// # Errors
     ///
@@ -222,8 +222,8 @@ pub trait Population: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Reading threads call `each` on every part, and the calling thread passes the results to `take` in order.
-    /// Returns the cost of planning; each [`Scanned`] has its own.
+    /// Reads the records in parts. Reading threads call `each` on every part, and the calling thread passes the
+    /// results to `take` in order. Returns the cost of planning; each [`Scanned`] has the cost of its part.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ pub struct Reach {
     /// The keys of -0.0 and 0.0; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
     may_differ: bool,
-    /// In the form of [`End::turned`], like all keys below.
+    /// The best key so far, in the form of [`End::turned`], like all keys below.
     best: Mutex<Option<u64>>,
 }
 

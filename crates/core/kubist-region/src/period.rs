@@ -34,7 +34,7 @@ impl Period {
         text.parse().ok()
     }
 
-    /// `None` if the numbers are no interval.
+    /// The period from `first` to `last`; `None` if these are no interval.
     pub fn new(first: f64, last: f64) -> Option<Period> {
         let period = Period { first, last };
         (period.length() > 0.0 && period.length().is_finite()).then_some(period)

@@ -7,8 +7,8 @@
 //! **storage error** means `Unavailable`, `NoSpace`, `Permission` or `Unsupported`: an operation failed, but
 //! the stored bytes may be intact.
 //!
-//! Errors of other crates are never converted automatically: the same library error can be the caller's mistake
-//! or damage.
+//! Errors of other crates, except `kubist-expr`, are not converted automatically: the same library error can be
+//! the caller's mistake or damage.
 
 use std::fmt::Display;
 use std::io;

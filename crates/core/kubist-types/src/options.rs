@@ -34,7 +34,7 @@ pub enum Domain {
     Quantile,
 }
 
-/// Each row's relative probability of being in a sample, fixed at creation.
+/// The relative probability of rows to be in a sample, fixed at creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
@@ -42,7 +42,7 @@ pub enum Sampling {
     Uniform,
     /// In proportion to an expression, such as `diameter`.
     Weight(String),
-    /// Rare combinations of values of these columns are more likely than frequent ones.
+    /// Rows with a rare combination of values in these columns are more likely than others.
     Strata(Vec<String>),
 }
 
@@ -77,7 +77,7 @@ impl std::fmt::Display for Sampling {
 
 #[derive(Clone, Debug, Default)]
 pub struct TableOptions {
-    /// 1 to 8 indexed columns.
+    /// The 1 to 8 columns to index.
     pub dimensions: Vec<Dimension>,
     /// The columns that determine a record's priority. If empty, priorities come from the writer's name and a
     /// row counter, so each record is sampled on its own.
@@ -87,45 +87,45 @@ pub struct TableOptions {
     pub lookup: Vec<String>,
     /// Target number of records in a cube; by default 2,048, and 65,536 with strata of windows.
     pub capacity: Option<u32>,
-    /// Tables with the same seed and identity sample the same records.
+    /// The seed of priorities. Tables with the same seed and identity sample the same records.
     pub seed: u64,
     /// The records that the optimizer copies into deeper cubes, so that small boxes read less.
     pub replication: Replication,
-    /// An existing table keeps its own.
+    /// The compression of runs. An existing table keeps its own.
     pub compression: Compression,
-    /// Where the strata of runs end. Windows suit loaders of random batches. An existing table keeps its own.
+    /// Where the strata of runs end. `Windows` is for loaders of random batches. An existing table keeps its own.
     pub strata: Strata,
     pub sampling: Sampling,
-    /// Error bounds of stored values, by column. A number is absolute, in the column's unit; text may have
-    /// another unit (`1um`) or be relative to each value (`1e-4 rel`). Stored values take fewer bytes, and all
-    /// queries return them. Not for columns of the identity, with a secondary index or without numbers.
+    /// Error bounds by column. Stored values are rounded within the bound, take fewer bytes, and are returned by
+    /// all queries. A number is absolute, in the column's unit. Text may have another unit (`1um`) or be relative
+    /// to each value (`1e-4 rel`). Columns of the identity, with a secondary index or without numbers have none.
     pub accuracy: Vec<(String, Value)>,
-    /// Units of columns, such as `m/s`, stored in Arrow metadata under `unit`. A unit that is already there
-    /// also counts.
+    /// Units of columns, such as `m/s`. They are stored in the Arrow metadata under `unit`, where the schema may
+    /// also have them.
     pub units: Vec<(String, String)>,
-    /// Periods of columns: lengths in the column's unit, text with another unit (`25 kpc`), or the interval of
-    /// the values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap there.
+    /// Periods of columns: a length in the column's unit, text with another unit (`25 kpc`), or the interval of
+    /// the values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap around.
     pub period: Vec<(String, Value)>,
-    /// The columns of longitude (or right ascension) and latitude on a sphere, the defaults of regions of the
-    /// sky. The longitude repeats after a turn, from 0 unless `period` has an interval.
+    /// The columns of longitude (or right ascension) and latitude on a sphere, the default of regions of the sky.
+    /// The period of the longitude is a full turn, from 0 unless `period` has an interval.
     pub sphere: Option<[String; 2]>,
     /// Metadata of the table, such as the run, the code and the geometry.
     pub metadata: Metadata,
-    /// Open an existing table if it agrees with these options. It may have more columns, and keeps its
+    /// Opens an existing table if it agrees with these options. It may have more columns, and keeps its
     /// metadata.
     pub exist_ok: bool,
-    /// Several machines write to the table's directory, where file locks may hold on one machine only. Network
-    /// file systems always count as shared.
+    /// Several machines write to the table's directory, where file locks may be valid on one machine only.
+    /// Directories on network file systems always count as shared.
     pub shared: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct WriterOptions {
-    /// `None`: the first free name of `writer-1`, `writer-2`, …
+    /// The name; `None` takes the first free one of `writer-1`, `writer-2`, …
     pub name: Option<String>,
     /// Approximate bytes of rows in memory before a commit spills to scratch files; 1 GiB by default.
     pub memory_bytes: Option<usize>,
-    /// Optimize the layout after commits, on a thread that uses part of a core and ends with the writer.
+    /// Optimizes the layout after commits, on a thread that uses part of a core and ends with the writer.
     pub optimize: bool,
     /// Stops `append` and `commit` from another thread.
     pub cancel: Cancel,

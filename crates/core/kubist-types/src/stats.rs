@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Includes gaps between requested ranges.
+    /// Bytes read, with gaps between requested ranges.
     pub bytes: u64,
     /// The part of `bytes` from local copies or decoded pages.
     pub bytes_cached: u64,

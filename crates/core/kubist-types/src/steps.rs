@@ -47,7 +47,7 @@ impl Step {
         }
     }
 
-    /// `None` if the next smaller step is zero as a float.
+    /// The next smaller step; `None` if it is zero as a float.
     pub fn finer(self) -> Option<Step> {
         let place = self.leading.iter().position(|digits| *digits == self.digits).unwrap_or(0);
         let finer = match place.checked_sub(1) {
@@ -57,7 +57,7 @@ impl Step {
         (finer.value() > 0.0).then_some(finer)
     }
 
-    /// Infinity if the step exceeds the largest float.
+    /// The step as a float; infinity if it exceeds the largest float.
     pub fn value(self) -> f64 {
         self.times(1)
     }

@@ -10,11 +10,11 @@ pub struct Thinned {
     pub below: f64,
     /// Number of records before sampling.
     pub rows: u64,
-    /// Records kept regardless of their priority.
+    /// Number of records kept regardless of their priority.
     pub always: u64,
     /// Bytes of the kept records' values before encoding.
     pub bytes: u64,
-    /// Of all records, by numeric column, unless the sum is not finite or not exact enough as a float.
+    /// The sums over all records by numeric column, except sums that are not finite or not exact enough as a float.
     pub sums: BTreeMap<String, ColumnSum>,
 }
 

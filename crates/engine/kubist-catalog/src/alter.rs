@@ -1,7 +1,7 @@
 //! Alterations: changes of a table after its creation, such as new columns, metadata, units, grids or writers.
 //!
-//! Each alteration is an object with the next number, put only if absent and never cleaned. If two processes alter
-//! concurrently, the second checks again whether its alteration still fits.
+//! Each alteration is an object with the next number. It is put only if absent, and never cleaned. If two processes
+//! alter concurrently, the second one checks again whether its alteration still fits.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::segment::unix_ms;
 use crate::stop::stoppable;
 use crate::view::View;
 
-/// Short, because a default is repeated for each older row.
+/// Limit of a default, which is repeated for each older row.
 const MOST_DEFAULT_BYTES: usize = 1024;
 
 const MOST_KEY_BYTES: usize = 1024;
@@ -39,7 +39,7 @@ pub struct NewColumn {
     /// The value of all rows that are written without the column.
     pub default: Value,
     pub unit: Option<String>,
-    /// As in [`TableOptions::accuracy`].
+    /// The error bound, as in [`TableOptions::accuracy`].
     ///
     /// [`TableOptions::accuracy`]: kubist_types::TableOptions
     pub accuracy: Option<Value>,
@@ -210,7 +210,7 @@ impl Core {
         self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
     }
 
-    /// `None` removes a period. All rows must be inside.
+    /// Sets or removes (`None`) periods of columns. All rows must be inside.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl Core {
         }
     }
 
-    /// Sets the ends of the strata in new runs.
+    /// Sets where strata of new runs end.
     ///
     /// # Errors
     ///
@@ -250,8 +250,7 @@ impl Core {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }
 
-    /// Publishes the grid after the newest one that the caller knew. Returns `false` if another process published one
-    /// first.
+    /// Publishes a grid after the newest one that the caller knew. Returns `false` if another process was first.
     ///
     /// # Errors
     ///
@@ -308,7 +307,7 @@ impl Core {
         }
     }
 
-    /// Returns `false` if the number that follows the view is taken.
+    /// Puts an alteration under the number that follows the view. Returns `false` if the number is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;

@@ -33,7 +33,7 @@ use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::{Joined, View};
 
-/// The interval at which waiting calls check for cancellation.
+/// Waiting calls check for cancellation at this interval.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub struct Core {
@@ -51,9 +51,9 @@ impl Deref for Core {
     }
 }
 
-/// The followed table. Its lock is never held during I/O.
+/// The state of the followed table. Its lock is never held during I/O.
 struct Followed {
-    /// `None` while a refresh has it.
+    /// `None` while a refresh uses it.
     tail: Option<Tail>,
     begun: u64,
     /// The last view, and the number of the refresh that produced it.
@@ -61,7 +61,7 @@ struct Followed {
     checkpointed: Joined,
 }
 
-/// A running refresh. Dropping it lets the next one start.
+/// A running refresh. Dropping this lets the next refresh start.
 struct Refresh<'a> {
     core: &'a Core,
     number: u64,
@@ -89,7 +89,7 @@ impl Refresh<'_> {
     }
 }
 
-/// Returns `Replaced` instead of damage if a fresh handle reads the table without error.
+/// Returns `Replaced` instead of `damage` if a new handle reads the table without error.
 fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     if is_damaged_from_its_beginning(files, &damage) {
         return damage;
@@ -101,8 +101,9 @@ fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
     }
 }
 
-/// Returns true if every reader finds these bytes damaged. A handle that follows another history starts in the middle
-/// of an entry, which looks like damage. The newest checkpoint cannot decide this, because it can cover real damage.
+/// Whether every reader finds these bytes damaged. A handle that follows another history reads from the middle of an
+/// entry, which looks like damage, so this reads from the beginning. The newest checkpoint does not help: a reader
+/// that starts from it may skip real damage.
 fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
     let store = &files.store;
     let damaged = |error| is_damage(&store_error(error));
@@ -118,7 +119,7 @@ impl Drop for Refresh<'_> {
     fn drop(&mut self) {
         let mut tail = std::mem::take(&mut self.tail);
         if std::thread::panicking() {
-            // An entry may be partly joined.
+            // The error may have left an entry partly joined.
             tail.forget();
         }
         let mut followed = self.core.followed();
@@ -170,7 +171,7 @@ impl Core {
         Ok(core)
     }
 
-    /// Reads only the header.
+    /// Opens a table from its header alone.
     ///
     /// # Errors
     ///
@@ -196,7 +197,7 @@ impl Core {
         let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)
             .and_then(|schema| schema.sampled(&header.sampling))
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))?;
-        // Only a damaged header fails here.
+        // This fails only for a damaged header.
         Core::with(store.clone(), header, schema)
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))
     }
@@ -225,8 +226,8 @@ impl Core {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
 
-    /// Returns `SnapshotExpired` if the run or index with these bytes is no longer live, because cleaning may have
-    /// freed them.
+    /// Returns `SnapshotExpired` instead of `damage` if no run that `lives` selects is live: cleaning may have freed
+    /// the bytes.
     pub fn explained(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool, damage: Error) -> Error {
         match self.is_replaced(seen, lives) {
             Ok(false) => damage,
@@ -267,10 +268,10 @@ impl Core {
 
     /// Returns a view that contains everything committed before the call.
     ///
-    /// A refresh takes its number before its first request to the store. The call notes `next`, a number that no
-    /// refresh has taken, and returns the view of a refresh with that or a higher number, run by any thread. Such a
-    /// refresh reads each log after the call began. An earlier refresh may have read a log too soon, so the call only
-    /// waits for it.
+    /// Threads share refreshes. A refresh takes the next number before its first request to the store. The call notes
+    /// the first number that no refresh has taken, and returns the view of a refresh with that or a higher number,
+    /// whichever thread runs it. Such a refresh reads every log after the call began. A running refresh may have read a
+    /// log before, so the call only waits until it ends.
     ///
     /// An error of a refresh goes to the call that ran it; a waiting call then runs the next refresh.
     ///
@@ -338,7 +339,7 @@ impl Core {
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// Entries and runs since the last checkpoint in the last view, and its live runs.
+    /// From the last view: the number of entries and of runs since the last checkpoint, and of live runs.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -397,7 +398,7 @@ impl Core {
             if begin.elapsed() >= patience {
                 return Ok(None);
             }
-            // At most a tenth of a core is spent on checks.
+            // Checks take at most a tenth of a core.
             let pause = (look.elapsed() * 10).max(Duration::from_millis(2)).max(every.saturating_sub(look.elapsed()));
             let (end, pausing) = (pause.min(patience.saturating_sub(begin.elapsed())), Instant::now());
             while pausing.elapsed() < end {

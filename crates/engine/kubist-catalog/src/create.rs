@@ -94,7 +94,7 @@ impl Core {
 pub struct Plan {
     pub header: Header,
     pub schema: TableSchema,
-    /// `None` if a domain must be learned from data.
+    /// The scales of the first grid; `None` if a domain must be learned from data.
     pub scales: Option<Vec<Scale>>,
     pub shared: bool,
 }
@@ -187,7 +187,8 @@ pub fn check_capacity(capacity: u32) -> Result<()> {
     }
 }
 
-/// `None` if the scale must be learned. `column` has the unit of its values, which are stored as `data_type`.
+/// The scale of a domain; `None` if it must be learned. `column` has the unit of its values, which are stored as
+/// `data_type`.
 ///
 /// # Errors
 ///

@@ -15,9 +15,9 @@ use kubist_index::spread::SpreadMap;
 use kubist_index::state::RunId;
 
 pub const DECODED_BYTES: usize = 512 << 20;
-/// Approximate bytes, in addition to 4 bytes per page.
+/// Approximate bytes of a run's entry, in addition to 4 bytes per page.
 const ENTRY_BYTES: usize = 160;
-/// Approximate bytes in addition to the values.
+/// Approximate bytes of a page in addition to its values.
 const ALLOCATED_BYTES: usize = 96;
 /// Under pressure, 1 page in `FEW` is admitted, or 1 in `FEW_OF_SMALL` for queries of at most 1/`SMALL` of the
 /// capacity.
@@ -57,7 +57,7 @@ pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
     is_used: AtomicBool,
-    /// Many runs have a single page, so admission varies between runs.
+    /// A number by which the admitted pages differ between runs, because many runs have a single page.
     salt: u32,
     /// The last query that read each page, or 0. The lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
@@ -65,7 +65,7 @@ pub struct DecodedRun {
 }
 
 impl DecodedPages {
-    /// Each concurrent thread may exceed `bound` by the entries of a task's runs and a page.
+    /// A cache of `bound` bytes. Each thread may exceed it by the entries of a task's runs and a page.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));

@@ -1,12 +1,12 @@
 //! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
-//! A checkpoint of many runs stores them in pages with a summary each (`kubist_index::pages`). The pages form levels
-//! with one segment each: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is
-//! this list of pages, plus the later runs in memory.
+//! A checkpoint of many runs stores them in pages, each with a summary (`kubist_index::pages`). The pages form levels,
+//! each in a segment: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is the
+//! list of pages (the *base*) and the later runs in memory.
 //!
-//! A query loads the pages that can meet its region and priorities in one request. Once queries have requested as many
-//! pages as exist, all pages stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query that needs many
-//! pages reads them in stretches (`stretches`).
+//! A query loads in one request the pages that may have runs in its region and priorities. Once queries have requested
+//! as many pages as exist, all pages stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query that needs
+//! many pages reads contiguous stretches of pages (`stretches`).
 
 mod base;
 mod cubes;
@@ -41,15 +41,15 @@ pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// Limit of the pages that a writer loads.
+/// Limit of pages that a writer loads.
 const WRITER_PAGES: usize = 256;
-/// A query that meets more pages skips those with only replicas.
+/// A query that meets more pages than this skips pages with only replicas.
 const WORTH_COPIES: usize = 16;
-/// Lower-tier subtrees per page of a middle tier.
+/// Number of lower-tier subtrees per page of the middle tier.
 const SUBTREES: usize = 32;
-/// Pages per request.
+/// Limit of pages per request.
 const AT_ONCE: usize = 64;
-/// A checkpoint stores more runs than this in pages.
+/// A checkpoint with more runs than this stores them in pages.
 pub const INLINE: u64 = 256;
 
 /// The numbers of runs and cutoffs per page. A page has about as many runs as there are pages, so neither the list nor
@@ -108,17 +108,17 @@ impl Runs {
         Runs { base: self.base.clone(), recent: self.recent.with(forest, changes), removed, whole, written_by }
     }
 
-    /// The number of runs, including removed runs of the base.
+    /// The number of runs, including removed runs in the base.
     pub fn about(&self) -> u64 {
         self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.len() as u64
     }
 
-    /// Live primary rows in runs after the base.
+    /// The number of live primary rows in runs after the base.
     pub fn recent_rows(&self) -> u64 {
         self.recent.rows()
     }
 
-    /// All runs if there is no base.
+    /// The runs after the base; all runs if there is no base.
     pub fn recent(&self) -> &Arc<Directory> {
         self.recent.joined()
     }
@@ -203,7 +203,7 @@ impl Runs {
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
-        // A query on all of space gains nothing from replicas and cutoffs.
+        // A query of all space gains nothing from replicas and cutoffs.
         let has_copies = *region != Region::everything(&forest);
         let lives = |run: &&Arc<Run<Location>>| (has_copies || !run.is_replica()) && self.lives(base, run);
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
@@ -228,7 +228,7 @@ impl Runs {
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// Runs on pages that meet a region; 0 if the directory fits in memory.
+    /// The number of runs on the pages that meet a region; 0 if the directory fits in memory.
     pub fn unheld(&self, files: &TableFiles, region: &Region) -> u64 {
         let Some(base) = self.unheld_base(files) else { return 0 };
         let met = base.meeting(files, region, PriorityRange::ALL).into_iter();
@@ -236,7 +236,7 @@ impl Runs {
     }
 
     /// The directories that a writer needs. If the base does not fit in memory, these are mainly the upper tiers, where
-    /// new rows enter. For an unknown cube the writer assumes a cutoff of 1 and no rows, because any upper bound of a
+    /// new rows enter. For other cubes the writer assumes a cutoff of 1 and no rows, because any upper bound of a
     /// cutoff is valid (thesis 4.4.3).
     ///
     /// # Errors
@@ -280,14 +280,14 @@ impl Runs {
         Ok((live, cutoffs))
     }
 
-    /// True if reading a few pages, chosen by digests, is cheaper than loading the directory.
+    /// Whether it is cheaper to read a few pages, chosen by digests, than to load the directory.
     fn prefers_pages(&self, files: &TableFiles) -> bool {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else { return false };
         let is_asked = base.asked.load(Ordering::Relaxed) >= base.pages.len();
         !files.fits_in_memory(base.runs()) || (!is_asked && !is_far(files.store.as_ref()))
     }
 
-    /// False if runs of secondary indexes are located in memory.
+    /// Whether runs of secondary indexes are located on pages, not in memory.
     pub fn looks_up_on_pages(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |base: &Base| !files.fits_in_memory(base.runs()) || base.has_places(files, cancel);
         self.prefers_pages(files) && self.base.as_ref().is_some_and(|base| has_places(base))
@@ -309,7 +309,7 @@ impl Runs {
         Ok(Live { coverings })
     }
 
-    /// Locations of runs that secondary indexes cover: all, or those at ascending indices.
+    /// The locations of runs that secondary indexes cover: all runs, or the runs at these ascending indices.
     ///
     /// # Errors
     ///
@@ -347,7 +347,7 @@ impl Runs {
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
         let mut found = Vec::with_capacity(places.len());
-        // An index may list runs that were removed later.
+        // A secondary index may list runs that were removed later.
         let known = self.whole.get().unwrap_or(&self.recent).joined();
         let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
         for place in places {
@@ -387,8 +387,8 @@ impl Runs {
         }
     }
 
-    /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages, some pages at a time, in
-    /// depth-first order of cubes. Each cube has one cutoff, its lowest. Returns the removed runs that it skipped.
+    /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages, in depth-first order of
+    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest. Returns the removed runs.
     ///
     /// # Errors
     ///

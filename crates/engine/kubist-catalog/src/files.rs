@@ -1,5 +1,5 @@
-//! The files of a table: its store, its header, and caches of immutable content, without the state of logs or
-//! snapshots.
+//! The files of a table: its store, its header, and caches of immutable content. The state of logs and snapshots is
+//! elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,10 +36,10 @@ pub const GONE: &str = "it was dropped or moved after it was opened: open it at 
 
 pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its files are gone: drop it again";
 
-/// Default for the largest directory in memory: about 80 MB, plus 2 to 8 MB for each column that is no dimension.
+/// Default limit of runs in memory: about 80 MB, plus 2 to 8 MB for each column that is no dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
 
-/// The newest checkpoint can be replaced between listing and reading.
+/// Limit of attempts, because the newest checkpoint can be replaced between listing and reading.
 const LOOKS: u32 = 1000;
 
 pub struct TableFiles {
@@ -55,14 +55,14 @@ pub struct TableFiles {
     runs_in_memory: AtomicU64,
     first_grid: OnceLock<Bytes>,
     process: u32,
-    /// True until a copy has written its header, which comes last.
+    /// Whether the table is a copy without a header, which is written last.
     unfinished: AtomicBool,
     grids: Mutex<Grids>,
-    /// Alterations that are known to be durable.
+    /// Number of alterations that are known to be durable.
     settled: AtomicU64,
 }
 
-/// A grid never changes.
+/// The grids that were read; a grid never changes.
 struct Grids {
     forest: Forest,
     frames: BTreeMap<u32, Arc<Frame>>,
@@ -119,8 +119,8 @@ impl TableFiles {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// Page segments of existing checkpoints, always including the newest, because later checkpoints may reuse its
-    /// pages.
+    /// The page segments of existing checkpoints. The newest checkpoint is always included, because later ones may use
+    /// its pages.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl TableFiles {
             if has_newest {
                 return Ok(segments);
             }
-            // Replaced between the two calls, or the listing is stale.
+            // The checkpoint was replaced between the two calls, or the listing is stale.
             if attempt == 0 {
                 self.store.learn();
             }
@@ -210,7 +210,7 @@ impl TableFiles {
     }
 
     fn grids(&self) -> MutexGuard<'_, Grids> {
-        // A panic cannot leave a partial change.
+        // A panic cannot leave a partial change, so a poisoned lock is safe to use.
         self.grids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -289,7 +289,7 @@ impl TableFiles {
         self.frame(&self.created, 0)?.ok_or_else(missing)
     }
 
-    /// Makes the header and grid durable, which a put that finds an object guarantees.
+    /// Makes the header and the grid durable: a put that finds an object makes it durable.
     ///
     /// # Errors
     ///

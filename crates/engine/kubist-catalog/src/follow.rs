@@ -1,5 +1,5 @@
-//! Following: reads everything new in a table's logs, rewrites, alterations and checkpoints, and joins it to the
-//! `Tail`.
+//! Following a table: reads new entries of its logs, rewrites, alterations and checkpoints, and adds ("joins") them to
+//! the `Tail`, the state that a handle has read so far.
 //!
 //! Every function here waits for the store, so callers must not hold a lock.
 
@@ -25,16 +25,16 @@ use crate::token::SnapshotToken;
 use crate::view::View;
 use crate::vouched;
 
-/// Cancellation is checked between requests.
+/// Number of logs in one request; cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
 const REWRITES_AT_ONCE: usize = 16;
-/// Limit of checkpoint pages, in bytes, that are prefetched from a remote store when a table is opened.
+/// Limit in bytes of the checkpoint pages that opening a table prefetches from a remote store.
 const FEW_PAGES: u64 = 4 << 20;
-/// Restarts after files were cleaned during the read.
+/// Limit of restarts because files were cleaned during the read.
 const MOST_RESTARTS: usize = 8;
 
-/// Follows again while apparent damage may come from delayed visibility: a rewrite may be visible before a commit that
-/// it needs.
+/// Calls `follow` again while apparent damage may come from delayed visibility. For example, a rewrite may be visible
+/// before a commit that it needs.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
         }
         let is_late = files.store.look_again(attempt).map_err(store_error)?;
         if has_rewrites && !is_late {
-            // The reader of a run with unknown columns reports what is missing.
+            // A query that reads a run with unknown columns reports what is missing.
             return match tail.schema(files).version {
                 version if version < tail.history.needs_alterations => {
                     Err(missing_alteration(files.store.location(), version + 1))
@@ -100,7 +100,7 @@ fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let mut look = tail.first_look.take();
     let listed = look.as_mut().map(|look| std::mem::take(&mut look.checkpoints));
-    // `FirstLook` has made all listings that come before the logs.
+    // `FirstLook` has already made the listings that must precede the logs.
     let mut logs = None;
     match (tail.begun, listed) {
         (true, _) => keep_up(files, tail, cancel)?,
@@ -112,8 +112,8 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
             logs = Some(names.map_err(store_error)?);
         }
     }
-    // A checkpoint usually holds everything, so on a remote store the last look runs in parallel with the logs. It is
-    // repeated only if something was joined.
+    // On a remote store the last look runs in parallel with the logs, because a checkpoint usually contains
+    // everything. It is repeated only if something was joined.
     let (early, joined) = (is_far(files.store.as_ref()) && tail.checkpoint.is_some() && look.is_some(), tail.joined());
     let last = LastLook::of(files, tail);
     let (followed, seen) = match early {
@@ -137,7 +137,7 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     last.join(files, tail, seen, cancel)
 }
 
-/// Requests after the logs, for all columns of joined runs.
+/// The requests that must follow the logs, so that the columns of all joined runs are known.
 struct LastLook {
     version: u64,
     altered: String,
@@ -158,7 +158,7 @@ impl LastLook {
         }
     }
 
-    /// The objects in the order of `join`, and the names of later alterations.
+    /// Returns the objects in the order that `join` expects, and the names of later alterations.
     fn ask(&self, files: &TableFiles) -> Result<(Vec<Option<Bytes>>, Vec<String>)> {
         let mut asked = vec![self.altered.clone()];
         asked.extend(self.is_of_table.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
@@ -213,7 +213,7 @@ fn follow_entries(
     mut logs: Option<Vec<String>>,
     cancel: &Cancel,
 ) -> Result<()> {
-    // Cleaning can remove rewrites during the read. The checkpoint that holds them was published first.
+    // Cleaning can remove rewrites during the read, but only after a checkpoint contains them.
     let mut restarts = 0;
     loop {
         cancel.check()?;
@@ -227,7 +227,7 @@ fn follow_entries(
             }
             None => {
                 let (new, listed_at) = new_rewrites(files, tail)?;
-                // A writer whose segment is listed already has a log.
+                // A writer with a listed segment already has a log.
                 let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
                 (new, listed_at, at_work)
             }
@@ -249,9 +249,8 @@ fn follow_entries(
     Ok(())
 }
 
-/// Reads the new entries of the known logs; `None` unless it is certain that nothing else is new. On a remote store,
-/// all checks run in parallel: without new rewrites, the order does not matter. Otherwise `follow_all` reads everything
-/// in order.
+/// Reads the new entries of the known logs. On a remote store, it checks in parallel that nothing else is new; without
+/// new rewrites, the order does not matter. `None` if something else may be new: then `follow_all` reads in order.
 fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     if !is_far(files.store.as_ref())
         || !tail.begun
@@ -284,7 +283,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     });
     let mut same = true;
     let looked = |failed| match failed {
-        // For example, a log is gone. `follow_all` finds the cause.
+        // For example a log is gone; `follow_all` finds the cause.
         kubist_store::Error::Missing { .. } | kubist_store::Error::Damaged { .. } => Ok(false),
         error => Err(store_error(error)),
     };
@@ -297,7 +296,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     }
 }
 
-/// Returns `false` if the new entries need other files too.
+/// Joins the entries that `glance` read. Returns `false` if they need other files too.
 fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
     let writers = tail.logs.clone();
     for (writer, read) in writers.iter().zip(read) {
@@ -317,8 +316,8 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
     Ok(tail.is_described(files))
 }
 
-/// Returns the snapshot at a token. It can be reached if the newest checkpoint is not newer, or if all rewrites still
-/// exist.
+/// Returns the snapshot at a token. It exists if the newest checkpoint is not newer than the token, or if all rewrites
+/// still exist.
 ///
 /// # Errors
 ///
@@ -329,7 +328,7 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
     from_to_token(files, held.filter(|held| token.is_at_or_after(&held.state)), token, cancel)
 }
 
-/// Like [`to_token`], from a checkpoint that is not newer.
+/// Like [`to_token`], from a checkpoint that is not newer than the token.
 ///
 /// # Errors
 ///
@@ -422,9 +421,9 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
 /// The name of a rewrite, with its content if that was already read.
 type Found = (String, Option<Bytes>);
 
-/// Returns the rewrites after the joined ones, and the newest checkpoint seen before the listing if useful. The last
-/// rewrites are read by number, because a stale listing lacks them. While the newest checkpoint is unchanged, no
-/// listing is needed, because a rewrite is cleaned only after a checkpoint holds it.
+/// Returns the rewrites after the joined ones, and, if useful, the newest checkpoint before the listing. If a listing
+/// may be stale, it also reads rewrites by number. While the newest checkpoint is unchanged, it needs no listing,
+/// because a rewrite is cleaned only after a checkpoint contains it.
 fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
@@ -433,7 +432,7 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     let mut read = Vec::new();
     if let Some(known) = tail.listed_at.as_ref().filter(|_| by_number) {
         read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
-        // If the checkpoint is unchanged, no rewrite was cleaned before.
+        // The checkpoint is unchanged, so no rewrite was cleaned.
         if read.len() < REWRITES_AT_ONCE && newest()? == *known {
             return Ok((read, tail.listed_at.clone()));
         }
@@ -464,7 +463,7 @@ fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Restarts from the newest checkpoint if the current one and perhaps its pages are gone, or if much was added since.
+/// Restarts from the newest checkpoint if the current one is gone (its pages may be too), or if much was added since.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     let long = is_long(files, tail);
     if tail.base.is_none() && !long {
@@ -485,8 +484,8 @@ fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
-/// Reads the new entries of the logs, which must reach every proven position. Returns `false` if a log lost an entry
-/// that only this handle had read.
+/// Reads the new entries of the logs; it is damage if a log ends before a position that other files prove. Returns
+/// `false` if a log lost an entry that only this handle had read.
 fn follow_logs(
     files: &TableFiles,
     tail: &mut Tail,
@@ -506,7 +505,7 @@ fn follow_logs(
     for some in writers.chunks(LOGS_AT_ONCE) {
         cancel.check()?;
         let from: Vec<(&str, u64)> = some.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-        // The query that needs a page reports the error.
+        // A query that needs the pages reports the error.
         let bring = || base.take().is_some_and(|base| base.bring(files).is_ok());
         let (read, _) = both(store, || store.read_logs(&from), bring);
         for (writer, read) in some.iter().zip(read.map_err(store_error)?) {

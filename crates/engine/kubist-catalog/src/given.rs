@@ -1,4 +1,4 @@
-//! Conversion of given values to stored ones, the same for every binding.
+//! Converts the values that a caller gives to stored values, in the same way for every binding.
 //!
 //! A value is stored unchanged or as an equal value of the column's type. Otherwise the error names the column, row and
 //! value. Only two conversions round:
@@ -6,8 +6,8 @@
 //! - A column with an error bound takes the nearest float, unless it is infinite, or subnormal and not equal.
 //! - A float in another unit becomes the nearest float in the column's unit. An integer must give an integer.
 //!
-//! Data without a unit is taken to be in the column's unit. A column without a unit refuses data with a unit, which
-//! would be lost.
+//! Data without a unit is taken to be in the column's unit. A column without a unit refuses data with a unit, because
+//! the unit would be lost.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::{UNIT, unit_of};
 
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
-/// The longest value in an error message, in characters.
+/// Limit of characters of a value in an error message.
 const MOST_CHARACTERS: usize = 60;
 
 pub struct Given<'a> {
@@ -35,9 +35,9 @@ pub struct Given<'a> {
 }
 
 enum Way {
-    /// Every value has an equal one.
+    /// Every value has an equal value in the stored type.
     Equal,
-    /// A round trip tests each value.
+    /// Only some values have an equal one, which a round trip tests.
     IfEqual,
     /// The type is a narrower float.
     Narrower,
@@ -73,7 +73,7 @@ impl Given<'_> {
         }
     }
 
-    /// `None` if the units are equal.
+    /// The conversion of units; `None` if they are equal.
     fn conversion(&self, column: &Field, types: [&DataType; 2]) -> Result<Option<Conversion>> {
         let unit = |field: &Field| field.metadata().get(UNIT).map(|unit| unit.trim().to_owned());
         let is_unit = |unit: &String| !NO_UNITS.contains(&unit.as_str());
@@ -214,7 +214,7 @@ impl Given<'_> {
     }
 }
 
-/// Refused values, in addition to infinite ones. Small values become subnormal.
+/// Which values are refused, in addition to infinite ones. `Small`: values that become subnormal.
 #[derive(Clone, Copy)]
 enum Refused {
     Nothing,
@@ -223,7 +223,7 @@ enum Refused {
     Unequal,
 }
 
-/// The error is the first row whose value does not fit.
+/// Converts to the nearest values; the error is the first row whose value does not fit.
 fn nearest<T: ArrowPrimitiveType>(
     given: &PrimitiveArray<Float64Type>,
     change: impl Fn(f64) -> f64,
@@ -257,7 +257,7 @@ fn nearest<T: ArrowPrimitiveType>(
     Ok(Arc::new(stored.finish()))
 }
 
-/// True if `wide` has an equal value for each value of the number type `narrow`.
+/// Whether `wide` has an equal value for each value of the number type `narrow`.
 pub fn is_contained(narrow: &DataType, wide: &DataType) -> bool {
     let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
     is_number(narrow) && is_number(wide) && (narrow == wide || matches!(way(narrow, wide), Some(Way::Equal)))
@@ -307,7 +307,7 @@ fn strictly(array: &ArrayRef, wanted: &DataType) -> std::result::Result<ArrayRef
     cast_with_options(array, wanted, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
-/// Values that cannot be cast become null.
+/// Casts; values that cannot be cast become null.
 fn leniently(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     cast_with_options(array, wanted, &CastOptions { safe: true, ..CastOptions::default() }).map_err(Error::kernel)
 }

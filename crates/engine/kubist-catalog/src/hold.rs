@@ -1,8 +1,8 @@
-//! Holds: they keep the files of snapshots that a process uses for long, such as for training.
+//! Holds: they keep the files of snapshots that a process uses for a long time, such as for training.
 //!
-//! A hold begins no later than its snapshot. Until it ends, nobody deletes checkpoints, rewrites, or segments and bytes
-//! that were in use when it began, even after a crash of its process. A cleaner that listed the holds just before one
-//! was put may ignore it.
+//! A hold begins no later than its snapshot. Until it ends, no process deletes checkpoints, rewrites, or segments and
+//! bytes that were in use when it began, even if its process has crashed. A cleaner that listed the holds just before a
+//! hold was put may ignore it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::core::Core;
 use crate::error::store_error;
 use crate::segment::unix_ms;
 
-/// Clocks of machines may differ by this time.
+/// Maximum difference between the clocks of machines.
 const CLOCKS: Duration = Duration::from_secs(600);
-/// A later end came from a wrong clock.
+/// Longest hold; a later end came from a wrong clock.
 const LONGEST: Duration = Duration::from_secs(31 * 86_400);
 
 /// Puts a hold that ends after `time`; returns its name. `since`, in milliseconds since 1970, is not later than the

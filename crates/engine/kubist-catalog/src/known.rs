@@ -1,5 +1,5 @@
-//! Checks that the table is still the one that a handle has read: it can be dropped and created again, moved, restored
-//! from a backup, or replaced by a copy.
+//! Checks that a table is still the one that a handle has read. It may have been dropped and created again, moved,
+//! restored from a backup, or replaced by a copy.
 //!
 //! Each refresh compares the last known entry of each log, and the last rewrite and alteration, with the store. A log
 //! with new entries needs no other check, because entries name their predecessors (`kubist_format::chain`). The chain
@@ -105,14 +105,13 @@ impl Known {
         Ok(There { logs, read, objects })
     }
 
-    /// Compares the stamps with the known entries, except of logs that a refresh has extended and checked by their
-    /// chain.
+    /// Compares the stamps with the known entries. Logs that a refresh has extended are checked by their chain.
     ///
     /// # Errors
     ///
     /// `Replaced`; `Damaged` if an alteration is missing; `Cancelled`; a storage error.
     pub fn check(&self, files: &TableFiles, tail: &mut Tail, there: &There, cancel: &Cancel) -> Result<()> {
-        // After a restart from another checkpoint, no joined entry names the previous ones.
+        // After a restart from another checkpoint, no joined entry names the entries before it.
         let (is_near, is_joined) = (!is_far(files.store.as_ref()), tail.checkpoint == self.checkpoint);
         let mut doubtful: Vec<(&KnownLog, Stamp)> = Vec::new();
         for (log, stamp) in self.logs.iter().zip(&there.logs).filter(|(log, _)| !there.read.contains(&log.writer)) {

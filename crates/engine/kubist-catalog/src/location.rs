@@ -1,5 +1,5 @@
-//! Locations of tables. The scheme of a location finds the store ([`kubist_store::locate`]); this module decides
-//! whether that store holds a table, with the same rules and messages for every scheme.
+//! Locations of tables. The scheme of a location selects the store ([`kubist_store::locate`]). This module decides
+//! whether the store contains a table, with the same rules and messages for every scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl TableLocation {
         locate(location).map(TableLocation::Named).map_err(Error::Invalid)
     }
 
-    /// The table may be partly copied or dropped. A held store is returned unread.
+    /// Opens the store of a table, which may be partly copied or dropped. A store that is already held is not read.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl TableLocation {
         }
     }
 
-    /// Returns an empty store, created if nothing is here. A held store is returned unread.
+    /// Returns an empty store, and creates it if nothing is here. A store that is already held is not read.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl TableLocation {
         }
     }
 
-    /// The location of a store next to this one, with `suffix` added to its name. A store that limits its parallel
+    /// The location of a store next to this one, with `suffix` added to its name. A store with a limit of parallel
     /// requests may run `requests`.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl TableLocation {
     }
 }
 
-/// Why no table can be created here; `None` for an empty store, or one with only the first files of a copy.
+/// The reason why no table can be created here; `None` if the store is empty, or has only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
     if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);
@@ -176,7 +176,7 @@ fn is_any_there(store: &dyn Store) -> Result<bool> {
     Ok(is_there(store, TABLE)? || is_there(store, DROPPED)? || is_there(store, UNFINISHED)?)
 }
 
-/// True if a store has at most the empty log of a copy or salvage.
+/// Whether a store contains at most the empty log of a copy or salvage.
 ///
 /// # Errors
 ///

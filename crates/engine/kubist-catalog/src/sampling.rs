@@ -77,7 +77,7 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
     Ok(sampling.clone())
 }
 
-/// `offset` is the position of the first row in the user's batch.
+/// Checks weights. `offset` is the position of the first row in the user's batch.
 ///
 /// # Errors
 ///

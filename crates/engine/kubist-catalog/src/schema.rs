@@ -1,10 +1,16 @@
 //! The columns of a table: as users see them, as runs store them, and the conversion between the two. Each alteration
 //! makes the next version of the schema.
 //!
-//! Dictionaries and views are stored as plain values. The stored columns are: the columns of the creation, the hidden
-//! step column, the hidden identity columns (writer name and row counter, only in tables without identity), then the
-//! added columns. Columns are only appended, so the index of a stored column never changes. A run that is older than a
-//! column lacks it, and its rows have the column's default.
+//! Dictionaries and views are stored as plain values. The stored columns are, in this order:
+//!
+//! 1. the columns of the creation;
+//! 2. the hidden step column;
+//! 3. the hidden identity columns, writer name and row counter, in tables without identity;
+//! 4. the hidden weight column, in tables with weighted samples;
+//! 5. the added columns.
+//!
+//! Columns are only appended, so the index of a stored column never changes. Runs that are older than a column lack it,
+//! and their rows have the column's default.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -42,24 +48,24 @@ const ROW: &str = "_kubist_row";
 
 #[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// The columns of the creation, then the added ones.
+    /// The columns that users see: those of the creation, then the added ones.
     pub user: SchemaRef,
-    /// Created, hidden, then added columns.
+    /// The stored columns (see the module).
     pub stored: SchemaRef,
-    /// Columns for predicates, in their stored types: the user's, then the hidden ones. `stored_index` maps each to its
-    /// stored column.
+    /// The columns that predicates use, in their stored types: the user's columns, then the hidden ones.
+    /// `stored_index` maps each to its stored column.
     pub asked: Schema,
     pub stored_index: Vec<usize>,
-    /// Stored columns, in the order of the newest grid.
+    /// The dimensions as stored columns, in the order of the newest grid.
     pub dimensions: Vec<usize>,
     /// The grids after the first, numbered from 1.
     pub grids: Vec<Grid>,
-    /// Stored columns, in the order of hashing into the priority.
+    /// The identity as stored columns, in the order in which priorities hash them.
     pub identity: Vec<usize>,
     pub sampling: Sampling,
-    /// A stored column, unless samples are uniform.
+    /// The stored column of weights, unless samples are uniform.
     pub weight: Option<usize>,
-    /// The divisor of weights, once there is a commit.
+    /// The divisor of weights, after the first commit.
     pub weight_scale: Option<f64>,
     pub lookup: Vec<usize>,
     pub metadata: Metadata,
@@ -71,7 +77,7 @@ pub struct TableSchema {
     /// that are always kept.
     pub kept_below: Option<usize>,
     pub compression: Compression,
-    /// The ends of strata in new runs.
+    /// Where strata of new runs end.
     pub strata: Strata,
     pub version: u64,
     created: usize,
@@ -292,8 +298,8 @@ impl TableSchema {
         RunEncoding { compression: self.compression, strata: self.strata, steps: steps.collect() }
     }
 
-    /// A user's batch as the table would store its values: rounded to the error bounds, in the table's units. Changed
-    /// columns have their stored types.
+    /// Returns a user's batch with the values that the table would store: rounded to the error bounds, in the table's
+    /// units. Changed columns have their stored types.
     ///
     /// # Errors
     ///
@@ -323,7 +329,7 @@ impl TableSchema {
         self.grids.len() as u32
     }
 
-    /// Stored columns; `None` for grid 0.
+    /// The dimensions of a grid as stored columns; `None` for grid 0.
     pub fn columns_of(&self, grid: u32) -> Option<&Vec<usize>> {
         let place = (grid as usize).checked_sub(1)?;
         self.grids.get(place).map(|grid| &grid.dimensions)
@@ -394,7 +400,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Field metadata of Arrow and Parquet is stored but not shown.
+    /// Describes the columns. Field metadata of Arrow and Parquet is stored, but not shown.
     pub fn describe(&self) -> Vec<ColumnInfo> {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
@@ -446,7 +452,7 @@ impl TableSchema {
         self.visible().iter().try_for_each(|column| check_inside(&self.with_unit(*column), rows.column(*column), 0))
     }
 
-    /// `other` must agree with this schema.
+    /// Whether both schemas have the same error bounds. `other` must agree with this schema.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
             let index = schema.user.index_of(name).ok()?;
@@ -455,7 +461,7 @@ impl TableSchema {
         other.user.fields().iter().all(|field| bound(self, field.name()) == bound(other, field.name()))
     }
 
-    /// Stored columns that every run has.
+    /// The number of stored columns that every run has.
     pub fn base(&self) -> usize {
         self.created + if self.hidden { 3 } else { 1 } + usize::from(self.weight.is_some())
     }
@@ -482,8 +488,8 @@ impl TableSchema {
         RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)
     }
 
-    /// A user's batch in stored form. Columns are matched by name, and added columns may be missing. The writer wrote
-    /// `first_row` rows before. `offset` is the position of this batch in the user's.
+    /// Converts a user's batch to stored form. Columns are matched by name, and added columns may be missing. The
+    /// writer has written `first_row` rows before. Messages count rows from `offset`.
     ///
     /// # Errors
     ///
@@ -522,7 +528,7 @@ impl TableSchema {
             let array = given.stored(&column, stored.data_type())?;
             check_lengths(name, &array, offset)?;
             check_inside(&column, &array, offset)?;
-            // Rounded before anything is computed from the values.
+            // Rounded first, so that everything else is computed from the stored values.
             columns.push(match self.accuracy.get(&self.stored_index[index]) {
                 Some(accuracy) => accuracy.round(&array),
                 None => array,
@@ -577,7 +583,7 @@ impl TableSchema {
             return Ok(array);
         }
         match arrow_cast::cast(&array, wanted) {
-            // The codes of a few values may exceed the user's type.
+            // A code may exceed the user's type although few values are used, so the values are encoded again.
             Err(_) if matches!(array.data_type(), DataType::Dictionary(..)) => {
                 let plain = self.stored.field(column).data_type();
                 let plain = arrow_cast::cast(&array, plain).map_err(Error::kernel)?;
@@ -587,7 +593,7 @@ impl TableSchema {
         }
     }
 
-    /// False if the hidden columns are the identity.
+    /// Whether the table has identity columns. Otherwise the hidden columns are the identity.
     pub fn has_identity(&self) -> bool {
         !self.hidden
     }
@@ -613,7 +619,7 @@ impl TableSchema {
         field.clone().with_metadata([UNIT, PERIOD, SPHERE].into_iter().filter_map(text).collect::<HashMap<_, _>>())
     }
 
-    /// An exact match wins; otherwise letter case is ignored.
+    /// Finds a column by its exact name, or else ignoring letter case.
     ///
     /// # Errors
     ///
@@ -629,7 +635,7 @@ impl TableSchema {
         Ok(self.user.field(column_index(&self.user, name)?).name())
     }
 
-    /// Stored metadata uses exact names, so letter case counts here.
+    /// Finds a column by its exact name, as stored metadata uses it.
     fn exact_column(&self, name: &str) -> Result<usize> {
         let index = self.user.index_of(name);
         index.map(|index| self.stored_index[index]).map_err(|_| {

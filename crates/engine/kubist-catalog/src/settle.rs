@@ -1,4 +1,4 @@
-//! Waits until log entries are durable that others depend on.
+//! Waits until log entries on which other entries depend are durable.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use kubist_types::{Cancel, Error, Result};
 use crate::error::store_error;
 use crate::files::TableFiles;
 
-/// The entries of a log without an owner are durable.
+/// Whether a process owns the log. The entries of a log without an owner are durable.
 ///
 /// # Errors
 ///
-/// `Damaged` if the log is; a storage error.
+/// `Damaged` if the log is damaged; a storage error.
 pub fn is_owned(files: &TableFiles, writer: &str) -> Result<bool> {
     match files.store.own_log(writer) {
         Ok(_) => Ok(false),
@@ -32,7 +32,7 @@ pub fn settle(files: &TableFiles, writer: &str, position: u64, patience: Duratio
         if files.store.read_log(writer, position).map_err(store_error)?.durable >= position {
             return Ok(());
         }
-        // This makes the entries of a dead owner durable.
+        // To take the log makes the entries of a crashed owner durable.
         match files.store.own_log(writer) {
             Ok(owner) if owner.position() >= position => return Ok(()),
             Ok(_) | Err(kubist_store::Error::Busy { .. }) if begin.elapsed() < patience => {

@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub core: Arc<Core>,
     pub view: Arc<View>,
     pub step: Option<i64>,
-    /// Set for repair: alterations may be missing, so values of unknown columns are skipped.
+    /// Whether alterations may be missing, as in a repair; values of unknown columns are then skipped.
     is_partial: bool,
 }
 
@@ -59,13 +59,13 @@ impl Snapshot {
         Ok(Snapshot { step: Some(step), ..self.clone() })
     }
 
-    /// Steps that every declared writer has committed or abandoned, ascending.
+    /// The steps that every declared writer has committed or abandoned, in ascending order.
     pub fn complete_steps(&self) -> Vec<i64> {
         let history = &self.view.history;
         history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
     }
 
-    /// Rows committed with a token by any writer.
+    /// The number of rows that any writer committed with a token.
     pub fn committed(&self, token: &str) -> Option<u64> {
         self.view.history.rows_under(token)
     }

@@ -1,6 +1,6 @@
-//! `Tail`: the logs, as far as they were read, joined to one state.
+//! `Tail`: the state after all log entries that a handle has read so far.
 //!
-//! Joining does no I/O. After an error, all entries before the bad one are joined, so joining can continue there.
+//! To join entries takes no I/O. After an error, all entries before the bad one are joined, so joining can continue.
 
 use std::sync::Arc;
 
@@ -30,28 +30,28 @@ use crate::vouched::{self, Vouched};
 #[derive(Default)]
 pub struct Tail {
     pub begun: bool,
-    /// The checkpoint that following started from.
+    /// The checkpoint from which the handle started to follow.
     pub checkpoint: Option<String>,
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
     pub history: History,
-    /// Rewrites that must be joined before declarations of alterations apply.
+    /// Number of rewrites that must be joined before the declarations in alterations apply.
     pub needs_rewrites: u64,
-    /// The least number of columns that joined runs have.
+    /// The number of columns that joined runs need.
     needs_columns: usize,
     removed: Arc<SpreadSet<RunId>>,
-    /// `None` means the columns of the creation.
+    /// The newest schema; `None` means the columns of the creation.
     schema: Option<Arc<TableSchema>>,
     view: Option<Arc<View>>,
-    /// The state changed after the view was built, or an error occurred.
+    /// Whether the state changed after the view was built, or an error occurred.
     stale: bool,
     changes: Option<Changes>,
-    /// The joined entries, and how many a checkpoint covers.
+    /// The numbers of joined entries, and of those that a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// Runs in the state when newer checkpoints were last searched.
+    /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// Also records whether segments were examined for proven positions.
+    /// The proven log positions. `looked_at_segments`: segments were examined for these.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.
@@ -60,7 +60,7 @@ pub struct Tail {
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
     pub seen: Seen,
-    /// The last error was an entry that does not follow the joined ones.
+    /// Whether the last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
     /// The newest checkpoint before the last listing of rewrites, which were all joined.
     pub listed_at: Option<Option<String>>,
@@ -229,7 +229,7 @@ impl Tail {
         }
     }
 
-    /// Adds changes, without runs that were there before or appear twice.
+    /// Adds changes, except runs that were there before or appear twice.
     fn changed(&mut self, gained: Changes) {
         let Some(changes) = &mut self.changes else { return };
         let is_new = |run: &Arc<Run<Location>>| self.state.run(run.id).is_some_and(|known| Arc::ptr_eq(known, run));
@@ -238,7 +238,7 @@ impl Tail {
         changes.removed.extend(gained.removed);
     }
 
-    /// Returns the same view while nothing has changed.
+    /// The view of the state; it is the same one while nothing changes.
     pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
             return view.clone();

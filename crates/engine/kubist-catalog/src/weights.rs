@@ -26,7 +26,7 @@ use crate::sampling::{self, Prioritised, UNWEIGHED, WEIGHT};
 use crate::schema::TableSchema;
 
 const MOST_STRATA: usize = 10_000;
-/// The most that a row's weight counts, in means of the first commit.
+/// Limit of a row's weight, as a multiple of the first commit's mean.
 const MOST_OF_MEAN: f64 = 100.0;
 const MOST_ROUNDS: usize = 1_000;
 
@@ -47,7 +47,7 @@ impl TableSchema {
         Ok(self)
     }
 
-    /// `offset` is the position of the first row in the user's batch.
+    /// Checks the weights of rows. `offset` is the position of the first row in the user's batch.
     ///
     /// # Errors
     ///
@@ -70,13 +70,13 @@ fn seen(schema: &TableSchema, stored: &RecordBatch) -> Vec<ArrayRef> {
 
 #[derive(Default)]
 pub struct Weigher {
-    /// The number of rows by the hash of a stratum's values.
+    /// The number of rows in each stratum, by the hash of its values.
     rows: HashMap<u64, u64>,
     all: u64,
 }
 
 impl Weigher {
-    /// Rows with a weight, such as those of a copy, keep it.
+    /// Adds weights. Rows that have a weight, as in a copy, keep it.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl Weigher {
     }
 }
 
-/// The mean of positive numbers, each at most [`MOST_OF_MEAN`] times the mean, so that one giant does not make all
-/// others rare. Their sum may overflow.
+/// The mean of positive numbers, in which a number counts as at most [`MOST_OF_MEAN`] times the mean, so that one very
+/// large number does not make all other rows rare. The sum may overflow.
 fn scale_of(values: &[Vec<f64>]) -> f64 {
     let rows = values.iter().map(Vec::len).sum::<usize>() as f64;
     let mean = |most: f64| values.iter().flatten().map(|value| value.min(most) / rows).sum::<f64>();

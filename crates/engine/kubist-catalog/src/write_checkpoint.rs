@@ -1,7 +1,7 @@
 //! Writing of checkpoints: when one is due, and its contents.
 //!
-//! A checkpoint of a directory that does not fit in memory builds on the previous one. It lists its pages, adds pages
-//! for later runs, and lists the removed runs of older pages. It rewrites some levels of pages
+//! If the directory does not fit in memory, a checkpoint builds on the previous one. It lists the same pages, adds
+//! pages for later runs, and lists the runs that were removed from older pages. It rewrites some levels of pages
 //! (`kubist_index::levels`), and all levels once many runs were removed. The optimizer can also request a rewrite of
 //! levels without intact digests.
 //!
@@ -11,14 +11,13 @@
 //! listed *then* names it.
 //!
 //! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was read. The
-//! two newest checkpoints are never deleted, so the pages of N - 1 exist when N is put, and from then on N itself is
-//! listed.
+//! two newest checkpoints are never deleted, so the pages of N - 1 exist when N is put. From then on, cleaners list N.
 //!
-//! A cleaner may have listed a checkpoint that is no longer the newest. Its successors name only its pages, or pages
-//! for numbers that were unused at that time.
+//! A cleaner may have listed a checkpoint that is no longer the newest. Later checkpoints name only the pages of that
+//! one, or pages for numbers that were unused at that time.
 //!
-//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own, which no
-//! reader has used, because readers use the newest.
+//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own. No reader has
+//! used it, because readers use the newest one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +46,8 @@ use crate::settle::settle;
 use crate::token::SnapshotToken;
 use crate::view::View;
 
-/// A checkpoint is due after `ENTRIES` entries or `RUNS` runs, if the new runs are also a quarter of all or at least
-/// `MANY_RUNS`, or if there are 16 times `ENTRIES` entries.
+/// A checkpoint is due after `ENTRIES` entries or `RUNS` runs, if the new runs are also a quarter of all runs or at
+/// least `MANY_RUNS`. It is due in any case after 16 times `ENTRIES` entries.
 const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
@@ -101,7 +100,7 @@ struct Since {
     kept: usize,
 }
 
-/// Runs after the newest checkpoint; `None` if all pages must be written.
+/// Returns the runs after the newest checkpoint; `None` if all pages must be written.
 fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),
@@ -181,8 +180,8 @@ fn write_level(
     Ok((Some(segment), pages, gone))
 }
 
-/// Writes a checkpoint of everything durable, unless the newest one covers it. Returns `false` if a writer is just
-/// making an entry durable or another process was faster.
+/// Writes a checkpoint of everything durable, unless the newest one contains it. Returns `false` if a writer is just
+/// making an entry durable, or if another process was faster.
 ///
 /// # Errors
 ///
@@ -191,8 +190,8 @@ pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
     write_if(core, How::IfNew, cancel)
 }
 
-/// Like [`write()`], even if the newest checkpoint covers everything. A process with pages for the same number then
-/// fails to put its checkpoint.
+/// Like [`write()`], even if the newest checkpoint contains everything. A process that has written pages for the same
+/// number can then no longer put its checkpoint.
 ///
 /// # Errors
 ///
@@ -211,7 +210,7 @@ enum How {
 }
 
 fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
-    // Listed before the view is read, so that the checkpoint cannot follow a newer one, whose number is then taken.
+    // Listed before the view is read. If a newer checkpoint appears later, its number is taken, and this one fails.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view(cancel)?;
@@ -234,10 +233,10 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     let head = Head { positions: view.positions.clone(), rewrites: view.rewrites, history: view.history.clone() };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
-    // Losing is harmless: the other checkpoint is as new.
+    // If another process puts this number first, its checkpoint is as new.
     let name = format!("{CHECKPOINTS}{number:020}");
     let won = core.store.put_if_absent(&name, &bytes).map_err(store_error)?;
-    // The number was used and cleaned before, with the pages of this checkpoint.
+    // Otherwise the number was used before, and cleaned with the pages of this checkpoint.
     if won && core.store.list(CHECKPOINTS).map_err(store_error)?.last() != Some(&name) {
         core.store.delete(&name).map_err(store_error)?;
         return Ok(false);
@@ -245,7 +244,7 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     if let Some(segment) = segment.filter(|_| !won) {
         core.store.delete_segment(&segment).map_err(store_error)?;
     }
-    // The previous one stays for readers that have just listed it; all stay for holds.
+    // The previous checkpoint stays for readers that have just listed it, and all stay during a hold.
     if names.len() > 1 && hold::oldest(core, unix_ms())?.is_none() {
         for old in names.iter().rev().skip(1) {
             core.store.delete(old).map_err(store_error)?;
@@ -269,7 +268,7 @@ pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     }
 }
 
-/// `unseen` counts the runs of an entry that was just written and not read yet.
+/// Whether a checkpoint is due. `unseen` counts the runs of an entry that was just written and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);

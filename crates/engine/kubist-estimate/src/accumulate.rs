@@ -1,4 +1,4 @@
-//! Accumulators for each group and aggregate, filled by parallel tasks and then merged.
+//! Accumulators for each group and aggregate. Parallel tasks fill them, and their accumulators are then merged.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -25,7 +25,7 @@ use kubist_types::human::count;
 
 pub const MOST_GROUPS: usize = 10_000;
 
-/// All accumulators together take at most 128 MB.
+/// Limit of numbers in all accumulators together (128 MB).
 const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
 const ONE_GROUP: u64 = 0;
@@ -44,7 +44,7 @@ pub struct Task {
 
 pub struct Brought {
     pub schema: SchemaRef,
-    /// Records that do not match only count as drawn from the frame.
+    /// The condition, if the sample is drawn from the frame. Records that do not match only count as drawn.
     pub condition: Option<Expression>,
     pub places: Vec<usize>,
     pub weight: Option<usize>,
@@ -59,7 +59,7 @@ pub struct PilotFindings {
     /// By aggregate and argument: the smallest finite value above 0.
     positive: Vec<Vec<Option<f64>>>,
     pub clustered: bool,
-    /// Mean number of records of an identity.
+    /// The mean number of records per identity.
     pub together: f64,
 }
 
@@ -97,7 +97,7 @@ impl Keys {
                 let null = keys.len() as u32;
                 keys.extend(hash(&[new_null_array(values.data_type(), 1)], 1));
                 let mut codes: Vec<u32> = match coded.keys().as_primitive_opt::<Int32Type>() {
-                    // Those of a scan.
+                    // The codes of a scan's dictionary.
                     Some(codes) => codes.values().iter().map(|code| *code as u32).collect(),
                     None => coded.normalized_keys().into_iter().map(|code| code as u32).collect(),
                 };
@@ -158,17 +158,17 @@ impl BuildHasher for Hashed {
 pub struct Accumulated {
     index: HashMap<u64, usize, Hashed>,
     pub groups: Vec<Group>,
-    /// Records drawn from the frame, whose number is known.
+    /// Totals of all records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
     /// Predictions for the sampled records.
     pub expected: Option<Expected>,
 }
 
-/// Rows by group. Of a dictionary, each code is a part.
+/// Rows by group. Rows of a part are in one group; for a dictionary column, each code is a part.
 struct Parts<'a> {
-    /// The part of each row; `None`: all are in one.
+    /// The part of each row; `None` if all rows are in one part.
     of_rows: Option<Cow<'a, [u32]>>,
-    /// By part.
+    /// The group of each part.
     groups: Vec<usize>,
     counts: Vec<usize>,
 }
@@ -232,7 +232,7 @@ impl Task {
         })
     }
 
-    /// Empty if the aggregate is not a function of totals.
+    /// The features of an aggregate; empty if it is not a function of totals.
     pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
         let bound = &self.aggregates[aggregate].bound;
         let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();
@@ -240,7 +240,7 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// Fewer with `group_by`, because each group needs memory for all random groups.
+    /// The number of random groups. It is smaller with `group_by`, because each group needs memory for all of them.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
@@ -275,7 +275,7 @@ fn with_types_of(schema: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     }
 }
 
-/// A copy, because a slice would keep the whole array in memory.
+/// Copies a row, because a slice would keep the whole array in memory.
 fn one_row(array: &ArrayRef, row: usize) -> Result<ArrayRef> {
     let of = |array: &dyn Array, row| take(array, &UInt64Array::from(vec![row]), None).map_err(Error::kernel);
     let one = of(array.as_ref(), Some(row as u64))?;
@@ -312,7 +312,7 @@ impl PilotFindings {
             match count {
                 0 => 0.0,
                 _ if sum.is_finite() => sum / f64::from(count),
-                // Used if the sum overflows.
+                // For sums that overflow.
                 _ => known(aggregate, argument).map(|value| value / f64::from(count)).sum(),
             }
         };
@@ -323,10 +323,10 @@ impl PilotFindings {
         };
         let shift = |aggregate: usize, argument: usize| {
             let (low, high) = ends(aggregate, argument).unwrap_or((0.0, 0.0));
-            // With a constant value as shift, all differences are exactly 0.
+            // If all values are equal, this shift makes all differences exactly 0.
             let by = if low == high { low } else { short(mean(aggregate, argument)) };
             let largest = low.abs().max(high.abs());
-            // Values that are read later may be larger.
+            // Later values may be larger.
             Shift::new(by, if is_all { largest } else { largest.max(1.0) })
         };
         let positive = |aggregate: usize, argument: usize| {
@@ -350,8 +350,8 @@ impl PilotFindings {
     }
 }
 
-/// Keeps half of the binary digits. Sums of such numbers are exact, so values that are all 0 have the mean
-/// 0.
+/// Rounds to half of the binary digits. Sums of such numbers are exact, so if all values are 0, the mean is
+/// exactly 0.
 fn short(number: f64) -> f64 {
     f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }
@@ -401,7 +401,7 @@ impl Design {
     }
 }
 
-/// The rows in the order of their parts. `counts` are the rows of each part.
+/// The rows in the order of their parts; `counts` has the number of rows by part.
 fn rows_by_part(of_rows: &[u32], counts: &[usize]) -> Vec<usize> {
     let mut start = 0;
     let starts = counts.iter().map(|count| {
@@ -417,17 +417,17 @@ fn rows_by_part(of_rows: &[u32], counts: &[usize]) -> Vec<usize> {
     rows
 }
 
-/// Counters and sums of a part: several, so that additions do not wait for each other.
+/// Number of counters and sums for each part, so that additions do not wait for each other.
 const LANES: usize = 4;
 
-/// The rows of each of `count` parts.
+/// The number of rows in each part; there are `count` parts.
 fn counts(of_rows: &[u32], count: usize) -> Vec<usize> {
     let mut lanes = vec![[0; LANES]; count];
     of_rows.iter().enumerate().for_each(|(row, part)| lanes[*part as usize][row % LANES] += 1);
     lanes.into_iter().map(|lanes: [usize; LANES]| lanes.iter().sum()).collect()
 }
 
-/// The total of a feature in each of `count` parts.
+/// The total of a feature in each part; there are `count` parts.
 fn totals(feature: &[f64], of_rows: Option<&[u32]>, count: usize) -> Vec<f64> {
     let mut lanes = vec![[0.0; LANES]; count];
     match of_rows {
@@ -456,7 +456,7 @@ impl Accumulated {
     }
 
     /// Adds sampled records, or records of the certainty stratum if `certain`. `below` is the sample
-    /// fraction, for records with weights the final one.
+    /// fraction; records with weights need the final fraction.
     pub fn add(
         &mut self,
         task: &Task,
@@ -523,7 +523,7 @@ impl Accumulated {
         Ok(())
     }
 
-    /// The rows by group. New groups are added, in the order of their first rows.
+    /// Divides rows by group. Adds new groups in the order of their first rows.
     fn parts<'a>(&mut self, task: &Task, pilot: &PilotFindings, values: &'a Values) -> Result<Parts<'a>> {
         match &values.keys {
             Keys::One => {
@@ -559,7 +559,7 @@ impl Accumulated {
         }
     }
 
-    /// Finds or adds the group. `row` is one of its rows.
+    /// Finds or adds the group with this key; `row` is a row in it.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);

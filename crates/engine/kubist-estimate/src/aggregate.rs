@@ -1,5 +1,5 @@
-//! The interface of aggregates. Each aggregate has one file with its documentation in `aggregates/`. Other
-//! code never names an aggregate but uses its [`Properties`].
+//! The interface of aggregates. Each aggregate is one file in `aggregates/`, with its documentation. Other code
+//! never names an aggregate; it uses the [`Properties`].
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ use crate::unit::UnitRule;
 
 pub struct Definition {
     pub listed: &'static str,
-    /// Its row in docs/estimates.md: calls, meaning, source of the interval.
+    /// The aggregate's row in docs/estimates.md: calls, meaning, source of the interval.
     pub documented: [&'static str; 3],
     pub is_named: fn(&str) -> bool,
     pub bind: fn(&Call) -> Result<Bound, String>,
@@ -27,12 +27,12 @@ pub struct Bound {
     pub aggregate: Box<dyn Aggregate>,
     pub properties: Properties,
     pub arguments: Vec<Expression>,
-    /// Its distinct values are counted, instead of arguments.
+    /// The column whose distinct values are counted, if the aggregate has no arguments.
     pub column: Option<usize>,
-    /// The exact type, if it is not a float.
+    /// The exact type of the result, if it is not a float.
     pub own: Option<DataType>,
     pub takes_wholes: bool,
-    /// The unit, if no rule gives it.
+    /// The unit of the result, if no rule gives it.
     pub unit: Option<String>,
 }
 
@@ -53,34 +53,34 @@ impl Bound {
         Bound { own: Some(own), ..self }
     }
 
-    /// Makes the result exact, by the integers of the first argument.
+    /// Makes the result exact, computed from the integers of the first argument.
     pub fn of_wholes(self, own: DataType) -> Bound {
         Bound { own: Some(own), takes_wholes: true, ..self }
     }
 }
 
-/// All are off by default.
+/// What other code must know about an aggregate. All properties are off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
-    /// Its interval assumes a normal distribution, so few records, skewed values and constant samples cause
-    /// warnings, and tails can be read separately.
+    /// The interval assumes a normal distribution. Few records, skewed values and constant samples therefore
+    /// cause warnings, and tails can be read separately.
     pub bell_curve: bool,
-    /// A known number makes the aggregate exact or narrower.
+    /// A known number of records makes the aggregate exact, or its interval narrower.
     pub uses_number_of_records: bool,
     pub is_number_of_records: bool,
-    /// It is the number of records in which its argument, a column, has a value.
+    /// The aggregate is the number of records with a value in its argument, a column.
     pub is_number_of_values: bool,
     pub follows_from_number_of_records: bool,
-    /// It is between the minimum and maximum of its first argument.
+    /// The result is between the minimum and maximum of the first argument.
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
     pub end: Option<End>,
     pub outer_bins: bool,
-    /// There are no bounds until all records were read.
+    /// The interval has no bounds until all records are read.
     pub unbounded: bool,
     pub takes_certain: bool,
-    /// Totals of subsampled steps give it exactly.
+    /// The total of subsampled steps that gives the exact result, if any.
     pub total: Option<Total>,
     pub unit: UnitRule,
 }
@@ -91,11 +91,11 @@ pub enum Total {
     Mean,
 }
 
-/// Functions of totals implement [`crate::totals::Smooth`] instead.
+/// An aggregate. Functions of totals implement [`crate::totals::Smooth`] instead.
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
-    /// Computed from argument values and shifts; `None` if the values themselves are accumulated.
+    /// Computes features from argument values and shifts; `None` if the values themselves are accumulated.
     fn features(&self, _values: &[&[f64]], _shifts: &[Shift], _rows: usize) -> Option<Vec<Vec<f64>>> {
         None
     }
@@ -105,7 +105,7 @@ pub trait Aggregate: Debug + Send + Sync {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// Near the mean, so that squares of differences stay small.
+    /// A number near the mean, so that squares of differences from it stay small.
     pub by: f64,
     /// A power of two that keeps squares of extreme values finite.
     pub scale: f64,
@@ -144,7 +144,7 @@ pub struct Pilot<'a> {
     /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
     pub clustered: bool,
-    /// A power of two.
+    /// The number of random groups, a power of two.
     pub groups: usize,
 }
 
@@ -173,8 +173,8 @@ impl Iterator for Rows<'_> {
 
 /// The state of a group and aggregate. Parallel tasks fill parts, which are then merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
-    /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum, which come by
-    /// [`Accumulator::add_totals`] if the aggregate has features.
+    /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum. If the
+    /// aggregate has features, [`Accumulator::add_totals`] adds that stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
 
     /// Adds totals of the aggregate's features over records of the certainty stratum. Only for aggregates with
@@ -193,7 +193,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
 
-    /// Why a figure is missing, or which values the bins leave out.
+    /// A remark for the user: why a figure is missing, or which values are in no bin.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }
@@ -227,10 +227,10 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// For a histogram: the ends of the bin in each dimension.
+    /// For a histogram: the edges of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
-    /// Value and ends in the exact type, if known.
+    /// Value, lower and upper bound in the exact type, if known.
     pub own: Option<[Option<i256>; 3]>,
     pub records: f64,
 }

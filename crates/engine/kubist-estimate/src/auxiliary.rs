@@ -1,9 +1,9 @@
 //! Auxiliary variables: predictions of each record's features from its position.
 //!
-//! For regions of space ([`Parcels`]), the manifest stores the number of records and the bounds of each
-//! column. A few representative records between these bounds predict the features of all records of the
-//! subregion. The total of the predictions is known for all records and for the sample, and their
-//! difference corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted
+//! For regions of space ([`Parcels`]), the manifest has the number of records and the bounds of each
+//! column. A few representative records between these bounds predict the features of all records in the
+//! region. The total of predictions is known for all records and for the sample, and the difference
+//! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted
 //! Survey Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). If predictions are wrong,
 //! the residuals widen the measured interval.
 
@@ -32,7 +32,7 @@ pub struct Auxiliary {
     /// By group: mean per feature over all records in subregions.
     centers: Vec<f64>,
     rows: f64,
-    /// Variance of `rows`, which the manifest knows only approximately.
+    /// Variance of `rows`, an approximate number from the manifest.
     loose: f64,
     /// By group: covariance of `rows` with each feature's total about the mean. By group and aggregate:
     /// covariances of these totals.
@@ -41,9 +41,9 @@ pub struct Auxiliary {
     random_groups: usize,
 }
 
-/// At most [`LIKE`] representative records that meet the condition in each subregion.
+/// The representative records that meet the condition, at most [`LIKE`] in each subregion.
 pub struct Like<'a> {
-    /// Ascending; subregion i has [`LIKE`] numbers from i * LIKE.
+    /// Their numbers, ascending; subregion i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,
@@ -58,8 +58,8 @@ pub struct Expected {
 }
 
 impl Auxiliary {
-    /// `together` is the mean number of records that share a priority. `None` if there are too many cells
-    /// or a feature is not finite.
+    /// `together` is the mean number of records that share a priority. Returns `None` if there are too many
+    /// cells, or if a feature is not finite.
     pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
         let mut of: Vec<Range<usize>> = Vec::new();
         for made in &like.features {

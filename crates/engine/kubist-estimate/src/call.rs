@@ -12,7 +12,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// `what` describes the accepted arguments.
+    /// Checks the number of arguments; `what` describes the accepted ones.
     pub fn takes(&self, counts: RangeInclusive<usize>, what: &str) -> Result<(), String> {
         let count = self.arguments.len();
         match counts.contains(&count) {
@@ -34,7 +34,7 @@ impl Call<'_> {
         })
     }
 
-    /// As [`Call::number_beside`]; `None` without a unit.
+    /// Converts an argument as [`Call::number_beside`] does; `None` if it has no unit.
     pub fn with_unit(&self, index: usize, of: usize, meant: Meant) -> Result<Option<f64>, String> {
         let text = self.arguments[index];
         let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);

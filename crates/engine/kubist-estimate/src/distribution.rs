@@ -1,14 +1,14 @@
 //! Quantiles and confidence intervals of distributions: exact intervals for small numbers, and score
-//! intervals for large ones, where both practically agree.
+//! intervals for large numbers, where the two practically agree.
 
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
 const EXACT_TRIALS: f64 = 1000.0;
-/// Above it, Student's t equals the normal distribution to five digits.
+/// With more degrees of freedom than this, Student's t equals the normal distribution to five digits.
 const NORMAL_DEGREES: f64 = 1e5;
 
-/// Two-sided: `P(|T| <= t) = 1 - alpha`.
+/// The two-sided quantile of Student's t: `P(|T| <= t) = 1 - alpha`.
 pub fn student(alpha: f64, degrees: f64) -> f64 {
     if degrees < 1.0 {
         return f64::INFINITY;
@@ -23,8 +23,8 @@ pub fn normal(alpha: f64) -> f64 {
     Normal::standard().inverse_cdf(1.0 - alpha / 2.0)
 }
 
-/// Clopper and Pearson (Biometrika 26, 1934), or for many trials Wilson's score interval (JASA 22, 1927).
-/// `trials` may be fractional (an effective number of trials).
+/// The interval of a proportion: Clopper and Pearson (Biometrika 26, 1934), or for many trials Wilson's score
+/// interval (JASA 22, 1927). `trials` may be fractional (an effective number of trials).
 pub fn share(successes: f64, trials: f64, alpha: f64) -> (f64, f64) {
     if trials <= 0.0 {
         return (0.0, 1.0);

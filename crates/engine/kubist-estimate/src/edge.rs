@@ -1,29 +1,30 @@
 //! Estimates the number of records in a region from a sample of the runs that cross its boundary.
 //!
-//! The manifest counts the runs inside the region exactly. The expected fraction of a boundary run's
-//! records inside is the covered fraction of its bounding box. A sample of these runs is counted, and the
-//! ratio of counted to expected records applies to all (ratio estimator: Cochran, Sampling Techniques,
-//! 1977, chapter 6). Runs are drawn independently with a probability proportional to their uncertainty
-//! (Poisson sampling: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 3.5). For evenly
-//! distributed records, about thirty runs give the count of a box of millions to 0.1 %.
+//! The manifest gives the exact number of records in runs inside the region. For a boundary run, the expected
+//! fraction of records inside is the fraction of its bounding box that the region covers. A sample of boundary
+//! runs is counted, and the ratio of counted to expected records applies to all of them (ratio estimator:
+//! Cochran, Sampling Techniques, 1977, chapter 6). Runs are drawn independently, with a probability
+//! proportional to their uncertainty (Poisson sampling: Särndal, Swensson and Wretman, Model Assisted Survey
+//! Sampling, 1992, 3.5). For evenly distributed records, about thirty runs give the count of a box with
+//! millions of records to 0.1 %.
 
 use kubist_population::{MOST_PART, Number, Worth};
 
-/// Runs for the decision whether to continue, and for a first error estimate.
+/// Number of runs for a first error estimate, and for the decision whether to continue.
 const FIRST_RUNS: f64 = 16.0;
 const LEAST_RUNS: f64 = 32.0;
 /// Lower bound for the variance of a record being inside, because records may cluster.
 const LEAST_VARIANCE: f64 = 0.05;
-/// If counted runs agree with the expectation, the others may still deviate by this fraction of the
-/// deviation of evenly distributed records.
+/// Even if all counted runs agree with the expectation, the others may deviate: this is the assumed fraction
+/// of the deviation that evenly distributed records have.
 const LEAST_PART: f64 = 0.1;
-/// Beyond this fraction all runs are drawn, and the number is exact.
+/// If more than this fraction of runs is needed, all are drawn, and the number is exact.
 const MOST_RUNS: f64 = 0.5;
-/// Extra runs to draw, because the required number is an estimate.
+/// Factor of additional runs, because the required number is an estimate.
 const MARGIN: f64 = 1.2;
-/// Errors from few runs are often too large, so a stage grows at most by this factor.
+/// Largest growth of a stage, because errors from few runs are often too large.
 const MOST_GROWTH: f64 = 2.5;
-/// Fixed cost of counting a run, in examined records.
+/// Fixed cost to count a run, in examined records.
 const RUN_ROWS: f64 = 48.0;
 /// Counting must reduce the examined records to this fraction.
 const WORTH: f64 = 0.9;
@@ -38,7 +39,7 @@ pub struct Edge {
     inside: f64,
     runs: Vec<Run>,
     size: f64,
-    /// The inclusion probability of a run is this times its size.
+    /// The inclusion probability of a run divided by its `size`.
     rate: f64,
 }
 
@@ -58,7 +59,7 @@ struct Run {
 }
 
 impl Edge {
-    /// `inside` counts the records of runs entirely inside the region.
+    /// `inside` is the number of records in runs that are entirely inside the region.
     pub fn new(inside: u64, runs: impl Iterator<Item = Crossing>) -> Edge {
         let run = |Crossing { rows, expected, hash }: Crossing| {
             let share = expected / rows;
@@ -87,8 +88,8 @@ impl Edge {
         let wanted = (worth.error * self.number().rows).powi(2);
         let looked_at = |rate: f64| self.cost(rate, part_looked_at);
         let figures = |part: f64| if worth.known > 0.0 { worth.known / (1.0 - part) } else { 0.0 };
-        // Uncounted runs are assumed to be evenly filled. The variance is inversely proportional to the
-        // rate.
+        // Runs that are not counted are assumed to be evenly filled. The variance is inversely proportional
+        // to the rate.
         let (first, least) = (FIRST_RUNS / self.size, LEAST_RUNS / self.size);
         let (rate, variance) = match self.rate == 0.0 {
             true => (first, self.size / first),
@@ -119,7 +120,7 @@ impl Edge {
         Some(Drawn { rate, runs: (0..self.runs.len()).filter(|run| open(&self.runs[*run])).collect() })
     }
 
-    /// The cost in examined records.
+    /// The cost of counting at this rate, in examined records.
     fn cost(&self, rate: f64, part_looked_at: f64) -> f64 {
         let of_run = |run: &Run| (part_looked_at * run.rows + RUN_ROWS) * run.probability(rate);
         self.runs.iter().map(of_run).sum()
@@ -130,7 +131,7 @@ impl Edge {
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
     }
 
-    /// The error is infinite until enough runs were counted.
+    /// The estimated number. Its error is infinite until enough runs are counted.
     pub fn number(&self) -> Number {
         if self.rate.is_infinite() {
             let counted = self.runs.iter().filter_map(|run| run.counted);

@@ -2,10 +2,12 @@
 //!
 //! Records are read in order of priority, each once. A **pilot** of about 1,000 records measures the
 //! variance, which determines the sample fraction for the requested error. That fraction is read with a
-//! margin, and rarely a little more afterwards. Because the pilot fixes the stages, stopping at one of them
-//! costs almost no confidence (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox,
-//! Biometrika 39, 1952). A caller that watches may stop at any stage, so stage k spends `alpha / (k (k +
-//! 1))` of the error probability, and all intervals together hold with probability `1 - alpha`.
+//! margin, and rarely a little more afterwards. The pilot fixes the stages, so the end at a stage costs almost
+//! no confidence (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox, Biometrika 39,
+//! 1952).
+//!
+//! A caller that watches may stop at any stage. Stage k then uses `alpha / (k (k + 1))` of the error
+//! probability, so that all intervals together are right with probability `1 - alpha`.
 
 mod figures;
 mod frame;
@@ -42,18 +44,18 @@ const PILOT_ROWS: f64 = 1024.0;
 const LEAST_PILOT_ROWS: u64 = 200;
 /// Rows whose arguments and features are computed together, so that they stay in the processor's cache.
 const ROWS_AT_ONCE: usize = 8_192;
-/// Fewer records are read at once.
+/// If fewer records than this are expected, all are read in one step.
 const FEW_ROWS: f64 = 16_384.0;
-/// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
+/// Wanted and smallest number of distinct priorities in the pilot, if records share priorities.
 const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
-/// Limit of records in boundary runs to read for an exact count.
+/// Limit of records to read in boundary runs for an exact count.
 const COUNTED_ROWS: u64 = 2_000_000;
-/// Number of examined records for each sampled one.
+/// Assumed number of examined records for each sampled one.
 const LOOKED_AT: f64 = 1.3;
-/// The count may take the remaining time divided by this.
+/// The count of records may take this part (1/4) of the remaining time.
 const TIME_FOR_NUMBER: u32 = 4;
-/// The assumed saving if there is no goal.
+/// Assumed fraction of the reading that a known number of records saves, if there is no goal.
 const SAVED: f64 = 0.5;
 
 const MOST_AGGREGATES: usize = 64;
@@ -68,7 +70,7 @@ pub struct Estimation<P = Records> {
     so_far: Option<(Sample<P>, Facts)>,
 }
 
-/// Constant over all stages.
+/// The request and its context, constant over all stages.
 struct Question<P> {
     options: EstimateOptions,
     whole: P,
@@ -77,14 +79,14 @@ struct Question<P> {
     groups: SchemaRef,
     units: BTreeMap<String, String>,
     bin_units: BTreeMap<String, Vec<Option<String>>>,
-    /// By aggregate: largest half-width, in its unit.
+    /// By aggregate: the largest half-width of the interval, in the aggregate's unit.
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
     known: Option<Known>,
     /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
-    /// All rows are read, because an aggregate needs them.
+    /// Whether all rows must be read, because an aggregate needs them.
     everything: bool,
     watched: bool,
     begin: Instant,
@@ -100,7 +102,7 @@ struct Source<P> {
 
 struct Sample<P> {
     source: Source<P>,
-    /// The source of the selected records, while `source` is the frame.
+    /// The source of the selected records, while `source` is the frame (all records, without the condition).
     own: Option<frame::Own<P>>,
     /// The source without position columns, while `source` has them.
     plain: Option<Source<P>>,
@@ -120,9 +122,9 @@ struct Facts {
     rows: Option<Number>,
     /// Number of records in the frame, if the sample is drawn from it.
     framed: Option<Number>,
-    /// Error of the number of records, as a fraction of the wanted error of figures.
+    /// The error of the number of records, as a fraction of the figures' wanted error.
     of_number: f64,
-    /// By aggregate: zone maps show that every record has a value of its argument.
+    /// By aggregate: whether zone maps show that every record has a value of the argument.
     complete: Vec<bool>,
     bounds: BTreeMap<usize, Option<(f64, f64)>>,
 }
@@ -133,7 +135,7 @@ impl Facts {
     }
 }
 
-/// `in_time` is false if the deadline ended the stage.
+/// A stage that was read; `in_time` is false if the deadline ended it.
 struct Read<P> {
     sample: Sample<P>,
     in_time: bool,
@@ -161,7 +163,7 @@ impl<P> Sample<P> {
 }
 
 impl<P: Population> Estimation<P> {
-    /// `watched`: the caller sees every stage.
+    /// Opens an estimation. With `watched`, the caller sees every stage and may stop at it.
     ///
     /// # Errors
     ///
@@ -323,7 +325,7 @@ impl<P: Population> Question<P> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// `None` if the deadline passed.
+    /// Does work up to the deadline; `None` if it passed.
     fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         if self.late() {
             return Ok(None);
@@ -419,7 +421,7 @@ impl<P: Population> Question<P> {
         Ok((parts, stats))
     }
 
-    /// `None` if the range [low, high) is empty.
+    /// The scan of priorities in [low, high); `None` if this is empty.
     fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
@@ -428,7 +430,7 @@ impl<P: Population> Question<P> {
         let begin = Instant::now();
         let whole = sample.low == 0.0 && target >= 1.0;
         let Some(pilot) = sample.pilot.clone() else { return Ok(Read::late(sample)) };
-        // Probabilities of rows with weights depend on the fraction, so each stage adds all rows again.
+        // With weights, inclusion probabilities depend on the fraction, so each stage adds all rows again.
         let weighted = sample.source.brought.weight.is_some();
         let from = if weighted { sample.low } else { sample.at };
         let found = self.in_time(|| {
@@ -464,7 +466,7 @@ impl<P: Population> Question<P> {
             for start in (0..scanned.rows).step_by(ROWS_AT_ONCE) {
                 let rows = ROWS_AT_ONCE.min(scanned.rows - start);
                 let columns = scanned.columns.iter().map(|column| column.slice(start, rows)).collect();
-                // Complete reads have no priorities.
+                // A read of all rows has no priorities.
                 let priorities = scanned.priorities.iter().skip(start).take(rows).copied().collect();
                 let values = task.values(&brought, rows, columns, priorities, &cancel)?;
                 part.add(&task, &pilot, &values, certain, high)?;
@@ -485,8 +487,8 @@ impl<P: Population> Question<P> {
         if sample.stages == 1 { self.judged(sample, facts) } else { Ok((sample, facts)) }
     }
 
-    /// Finds the number of records from the manifest and a few runs. It is exact if it is requested or no
-    /// goal is set, otherwise as accurate as the figures need.
+    /// Finds the number of records from the manifest and a few runs. It is exact if it is requested, or if
+    /// there is no goal; otherwise it is as accurate as the figures need.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
@@ -554,7 +556,7 @@ impl<P: Population> Question<P> {
         let now = Instant::now();
         let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / TIME_FOR_NUMBER);
         let found = match self.in_time(|| sample.source.records.number(&worth, deadline)) {
-            // The count ran out of time, so figures do without it.
+            // The count ran out of time, so the figures do without it.
             Err(Error::Cancelled) if !self.whole.cancel().is_set() => None,
             found => found?,
         };
@@ -573,8 +575,8 @@ impl<P: Population> Iterator for Estimation<P> {
     }
 }
 
-/// Computes the figures of a table once they reach the goal or a limit. Calls `tell` with each coarser
-/// estimate. The caller must not use these to decide when to stop; [`estimates`] allows that.
+/// Returns the estimates of a table when they reach the goal or a limit. Calls `tell` with each coarser estimate. The
+/// caller must not use these to decide when to stop; [`estimates`] allows that.
 ///
 /// # Errors
 ///
@@ -604,8 +606,8 @@ pub fn estimate_of(
     Err(Error::internal("an estimate ended without a last stage; please report this"))
 }
 
-/// Iterator of narrowing estimates; each record is read once. All intervals hold together, so that the
-/// caller may stop at any; they are wider than those of [`estimate()`].
+/// Iterator of narrowing estimates; each record is read once. The caller may stop at any estimate, so the
+/// intervals are wider than with [`estimate()`].
 ///
 /// # Errors
 ///

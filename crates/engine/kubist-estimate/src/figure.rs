@@ -36,21 +36,21 @@ const COLUMNS: [&str; 13] = [
 pub struct Figure {
     pub aggregate: String,
     pub group: usize,
-    /// For a histogram: the ends of the bin in each dimension. An unknown outer end is infinite.
+    /// For a histogram: the edges of the bin in each dimension. An unknown outer edge is infinite.
     pub bin: Vec<(f64, f64)>,
-    /// `None` if no record determines it.
+    /// The estimate; `None` if no record determines it.
     pub value: Option<f64>,
-    /// The ends of the interval; infinite if unbounded.
+    /// The bounds of the interval, `low` and `high`; infinite if unbounded.
     pub low: f64,
     pub high: f64,
-    /// The figure with all digits: for extremes and quantiles of integers, decimals, dates and times, and
-    /// for exact counts and sums.
+    /// Value and bounds with all digits: for extremes and quantiles of integers, decimals, dates and times,
+    /// and for exact counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
-    /// The fraction of identities that was used.
+    /// The fraction of identities in the sample.
     pub fraction: f64,
     pub rows: u64,
-    /// If true, both ends equal the value.
+    /// Whether the value is exact; both bounds then equal it.
     pub exact: bool,
 }
 
@@ -77,12 +77,12 @@ pub struct Estimate {
     pub groups: RecordBatch,
     pub fraction: f64,
     pub confidence: f64,
-    /// Units by the text of the aggregate.
+    /// Units, by the text of the aggregate.
     pub units: BTreeMap<String, String>,
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
     pub stopped: Stop,
-    /// With the given confidence, every group with more identities than this was seen. `None` without
+    /// With the given confidence, the sample has every group with more identities than this. `None` without
     /// groups.
     pub missed_group: Option<u64>,
     pub warnings: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Estimate {
     pub outlook: Option<Outlook>,
 }
 
-/// The cost of the goal, predicted from the pilot.
+/// The cost to reach the goal, predicted from the pilot.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outlook {
     pub rows: u64,
@@ -136,7 +136,7 @@ impl Estimate {
     pub fn in_words(&self, figure: &Figure) -> String {
         let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty()).map(String::as_str);
         match &figure.own {
-            // Inexact integers are shown with significant digits only.
+            // Integers that are not exact are shown with significant digits only.
             Some(own) if figure.exact || !own.is_integer() => {
                 let texts = own.texts();
                 texts_in_words(texts.each_ref().map(Option::as_deref), figure.exact, unit)
@@ -145,7 +145,7 @@ impl Estimate {
         }
     }
 
-    /// The text has the unit. `None` without a bin.
+    /// The bin as text, with the unit; `None` without a bin.
     pub fn bin_in_words(&self, figure: &Figure) -> Option<String> {
         let units = self.bin_units.get(&figure.aggregate);
         let unit = |direction: usize| units?.get(direction)?.as_deref();
@@ -153,7 +153,7 @@ impl Estimate {
         (!figure.bin.is_empty()).then(|| ends.collect::<Vec<_>>().join(" × "))
     }
 
-    /// Floats, or values of the exact type that all figures share, where unbounded ends are null.
+    /// Value, low and high of all figures: floats, or values of their common exact type, where unbounded ones are null.
     ///
     /// # Errors
     ///

@@ -1,10 +1,9 @@
 //! Values and their confidence intervals.
 //!
 //! Intervals use Student's t and a correction for skewness. The degrees of freedom are the number of
-//! nonempty random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic scale,
-//! and correlations use Fisher's z. A sample of many records can have few independent units, because
-//! records of one identity form a cluster; the degrees of freedom then follow from the kurtosis of the
-//! error.
+//! nonempty random groups minus 1, or minus 3 for regression estimators. Records with the same identity form a
+//! cluster, so a sample of many records can have few independent units; the degrees of freedom then follow
+//! from the kurtosis of the error. Variances use a logarithmic scale, and correlations use Fisher's z.
 
 use std::borrow::Cow;
 
@@ -17,7 +16,7 @@ use crate::sums::{Spread, Sums};
 /// An interval is reliable up to this skewness of the estimator: Cochran's rule n > 25 G^2, with G the
 /// skewness of the records (Sampling Techniques, 1977, 2.15).
 const MOST_SKEWNESS: f64 = 0.2;
-/// With fewer degrees, the standard error itself can be wrong by a quarter.
+/// With fewer degrees of freedom than this, the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +29,7 @@ pub struct Interval {
     pub decided_by_few: bool,
     /// The effective number of identities, if it matters.
     pub identities: f64,
-    /// A constant sample shows no variance.
+    /// All sampled values are equal, so the sample shows no variance.
     pub constant: bool,
 }
 
@@ -40,7 +39,7 @@ pub struct Conditions<'a> {
     pub p: f64,
     pub alpha: f64,
     pub rows: Option<Number>,
-    /// Set if only the number of records in the frame is known.
+    /// The frame, if only its number of records is known.
     pub frame: Option<Frame<'a>>,
     /// Records with the same identity form clusters.
     pub clustered: bool,
@@ -56,7 +55,7 @@ impl Conditions<'_> {
     }
 }
 
-/// Records of known number that contain the selected ones, such as a box.
+/// A frame: records that contain the selected ones, such as a box, and whose number is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     pub rows: Number,
@@ -65,7 +64,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The denominator of a ratio with `sums`: both use regression, or neither.
+    /// The totals of the frame, as denominator of a ratio with `sums`: both use regression, or neither.
     pub fn drawn_with(&self, sums: &Sums) -> &'a Sums {
         if sums.is_corrected() { self.corrected } else { self.drawn }
     }
@@ -131,7 +130,7 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
-    /// `factor` must be above 0.
+    /// Multiplies by a factor above 0.
     pub fn times(self, factor: f64) -> Interval {
         let value = self.value.map(|value| value * factor);
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }
@@ -150,8 +149,7 @@ pub fn has_few_degrees(spread: &Spread, conditions: &Conditions) -> bool {
     conditions.clustered && degrees(spread, conditions) < LEAST_DEGREES
 }
 
-/// The quantile of (estimate - truth) / error for a skewed estimator that corresponds to Student's quantile
-/// `x`.
+/// The quantile of (estimate - truth) / error for a skewed estimator, from Student's quantile `x`.
 pub fn bent(x: f64, skewness: f64) -> f64 {
     match skewness.abs() < 1e-9 || !x.is_finite() {
         true => x,

@@ -11,10 +11,10 @@ use arrow_schema::{DataType, TimeUnit};
 
 use kubist_types::error::{Error, Result};
 
-/// Integers of up to 128 bits.
+/// The type of integers of up to 128 bits.
 pub const HUGE: DataType = DataType::Decimal128(38, 0);
 
-/// `None` for a value or end that is unknown or unbounded.
+/// A value and the bounds of its interval in an exact type; `None` if unknown or unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Own {
     pub data_type: DataType,
@@ -23,7 +23,7 @@ pub struct Own {
     pub high: Option<i256>,
 }
 
-/// In JSON, a 64-bit integer is a number, and other values are text.
+/// A value for JSON: a 64-bit integer is a number, and other values are text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Told {
@@ -113,7 +113,7 @@ pub fn unit(data_type: &DataType) -> f64 {
     }
 }
 
-/// `None` for times, which have no sums.
+/// The exact type of sums; `None` for times, which have no sums.
 pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     match data_type {
         kind if is_integer(kind) => Some(HUGE),

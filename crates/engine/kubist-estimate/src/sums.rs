@@ -3,20 +3,21 @@
 //! A record is in the sample if its priority is below p. Each identity is therefore included independently
 //! with probability p (Bernoulli sampling), and totals divided by p are unbiased (Horvitz and Thompson,
 //! JASA 47, 1952). Records with the same identity form a cluster, so the variance is measured between
-//! identities: the lowest bits of the priority assign each identity to a random group, and the variance
-//! between group totals gives the variance of any smooth function of totals (random groups and
-//! linearization: Wolter, Introduction to Variance Estimation, 2007, chapters 2 and 6). For the totals t_g
-//! of a linear combination in m nonempty groups, the variance estimate is `(1 - p) / p^2 * sum (t_g - mean
-//! t)^2 * m / (m - 1)`. Its expectation is that of the Horvitz-Thompson variance estimator over identities.
+//! identities: the lowest bits of the priority assign each identity to a random group. The variance between
+//! group totals gives the variance of any smooth function of totals (random groups and linearization:
+//! Wolter, Introduction to Variance Estimation, 2007, chapters 2 and 6).
 //!
-//! Records with unequal inclusion probabilities have features divided by the probability, followed by the
+//! For a linear combination with totals t_g in m nonempty groups, the variance estimate is
+//! `(1 - p) / p^2 * sum (t_g - mean t)^2 * m / (m - 1)`. It has the same expectation as the Horvitz-Thompson
+//! variance estimator over identities.
+//!
+//! Records with unequal inclusion probabilities have features divided by the probability, followed by
 //! multiples for the variance (`accumulate::Design`). Their totals need no division by p, and the variance
-//! between the groups' totals of the multiples is the Horvitz-Thompson one.
+//! between the groups' totals of the multiples equals the Horvitz-Thompson variance estimate.
 
 use crate::control::Control;
 
-/// The least number of nonempty random groups and of sampled records, from which regression estimates its
-/// coefficients.
+/// Regression needs at least this number of nonempty random groups, and of sampled records.
 const LEAST_CORRECTED: f64 = 100.0;
 /// Regression must reduce the variance of a total to this fraction.
 const WORTH: f64 = 0.9;
@@ -24,7 +25,7 @@ const WORTH: f64 = 0.9;
 const MOST_LEVERAGE: f64 = 0.2;
 /// A quantity with expectation 0 is plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;
-/// Numbers between these have normal floats as fourth powers.
+/// Fourth powers of numbers between these two are normal floats.
 const LEAST_PLAIN: f64 = 1e-70;
 const MOST_PLAIN: f64 = 1e70;
 /// Least difference between 1 and the squared correlation of two predictors; otherwise they are collinear.
@@ -38,31 +39,31 @@ pub struct Sums {
     /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
     certain: Vec<f64>,
-    /// As `cells`, with the multiples for the variance; empty for equal inclusion probabilities.
+    /// Like `cells`, for the multiples; empty if inclusion probabilities are equal.
     design: Vec<f64>,
-    /// Sampled records with unequal inclusion probabilities.
+    /// Number of sampled records with unequal inclusion probabilities.
     drawn: f64,
     corrected: Option<Corrected>,
 }
 
 #[derive(Clone, Debug)]
 struct Corrected {
-    /// As `Sums::cells`, minus the part that the auxiliary variables explain.
+    /// `Sums::cells` minus the part that the auxiliary variables explain.
     cells: Vec<f64>,
-    /// Residuals by random group for the variance, divided by 1 minus the group's leverage (HC3: MacKinnon
-    /// and White, Journal of Econometrics 29, 1985), because a group that influences its own fit has too
-    /// small a residual.
+    /// Residuals by random group for the variance. A group that influences its own fit has too small a
+    /// residual, so each is divided by 1 minus the group's leverage (HC3: MacKinnon and White, Journal of
+    /// Econometrics 29, 1985).
     spread: Vec<f64>,
-    /// Covariances of totals from the uncertainty of known population totals, with each other and with the
-    /// known number of records.
+    /// Covariances between totals, from the uncertainty of the population totals; `with_rows` are the
+    /// covariances with the number of records.
     loose: Vec<f64>,
     with_rows: Vec<f64>,
     slopes: Vec<[f64; 2]>,
 }
 
 impl Corrected {
-    /// The variance from uncertain population totals. The combination is reduced by `by` times the first
-    /// total of `other`.
+    /// The variance from uncertain population totals, for the combination minus `by` times the first total
+    /// of `other`.
     fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
         let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
         let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
@@ -80,14 +81,14 @@ pub struct Spread {
     pub identities: f64,
     /// Nonempty random groups minus 1, or minus 3 after regression.
     pub degrees: f64,
-    /// From the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an estimated
-    /// variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
-    /// identities' totals (Valliant and Rust, Journal of Official Statistics 26, 2010).
+    /// Degrees of freedom from the groups' fourth moment; lower if a few groups dominate. For an estimated
+    /// variance V they are 2 V^2 / var V (Satterthwaite, Biometrics Bulletin 2, 1946), which depends on the
+    /// kurtosis of the identities' totals (Valliant and Rust, Journal of Official Statistics 26, 2010).
     pub degrees_by_kurtosis: f64,
-    /// The skewness of the estimator: that of a record divided by the square root of their number.
+    /// The skewness of the estimator: a record's skewness divided by the square root of their number.
     pub skewness: f64,
-    /// The error from an estimated number of records. It is independent, because that number comes from
-    /// other records.
+    /// The error from an estimated number of records. It is independent of `error`, because other records
+    /// give that number.
     pub of_number: f64,
 }
 
@@ -105,7 +106,7 @@ impl Spread {
 }
 
 impl Sums {
-    /// `groups` is a power of two.
+    /// Empty totals; `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums {
             width,
@@ -163,7 +164,7 @@ impl Sums {
         }
     }
 
-    /// Factor of the squares between groups for the variance, and divisor of totals.
+    /// The factor of squares between groups in the variance, and the divisor of totals.
     fn expansion(&self, p: f64) -> (f64, f64) {
         if self.design.is_empty() { (1.0 - p, p) } else { (1.0, 1.0) }
     }
@@ -185,7 +186,7 @@ impl Sums {
         self.certain[0]
     }
 
-    /// Totals of the read records, without regression.
+    /// Totals of all records read, neither expanded nor corrected by regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
@@ -226,8 +227,8 @@ impl Sums {
         if p >= 1.0 || self.occupied() < LEAST_CORRECTED || self.records() < LEAST_CORRECTED {
             return None;
         }
-        // A predictor is not used if its sample total deviates implausibly from its expectation: for
-        // example if none of a few rare subregions was drawn, or if a prediction is invalid.
+        // A predictor is not used if its sample total is implausibly far from its expectation. Reasons are
+        // rare subregions without a sampled record, and invalid predictions.
         let likely = |numbers: Vec<f64>, loose: f64| match is_likely(&numbers, p * p * loose) {
             true => numbers,
             false => vec![0.0; numbers.len()],
@@ -243,7 +244,7 @@ impl Sums {
             Some((fit.left + loose, fit))
         });
         let fits: Vec<Option<(f64, Fit)>> = fits.collect();
-        // A ratio gets worse if only one of its totals uses regression, so if one benefits, all use it.
+        // A ratio gets worse if only one of its totals uses regression: all totals use it, or none.
         if !fits.iter().flatten().any(|(left, fit)| *left < WORTH * fit.squares) {
             return None;
         }
@@ -354,7 +355,7 @@ struct Fit {
 }
 
 impl Fit {
-    /// `None` without a finite, nonzero slope, or if one group has too much leverage.
+    /// Fits; `None` without a finite, nonzero slope, or if one group has too much leverage.
     fn of(found: &[f64], expected: Vec<f64>, of_rows: &[f64]) -> Option<Fit> {
         let groups = found.len() as f64;
         let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / groups;
@@ -368,7 +369,7 @@ impl Fit {
         }
         let inverse = |square: f64| if square > 0.0 { 1.0 / square } else { 0.0 };
         let determinant = aa * bb - ab * ab;
-        // Inverse of the normal matrix. Of two collinear predictors, only the better one is used.
+        // Inverse of the normal matrix. If the predictors are collinear, only the better one is used.
         let [aa, ab, bb] = match determinant > LEAST_APART * aa * bb {
             true => [bb / determinant, -ab / determinant, aa / determinant],
             false if with_a * with_a * inverse(aa) > with_b * with_b * inverse(bb) => [inverse(aa), 0.0, 0.0],

@@ -27,7 +27,7 @@ const KIB: u64 = 1 << 10;
 /// Bytes of a request. A cluster returns at most 1 MiB per request.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// More bytes in flight would measure the client's memory, not the nodes.
+/// Limit of bytes in flight; more would measure the client's memory, not the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
 const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
@@ -201,7 +201,7 @@ impl Noise {
         words.collect()
     }
 
-    /// `count` ranges at different offsets, or at all offsets.
+    /// Returns `count` ranges at different offsets, or at all offsets if there are fewer.
     fn some_of(&mut self, begins: &[u64], count: usize, size: u64) -> Vec<Range<u64>> {
         let first = self.next() as usize;
         let step = begins.len() / count.min(begins.len());

@@ -17,17 +17,17 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_write::writer::Behind;
 
-/// Fraction of a table's rows that may be debt before commits wait. The optimizer leaves up to half.
+/// Commits wait if more than this fraction of a table's rows is debt. The optimizer leaves up to half.
 const MOST_DEBT: f64 = 0.75;
-/// Rows of debt that commits never wait for.
+/// Commits never wait for a debt of fewer rows than this.
 const SMALL_DEBT: u64 = 1 << 20;
-/// Runs in the same cube before commits wait.
+/// Commits wait if a cube has more runs than this.
 const MOST_RUNS: u64 = 256;
 /// Longest wait of a commit. Rows that cannot be moved now must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Dropping it stops the work.
+/// The optimizer that follows a writer's commits. Dropping it stops the work.
 pub struct CommitOptimizer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -123,7 +123,7 @@ impl Behind for CommitOptimizer {
         Ok(())
     }
 
-    /// Until the next plan, each commit counts as debt, and as a run of the same cube.
+    /// Counts a commit: until the next plan, all its rows are debt, in one more run of the same cube.
     fn committed(&self, rows: u64) {
         let mut load = self.shared.load();
         load.rows += rows;
@@ -144,7 +144,7 @@ impl Drop for CommitOptimizer {
     }
 }
 
-/// Adds a fitting grid when the table of a writer without an optimizer grows. Only later rows go to it.
+/// Adds a new grid when the data of a writer without an optimizer outgrows the newest one. Only later rows use it.
 pub struct GridFollower {
     core: Arc<Core>,
 }
@@ -168,10 +168,10 @@ impl Behind for GridFollower {
     fn committed(&self, _rows: u64) {}
 }
 
-/// Wasted rows of queries before the optimizer plans again.
+/// Number of wasted rows in queries after which the optimizer plans again.
 const WASTED_ROWS: u64 = 1 << 16;
 
-/// Rewrites a subtree when queries of this process have examined as many of its rows without returning them as the
+/// Rewrites a subtree when queries of this process have examined as many rows there without returning them as the
 /// rewrite costs.
 pub struct ReadOptimizer {
     cancel: Cancel,

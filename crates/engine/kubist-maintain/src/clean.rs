@@ -4,18 +4,18 @@
 //! after the retention time, so readers of older snapshots have that long to finish. Logs stay, and so do segments that
 //! a running writer may append to.
 //!
-//! A segment of a rewrite or checkpoint may still be published, so it gets no note in its first ten minutes, unless a
-//! rewrite names it or a checkpoint has taken its number or a later one. On stores where changes become visible late,
-//! the time is one hour without exceptions (`publish`).
+//! A segment of a rewrite or checkpoint may be published later, so it gets no note in its first ten minutes. It gets
+//! one earlier if a rewrite names it, or if a checkpoint has its number or a later one. On stores where changes become
+//! visible late, the time is one hour without exceptions (`publish`).
 //!
 //! **Holes.** Most dead bytes share a segment with live runs. If the store can punch holes (`Capabilities::punches`),
-//! one object notes all dead ranges, and a call after the retention time frees those that are still unused. Dead bytes
-//! stay dead (I6), because only a live run can pass its bytes on under a new name. So a note is valid if the rewrites
-//! that it relies on are durable: the fence comes first. In a segment that a running writer may append to, only ranges
-//! before the last live run count.
+//! one object lists all dead ranges. A call after the retention time frees the ranges that are still dead. Dead bytes
+//! never become live again (I6), because only a live run can pass its bytes on under a new id. The list is valid if the
+//! rewrites that made the ranges dead are durable, so the fence comes first. In a segment that a running writer may
+//! append to, only ranges before the last live run count.
 //!
-//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites and everything that died since the
-//! hold began stay.
+//! **Holds.** While a process holds a snapshot (`kubist_catalog::hold`), rewrites stay, and so does everything that
+//! died after the hold began.
 //!
 //! A call frees space before it writes, because users clean when the disk is full.
 
@@ -40,11 +40,12 @@ use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 
-/// Time between a segment of a rewrite or checkpoint and its entry. A later note makes its writer give it up.
+/// Time that a rewrite or checkpoint has to publish its segment. If cleaning notes the segment later, its writer gives
+/// it up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
 const HELD_LOGS: usize = 64;
 const PUNCHED_AT_ONCE: usize = 1024;
-/// Bytes after the last live run that make it worth taking a writer's log.
+/// Minimum number of bytes after the last live run for which cleaning takes an idle writer's log.
 const LEAST_TAIL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -133,15 +134,15 @@ impl Round<'_> {
         Ok(self.live.insert((view, Arc::new(live))).clone())
     }
 
-    /// The segments that may be noted or deleted, all segments, and the number of unneeded ones that may still be
-    /// published.
+    /// Returns the segments that may be noted or deleted, all segments, and the number of unneeded segments that may
+    /// still be published.
     fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
         let needed = self.needed()?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
             self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
-            // A note of a segment that is newer than the list may be valid.
+            // The list may lack a newer segment with a valid note, so the store is asked.
             let is_gone = match self.core.store.segment_len(segment) {
                 Err(kubist_store::Error::InvalidName { .. }) => true,
                 length => length.map_err(store_error)?.is_none(),
@@ -177,8 +178,8 @@ impl Round<'_> {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
 
-    /// The segments that rewrites name, from the first that may concern the given ones. Empty if rewrites may become
-    /// visible late.
+    /// The segments that rewrites name, from the first rewrite that may name the given segments. Empty if rewrites may
+    /// become visible late.
     fn published<'a>(&self, segments: impl Iterator<Item = &'a String>) -> Result<HashSet<Arc<str>>> {
         let mut published = HashSet::new();
         let Some(first) = segments.filter_map(|segment| rewrite_of(segment)).min().filter(|_| !self.is_late()) else {
@@ -203,8 +204,8 @@ impl Round<'_> {
     }
 
     /// Deletes garbage after the retention time, and returns the number of segments that wait. A segment without a note
-    /// has age zero. Segments of rewrites and checkpoints are deleted only with a fence, because their publisher must
-    /// find the note first. Without a fence, nothing is written.
+    /// has age zero. Segments of rewrites and checkpoints need the fence, after which their publisher finds the note.
+    /// Without a fence, nothing is written.
     fn free(&mut self, with_fence: bool) -> Result<u64> {
         let core = self.core;
         let (garbage, segments, mut waiting) = self.garbage()?;
@@ -231,8 +232,8 @@ impl Round<'_> {
         let covered = covered.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
         rewrites.retain(|name| held.is_none() && number_of(name) < covered);
         if !due.is_empty() || !rewrites.is_empty() {
-            // Another machine may have committed into a due segment and started its next one. All readers must also see
-            // the checkpoint before a rewrite is deleted.
+            // Another machine may have committed into a due segment, and then started its next one. All readers must
+            // see the checkpoint before a rewrite is deleted.
             core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -273,7 +274,7 @@ impl Round<'_> {
                         held.push(log);
                         free.extend(segments);
                     }
-                    // A commit may be writing into its newest segment.
+                    // A commit may be writing into the owner's newest segment.
                     Some((owner, Err(kubist_store::Error::Busy { .. }))) => {
                         free.extend(segments.iter().filter(|segment| newest.get(owner) != Some(*segment)));
                     }
@@ -320,7 +321,7 @@ impl Round<'_> {
             };
             let (_, live) = self.live()?;
             let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
-            // Other segments are deleted whole, or a writer may still commit into them.
+            // Other segments are deleted as a whole, or a writer may still commit into them.
             let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
             self.punch(noted.map(still))?;
             core.store.delete(&name).map_err(store_error)?;
@@ -331,7 +332,7 @@ impl Round<'_> {
     /// Frees the holes of segments, or notes them for a later call.
     fn release(&mut self) -> Result<()> {
         let core = self.core;
-        // Without a retention time nothing is noted; a held snapshot may need any hole.
+        // Without a retention time all holes are freed now, and a held snapshot may need any hole.
         let is_held = self.retention.is_zero() && hold::oldest(core, self.now)?.is_some();
         if !core.store.capabilities().punches || is_held {
             return Ok(());
@@ -345,7 +346,7 @@ impl Round<'_> {
             return self.punch(holes.into_iter());
         }
         self.report.bytes_waiting = bytes;
-        // One note lists all holes, so a few suffice for each retention time.
+        // One note lists all holes, so a few notes suffice for each retention time.
         let notes = core.store.list(HOLES).map_err(store_error)?;
         let is_young = |name: &String| {
             let age = self.now.checked_sub(number_of(name)).map(Duration::from_millis);
@@ -362,7 +363,7 @@ impl Round<'_> {
     /// New holes of segments where no run can be committed, and their bytes.
     fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
         let core = self.core;
-        // Listed before the view is read: the writer of a newer segment has committed all of the older one.
+        // Listed before the view is read: if a writer has a newer segment, its older ones are committed.
         let segments = core.store.segments().map_err(store_error)?;
         let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
         let newest = newest(&segments, &logs);
@@ -379,7 +380,7 @@ impl Round<'_> {
             });
             let ranges = live.holes(&segment, if is_open { length.min(live.end(&segment)) } else { length });
             let left = length - ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-            // A file system needs some space for its holes.
+            // A file system needs some space to record holes.
             if taken > left + BLOCK_BYTES * (2 + ranges.len() as u64 / 64) {
                 bytes += taken - left;
                 holes.push(Holes { segment, ranges });
@@ -445,7 +446,7 @@ fn checkpoint_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
-/// A lower bound of the rewrite's number.
+/// The number in a rewrite segment's name, a lower bound of the rewrite's number.
 fn rewrite_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(REWRITE_SEGMENT)?.split('-').next()?.parse().ok()
 }

@@ -1,12 +1,12 @@
 //! Copies a snapshot into a new table, with the same grids or another grid.
 //!
 //! The rows pass through a writer of the new table in bounded memory and become one commit, so the copy has all rows or
-//! none. An error removes the copy. A crash leaves an unfinished location that is no table; repeating the copy removes
-//! it (`unfinished`).
+//! none. An error removes the copy. A crash leaves an unfinished location that is no table; the next copy to it removes
+//! the rest (`unfinished`).
 //!
-//! The rows keep their steps, and in a table without identity their priorities. Tokens, histories of writers and
-//! declared writers are not copied, so a step that waits for a writer is complete in the copy, with the rows that it
-//! had.
+//! The rows keep their steps and their priorities, also in a table without identity. Tokens, histories of writers and
+//! declared writers are not copied. A step that waits for a writer is therefore complete in the copy, with the rows
+//! that it had.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,16 +42,16 @@ use kubist_write::unfinished::Unfinished;
 
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// Created columns of the table. Missing domains are learned from a sample of all rows. `None`: the grids of the
-    /// table.
+    /// The dimensions, among the columns of the creation. Missing domains are learned from a sample of all rows.
+    /// `None` keeps the table's grids.
     pub dimensions: Option<Vec<Dimension>>,
-    /// `None`: the same, or 65,536 if `strata` changes to windows.
+    /// The capacity; `None` keeps it, or takes 65,536 if `strata` changes to windows.
     pub capacity: Option<u32>,
-    /// Integer and float types that hold every value of a column.
+    /// New integer and float types of columns, which must be able to represent all values.
     pub types: Vec<(String, DataType)>,
-    /// `None`: the strata of the table.
+    /// The strata; `None` keeps the table's.
     pub strata: Option<Strata>,
-    /// As in [`TableOptions`]; null removes one. The rows must be inside.
+    /// Periods as in [`TableOptions`]; null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
     /// Objects that the copy has from its beginning.
@@ -95,7 +95,7 @@ pub fn copy_to(
         .and_then(|()| copy_rows(snapshot, writer, &unfinished.core, &widening, options, progress))
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
-        // Remaining files do not form a table.
+        // Files that remain are no table.
         let _ = drop_table(store.as_ref(), false, &Cancel::default());
     }
     copied
@@ -150,7 +150,7 @@ fn plan_copy(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) ->
     Ok(plan)
 }
 
-/// The plan has the schema of the table's creation; `copy_alterations` copies its later grids.
+/// Plans a copy with the schema of the table's creation; `copy_alterations` copies later grids.
 fn plan_same(snapshot: &Snapshot, widening: &Widening, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();

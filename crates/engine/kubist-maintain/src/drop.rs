@@ -115,7 +115,7 @@ pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<
     stoppable(cancel, || location.vacant())
 }
 
-/// Takes all other logs, so that no writer can run. With `force` it takes none.
+/// Takes all other logs, so that no writer can run. With `force`, it takes no log.
 fn take_logs(
     store: &dyn Store,
     force: bool,
@@ -130,7 +130,7 @@ fn take_logs(
         match store.own_log(&writer) {
             Ok(log) => taken.push(log),
             Err(kubist_store::Error::Damaged { .. } | kubist_store::Error::Irregular { .. }) => {}
-            // After another error, a writer may still run.
+            // With any other error, a writer may still run.
             Err(error) => return Err(store_error(error)),
         }
     }

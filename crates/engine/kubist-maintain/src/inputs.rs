@@ -8,7 +8,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::forest::Forest;
 use kubist_index::state::{Run, RunId};
 
-/// `None` if a run is no longer live.
+/// Returns runs by their ids; `None` if a run is no longer live.
 pub fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<Run<Location>>>> {
     let found = runs.iter().map(|(cube, id)| {
         let of_cube = directory.runs_of(*cube);

@@ -1,10 +1,10 @@
 //! Merges the small secondary indexes (`Lookup`) of a table.
 //!
-//! Each commit and each rewrite writes an index, and a search for a value reads every index that has a live run:
-//! hundreds in a very large table. A merge is a rewrite that reads no rows. It gives the same bytes new run names, and
-//! writes one index for them.
+//! Each commit and each rewrite writes an index, and a search for a value reads every index with a live run, which are
+//! hundreds in a very large table. A merge is a rewrite that reads no rows: it gives runs new ids, keeps their bytes,
+//! and writes one index for them.
 //!
-//! A replica counts only while the runs that it copies live, so indexes are merged before replicas are made.
+//! A replica is live only while the runs that it copies are live, so indexes are merged before replicas are made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,14 +30,14 @@ use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
-/// One log entry lists all runs of a merged index, about 100 bytes per run.
+/// Limit of rows in a merged index, because one log entry lists all its runs, about 100 bytes per run.
 const MOST_ROWS: u64 = 1 << 28;
 const MOST_RUNS: u64 = 1 << 18;
-/// The same in the background, where a merge takes a second.
+/// The same limit in the background, where a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
-/// Postings in memory, in two copies of 8 bytes each.
+/// Limit of postings in memory, in two copies of 8 bytes each.
 const HELD_ROWS: u64 = 1 << 23;
-/// Postings that are sorted together in a processor cache.
+/// Number of postings that are sorted together in a processor cache.
 const PART_ROWS: u64 = 1 << 15;
 const NONE: u32 = u32::MAX;
 const SOUGHT_RUNS: u64 = 1 << 20;
@@ -54,13 +54,13 @@ struct Counted {
     runs: u64,
     /// The index covers all indexed columns, and all its runs may be replaced.
     is_free: bool,
-    /// The position of its first live run in depth-first order.
+    /// The position of the index's first live run in depth-first order.
     place: usize,
 }
 
-/// Calls `work` with each group of indexes that are worth merging. Nothing is merged while there are at most
-/// `few_lookups` small indexes. Otherwise the smallest are merged, up to the last that has no more rows than all
-/// smaller ones together. So each merge of a posting at least doubles its index.
+/// Calls `work` with each group of indexes to merge. Nothing is merged while there are at most `few_lookups` small
+/// indexes. Otherwise the smallest are merged, up to the last one that has no more rows than all smaller ones together.
+/// Each merge of a posting therefore at least doubles its index.
 ///
 /// # Errors
 ///
@@ -175,8 +175,8 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Returns the rewrite and the number of merged indexes; damaged ones stay. `None` if another rewrite has replaced one
-/// of the runs, or fewer than two indexes can be read.
+/// Merges a group. Returns the rewrite and the number of merged indexes; damaged ones stay. `None` if another rewrite
+/// has replaced a run, or if fewer than two indexes can be read.
 ///
 /// # Errors
 ///
@@ -236,7 +236,7 @@ struct Source<'a> {
     lookup: &'a Arc<Lookup>,
     runs: &'a [Arc<Run<Location>>],
     columns: Vec<(&'a OfColumn, Directory)>,
-    /// For each of its zones, the number in the merged index, or [`NONE`].
+    /// For each zone of the index, its number in the merged index, or [`NONE`].
     numbers: Vec<u32>,
 }
 
@@ -250,7 +250,7 @@ impl<'a> Merging<'a> {
         let (mut next, mut all) = (0, 0);
         for (number, runs) in lookups.iter().enumerate() {
             cancel.check().map_err(|error| (None, error))?;
-            // A reader limits the zones of an index.
+            // The readers' limit of zones in an index applies.
             let Some(lookup) = &runs[0].payload.lookup else { continue };
             let known = |column: &usize| lookup.columns.iter().find(|place| place.column as usize == *column);
             let columns = snapshot.core.created.lookup.iter().filter_map(known);
@@ -306,7 +306,7 @@ impl<'a> Merging<'a> {
     }
 
     fn write_column(&self, column: usize, segment: &mut dyn Segment) -> std::result::Result<OfColumn, Fault> {
-        // Powers of two, so that each part holds the keys with the same first bits.
+        // A power of two, so that each piece has the keys with the same first bits.
         let pieces = self.rows.div_ceil(HELD_ROWS).next_power_of_two().min(1 << 16) as u32;
         let parts = (self.rows / (pieces as u64 * PART_ROWS)).clamp(1, 1 << 8).next_power_of_two() as u32;
         let append = |segment: &mut dyn Segment, bytes: &[&[u8]]| {
@@ -332,7 +332,7 @@ impl<'a> Merging<'a> {
         })
     }
 
-    /// The pairs `key << 32 | zone` of key range number `piece` of `pieces`, in parts of ascending keys.
+    /// The pairs `key << 32 | zone` for range `piece` of `pieces` ranges of keys, in parts of ascending keys.
     fn piece(
         &self,
         column: usize,

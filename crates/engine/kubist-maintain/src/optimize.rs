@@ -45,11 +45,11 @@ pub struct OptimizeReport {
     pub lookups_merged: u64,
     pub bytes_written: u64,
     pub new_grid: bool,
-    /// Rewrites whose inputs another one replaced first.
+    /// Rewrites that failed because another rewrite replaced an input first.
     pub conflicts: u64,
     /// Subtrees that another optimizer had leased.
     pub left_to_others: u64,
-    /// Rows that a new build would place in another cube.
+    /// Debt before the call, in rows.
     pub debt_before: u64,
     pub debt_after: u64,
 }
@@ -62,10 +62,10 @@ struct Turn {
 
 /// The speed limit, and callbacks of progress.
 pub struct Pace<'a> {
-    /// The fraction of a core that it may use now.
+    /// The fraction of a core that the optimizer may use now.
     pub core_share: &'a dyn Fn() -> f64,
     pub planned: &'a dyn Fn(&Debt),
-    /// Called after each rewrite with all rewritten rows and the removed debt.
+    /// Called after each rewrite with the total of rewritten rows and the removed debt.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
@@ -141,8 +141,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, Some(one.top), &hands, options, &mut report, &mut work)?;
-            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. Moves are exempt: their
-            // rows are gone, and the next move may start in the same cube.
+            // A cube is tried again only if its debt fell by a quarter of the rewritten rows. After a move the cube has
+            // other rows, and the next move may start in it, so moves are exempt.
             if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
                 tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
             }
@@ -172,7 +172,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        // A lease would block all other work, because the runs are in the whole tree. A conflict costs only seconds.
+        // These runs are in the whole tree, so a lease would block all other work. A conflict costs only seconds.
         let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
@@ -198,7 +198,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        // Otherwise other optimizers have leased the remaining parts.
+        // If nothing was rewritten, other optimizers have leased the remaining subtrees.
         if are_all || options.one_round || report.rewrites == before {
             return conclude(core, options, report);
         }
@@ -218,8 +218,8 @@ fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Writes a checkpoint after many new runs if the manifest does not fit in memory, because the runs since the last
-/// checkpoint are in memory. `unlisted` counts the new runs of this call.
+/// Writes a checkpoint after many new runs if the manifest does not fit in memory: runs since the last checkpoint are
+/// held in memory. `unlisted` counts the new runs of this call.
 fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &OptimizeOptions) -> Result<()> {
     *unlisted += written.runs;
     let is_long = core.last_view().is_some_and(|view| !core.fits_in_memory(view.runs.about()));
@@ -255,7 +255,7 @@ fn turn(
     Ok(Turn { leased: true, written, spent })
 }
 
-/// Writes a checkpoint, with which other processes need not read these rewrites.
+/// Writes a checkpoint, so that other processes need not read these rewrites.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
     let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
@@ -270,7 +270,7 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
     Ok(report)
 }
 
-/// `None` if another rewrite has replaced a run first.
+/// Does a rewrite; `None` if another rewrite has replaced a run first.
 fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
     // Moved rows may go to any cube of the newest tree.
     let (view, (known, inputs)) = core.view_with(cancel, |view| {
@@ -279,7 +279,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
             let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
             return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
         }
-        // Reading the manifest below a single cube would cost more than it saves.
+        // For a single cube, reading the manifest below would cost more than it saves.
         let known = match one.kind {
             Kind::Own => runs.above(core, one.top, cancel)?,
             Kind::Whole | Kind::Move => runs.around(core, one.top, cancel)?,
@@ -303,7 +303,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     let has_rows = known.iter().any(|part| part.trees().any(|tree| tree == geometry));
     let seen = Seen::without(known, inputs.iter().map(|run| run.id));
     let above = geometry.parent(top).map_or(Threshold::NONE, |parent| seen.cutoff(parent));
-    // One of many moves, so the capacity of commits applies.
+    // A move places only a part of the rows, so the capacity of commits applies.
     let capacity = match one.kind {
         Kind::Own => *adding,
         Kind::Move if has_rows => Capacity::for_commits(core.header.capacity),
@@ -325,7 +325,7 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries get most of the core's time. Even without niceness, the thread keeps to its fraction.
+        // Commits and queries then get most of the core's time. Without niceness, the thread still keeps its fraction.
         let polite = |_| {
             // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]
@@ -337,7 +337,7 @@ impl Hands {
         })?)))
     }
 
-    /// Also returns the time on one core if one thread worked.
+    /// Runs the work; also returns its time on one core, if one thread worked.
     fn work(&self, work: &mut (dyn FnMut() -> Result<Option<Written>> + Send)) -> Result<(Option<Written>, Duration)> {
         let (done, spent) = match &self.0 {
             None => (work(), Duration::ZERO),

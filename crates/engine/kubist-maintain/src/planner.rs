@@ -4,13 +4,13 @@
 //! in trees of older grids are debt. They move to the newest tree first, in groups of neighbouring runs that fit in
 //! memory.
 //!
-//! A subtree is rewritten when the fraction of debt is large enough, so each row is rewritten about once each time the
+//! A subtree is rewritten when its fraction of debt is large enough, so a row is rewritten about once each time the
 //! data around it doubles. It is also rewritten when queries have wasted as many rows on it as the rewrite costs. Until
-//! then, cubes with many runs merge runs of similar size, so their number grows only with the logarithm of the commits.
+//! then, cubes with many runs merge runs of similar size, so the number of runs grows with the logarithm of commits.
 //!
-//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and a bounded number of
-//! names of runs that are or may be rewritten; the next plan finds the others. A cube ends after all cubes below it, so
-//! its rewrite replaces the rewrites below.
+//! The runs arrive in depth-first order of cubes. The planner holds sums for the open cubes, and the ids of a bounded
+//! number of runs to rewrite; the next plan finds the others. A cube ends after all cubes below it, so its rewrite
+//! replaces the rewrites below.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -29,23 +29,23 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITE_SEGMENT;
 
-/// Limit of the runs in a rewrite, and in a plan with several rewrites.
+/// Limit of runs in a rewrite, and in a plan with several rewrites.
 const RUNS_AT_ONCE: usize = 1 << 18;
-/// A cube with more runs merges those of similar size.
+/// A cube with more runs than this merges runs of similar size.
 const MANY_RUNS: u64 = 16;
 
 pub struct Plan {
     pub debt: Debt,
-    /// Disjoint rewrites. While older trees have runs, these are moves; otherwise compactions, first where queries
-    /// wasted most, then from the root downwards. For one round: compactions of the cubes with most runs, then at most
-    /// one move or else the most useful subtree.
+    /// Disjoint rewrites. While older trees have runs, they are moves. Otherwise they are compactions, first where
+    /// queries wasted most, then from the root downwards. A plan for one round compacts the cubes with most runs, and
+    /// then has at most one move, or else the most useful subtree.
     pub rewrites: Vec<Rewrite>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree makes commits wait when it is too large. Commits do not add to older trees.
+    /// Debt in the newest tree, which makes commits wait when it is too large. Commits add nothing to older trees.
     pub pressing: u64,
     pub rows_to_move: u64,
     /// The number of runs in the cube with most runs.
@@ -81,7 +81,7 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub options: &'a OptimizeOptions,
-    /// The largest debt at which each cube is tried again.
+    /// By cube, the largest debt at which it is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
@@ -105,7 +105,7 @@ struct Brief {
     rows: u64,
     bytes: u64,
     priorities: (u64, u64),
-    /// Written by an optimizer, not a commit.
+    /// An optimizer wrote the run, not a commit.
     is_placed: bool,
 }
 
@@ -120,7 +120,7 @@ struct Sum {
 
 struct Node {
     cube: CubeId,
-    /// Its own runs, up to the limit of a rewrite.
+    /// The runs in the cube itself, up to the limit of a rewrite.
     own: Vec<Brief>,
     runs: u64,
     rows: u64,
@@ -129,10 +129,10 @@ struct Node {
     cutoff: Threshold,
     debt: u64,
     wasted: u64,
-    /// The most rows that a new build leaves here.
+    /// Maximum number of rows that a new build leaves in the cube.
     usual: u64,
     tree: Sum,
-    /// The runs of the subtree, while it may be rewritten whole.
+    /// The runs of the subtree, while it may be rewritten as a whole.
     whole: Vec<(CubeId, RunId)>,
     before: usize,
 }
@@ -144,7 +144,7 @@ struct Found {
 }
 
 impl Found {
-    /// Replaces all but the first `kept` rewrites, unless the plan would have too many runs.
+    /// Replaces the rewrites after the first `kept` by this one, unless the plan would have too many runs.
     fn put(&mut self, kept: usize, rewrite: Rewrite) {
         self.runs -= self.rewrites.drain(kept..).map(|one| one.runs.len()).sum::<usize>();
         if self.rewrites.is_empty() || self.runs + rewrite.runs.len() <= RUNS_AT_ONCE {
@@ -154,7 +154,7 @@ impl Found {
     }
 }
 
-/// Takes runs and cutoffs in depth-first order of cubes.
+/// Makes a plan from runs and cutoffs that arrive in depth-first order of cubes.
 pub struct CompactionPlanner<'a> {
     forest: Forest,
     newest: u32,
@@ -175,7 +175,7 @@ pub struct CompactionPlanner<'a> {
 
 type Movable = dyn Fn(&Arc<Run<Location>>) -> bool;
 
-/// Rows of incomplete steps stay, because they may be retracted.
+/// Which runs may move: not those with rows of incomplete steps, which may be retracted.
 pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     let incomplete = view.history.incomplete();
     move |run| {
@@ -185,7 +185,7 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// Rewrites place rows by `capacity`. Without `wanted`, the planner only counts debt.
+    /// `capacity` is the capacity of rewrites. Without `wanted`, the planner only counts debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -318,13 +318,13 @@ impl<'a> CompactionPlanner<'a> {
         }
         let own = node.rewrite_of_own(wanted);
         if let Some(own) = own.filter(|own| !wanted.is_helpless(own.top, own.debt)) {
-            // Below a cube whose own runs are rewritten, nothing else is, because rows are about to arrive there.
+            // If a cube's own runs are rewritten, nothing below is, because rows are about to arrive there.
             let kept = if one_round { self.compactions.rewrites.len() } else { node.before };
             self.compactions.put(kept, own);
         }
     }
 
-    /// Each move fits in memory.
+    /// Adds the cube's runs to the current move. A move must fit in memory and be in one grid, or the next one starts.
     fn go_on_with_move(&mut self, here: &Node) {
         let Some(wanted) = self.wanted else { return };
         for run in &here.own {
@@ -394,7 +394,7 @@ impl Node {
             false if self.runs > MANY_RUNS => self.to_merge(wanted),
             false => return None,
         };
-        // An optimizer's run would stay unchanged. A single run is useful only if a commit left it too large.
+        // A run of an optimizer would stay as it is. A single run is useful only if a commit left it too large.
         let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !run.is_placed);
         let rows = runs.iter().map(|run| run.rows).sum();
         let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
@@ -402,8 +402,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube that are worth rewriting while the runs below stay. They fit in memory, and exclude a
-    /// nearly right largest run, so that its replicas stay valid.
+    /// The runs of the cube to rewrite while the runs below stay. They fit in memory. If the largest run is nearly
+    /// right, it is not among them, so that its replicas stay valid.
     fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
@@ -418,12 +418,12 @@ impl Node {
         if !others.is_empty() && largest.rows <= self.usual && changes_little {
             runs.remove(0);
         }
-        // The smallest runs come first, because more of them fit.
+        // The smallest runs come first, because more runs fit then.
         runs.reverse();
         few(runs, wanted)
     }
 
-    /// The smallest runs, up to the first that is larger than all smaller ones together. Each row is then merged about
+    /// The smallest runs, up to the first one that is larger than all smaller ones together. A row is then merged about
     /// once each time its run doubles.
     fn to_merge(&self, wanted: Wanted<'_>) -> Vec<Brief> {
         let mut runs = self.own.clone();

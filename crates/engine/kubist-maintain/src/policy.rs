@@ -18,7 +18,7 @@ pub struct OptimizeOptions {
     pub one_round: bool,
     /// Adds a grid when the data no longer fits the newest one.
     pub follow_data: bool,
-    /// `None`: the table's own setting.
+    /// The replication; `None` uses the table's setting.
     pub replication: Option<Replication>,
     /// Rewrites runs whose compression or strata differ from the table's settings.
     pub recompress: bool,

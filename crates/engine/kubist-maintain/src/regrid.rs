@@ -22,14 +22,14 @@ use crate::policy::OptimizeOptions;
 
 #[derive(Clone, Debug)]
 pub struct GridOptions {
-    /// Any columns that can be dimensions. Missing domains are learned from a sample of all rows. `None`: the columns
-    /// and kinds of scale of the newest grid, with learned domains.
+    /// The new dimensions. Missing domains are learned from a sample of all rows. `None` keeps the columns and the
+    /// kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
-    /// As in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
+    /// Periods as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
-    /// As in [`OptimizeOptions`].
+    /// The fraction of a core, as in [`OptimizeOptions`].
     pub core_share: f64,
-    /// Rows that have moved stay in the new grid.
+    /// Ends the call; rows that have moved stay in the new grid.
     pub cancel: Cancel,
 }
 
@@ -59,7 +59,7 @@ pub fn publish(core: &Arc<Core>, options: &GridOptions, reason: &str) -> Result<
     }
 }
 
-/// Smaller tables are fast to read with any grid.
+/// Tables with fewer rows get no new grid, because any grid is fast for them.
 const LEAST_ROWS: u64 = 1 << 14;
 const COMPARED: u64 = 1 << 15;
 const LOOKED_AT: u64 = 1 << 9;

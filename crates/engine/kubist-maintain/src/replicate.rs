@@ -192,7 +192,7 @@ impl Targets<'_> {
     }
 }
 
-/// `None` if another rewrite has replaced or copied a source first.
+/// Writes replicas; `None` if another rewrite has replaced or copied a source first.
 ///
 /// # Errors
 ///

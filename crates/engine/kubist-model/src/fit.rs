@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::database::{Line, RequestTime, Speedup};
 use crate::model::Model;
 
-/// A second line is used if it reduces the squared errors below this fraction.
+/// Two lines replace one if they reduce the squared errors below this fraction.
 const WORTH_A_BEND: f64 = 0.25;
-/// Smallest number of sizes on either side of a bend.
+/// Smallest number of request sizes on either side of a bend.
 const SIZES_OF_A_LINE: usize = 4;
-/// Fewer parallel requests are preferred if they reach this fraction of the best throughput.
+/// The fit prefers fewer parallel requests if they reach this fraction of the best throughput.
 const AS_GOOD: f64 = 0.95;
 /// The client's cost is measured with at least this many requests in flight, so that the client does not wait.
 const BUSY: u32 = 4;
@@ -43,9 +43,9 @@ impl Measured {
 pub struct Fit {
     pub model: Model,
     pub nodes: u32,
-    /// Single requests, by size.
+    /// Times of single requests, by size.
     pub requests: Vec<Residual>,
-    /// Parallel requests, by size.
+    /// Best numbers of parallel requests, by size.
     pub levels: Vec<Level>,
     /// Client time per request, by size.
     pub client: Vec<Residual>,
@@ -64,7 +64,7 @@ pub struct Residual {
 pub struct Level {
     pub size: f64,
     pub in_flight: u32,
-    /// The speed of one node, relative to one request at a time on the cluster.
+    /// The throughput of a node, relative to one request at a time on the cluster.
     pub speedup: f64,
     pub fitted: f64,
 }
@@ -115,8 +115,8 @@ impl Fit {
         })
     }
 
-    /// The best number of requests in flight for one client and `nodes` nodes: that of the nearest measured size,
-    /// scaled by the number of nodes.
+    /// The best number of requests in flight for one client and `nodes` nodes: the measured number at the nearest
+    /// size, scaled by the number of nodes.
     pub fn in_flight(&self, size: f64, nodes: u32) -> u32 {
         let distance = |level: &&Level| (level.size / size).ln().abs();
         let nearest = self.levels.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
@@ -166,7 +166,7 @@ fn squares(line: &Line, points: &[(f64, f64)]) -> f64 {
     points.iter().map(|(size, ms)| (line.at(*size) / ms - 1.0).powi(2)).sum()
 }
 
-/// Two lines if they fit much better than one.
+/// Fits one line, or two lines if they fit much better.
 fn request_time(points: &[(f64, f64)]) -> RequestTime {
     let whole = line(points);
     let bends = SIZES_OF_A_LINE..(points.len() + 1).saturating_sub(SIZES_OF_A_LINE);

@@ -1,4 +1,4 @@
-//! The handle of a catalogue: reads the objects of its store, and commits changes.
+//! The handle of a catalogue: reads its objects in the store, and commits changes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::log::{self, Head, Line, Op, damaged};
 use crate::place::{Parts, Place, line_name, pack_name, route};
 use crate::search::{Index, Wanted};
 
-/// A log with more objects is packed.
+/// A log with more objects than this is packed.
 const PACK_FROM: usize = 64;
-/// Attempts to read the list of objects, which other processes change.
+/// Limit of attempts to read the list of objects while other processes change it.
 const ATTEMPTS: usize = 200;
-/// The most operations of a line.
+/// Limit of operations in a line.
 const LINE_OPS: usize = 4096;
 
-/// A catalogue of one site.
+/// The catalogue of one site.
 pub struct Catalogue {
     pub(crate) place: Place,
     site: String,
@@ -31,14 +31,14 @@ pub struct Catalogue {
     numbers: BTreeMap<String, Site>,
     pub(crate) state: Causal<Site, Names>,
     pub(crate) heads: BTreeMap<Site, Head>,
-    /// The lines that each site has confirmed.
+    /// By site, the lines that it has confirmed for every other site.
     pub(crate) seen: BTreeMap<Site, BTreeMap<Site, u64>>,
-    /// The number of the newest checkpoint that was read.
+    /// The number of the newest checkpoint that this handle has read.
     pub(crate) checkpoint: u64,
     pub(crate) index: Option<Index>,
 }
 
-/// A new entry, or additions to one.
+/// A new entry, or additions to an existing one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct New {
     /// The name, such as `airway/run-17`.
@@ -60,13 +60,13 @@ pub struct New {
 /// A site of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteInfo {
-    /// Its name.
+    /// The site's name.
     pub site: String,
     /// Whether this catalogue is the site's own.
     pub own: bool,
-    /// Lines of its log.
+    /// The number of lines in its log.
     pub lines: u64,
-    /// Operations in its log.
+    /// The number of operations in its log.
     pub operations: u64,
 }
 
@@ -112,7 +112,7 @@ impl Catalogue {
         }
         let object = SiteObject { v: 1, site, id };
         place.put("site", &serde_json::to_vec(&object).map_err(Error::internal)?)?;
-        // If another process was faster, its object counts.
+        // If another process created the object first, that one counts.
         Catalogue::open_in(place.0)
     }
 
@@ -302,7 +302,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes properties of a known name. Only for tags and locations, the value of a setting counts.
+    /// Removes properties of a known name. The value of a setting is used only for tags and locations.
     ///
     /// # Errors
     ///
@@ -361,7 +361,7 @@ impl Catalogue {
         })
     }
 
-    /// If another process takes the number, the line is made again from the newest state.
+    /// Commits a line. If another process takes its number, makes the line again from the newest state.
     #[expect(clippy::type_complexity, reason = "the content of one line")]
     fn write(
         &mut self,
@@ -447,7 +447,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns the object and number of a missing line, which never existed or was just packed.
+    /// Reads the objects. Returns the object and number of a missing line, which never existed or was just packed.
     fn read_parts(&mut self, parts: &Parts) -> Result<Option<(String, u64)>> {
         for (name, list) in parts {
             let site = self.number(name)?;
@@ -475,7 +475,7 @@ impl Catalogue {
         Ok(None)
     }
 
-    /// The error says why the line does not belong to this log.
+    /// Applies a line; the error says why it does not belong to this log.
     fn follow(&mut self, site: Site, line: Line, bytes: &[u8]) -> std::result::Result<(), String> {
         let head = self.heads.get(&site).cloned().unwrap_or_default();
         if line.n < head.n {
@@ -534,8 +534,8 @@ impl Catalogue {
         self.numbers.get(site).and_then(|number| self.heads.get(number)).cloned().unwrap_or_default()
     }
 
-    /// Merges the newest objects of a log. A part goes into the pack unless it is more than twice as long as everything
-    /// after it, so each line is copied a logarithmic number of times.
+    /// Merges the newest objects of a log into a pack. An object stays if it is more than twice as long as all later
+    /// objects together, so each line is copied a logarithmic number of times.
     pub(crate) fn tidy(&self, site: &str, parts: &Parts) -> Result<()> {
         let Some(list) = parts.get(site) else { return Ok(()) };
         let first = list.iter().map(|part| *part.lines.start()).min().unwrap_or(1);
@@ -569,7 +569,7 @@ impl Catalogue {
         let packs = self.place.list(&format!("packs/{site}/"))?;
         let whole = pack_name(site, start, end);
         if !packs.contains(&whole) {
-            // Long lines need several packs, so the parts stay until they are merged again.
+            // Long lines need several packs, so the objects stay until they are merged again.
             return Ok(());
         }
         let inside = |part: &&crate::place::Part| {
@@ -620,7 +620,7 @@ fn random() -> Result<String> {
     Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
 }
 
-/// The machine's name, in the characters that a site's name may have.
+/// The machine's name, reduced to the characters that a site's name may have.
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = name.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });

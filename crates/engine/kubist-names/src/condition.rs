@@ -1,8 +1,8 @@
 //! Conditions on entries: `Re > 2000 and tag = "final"`.
 //!
 //! The operators mean the same as in conditions on rows (Kleene's logic: a comparison with a missing property is
-//! unknown, and so is its negation). The grammar is separate, because a property may have several values, one of which
-//! must satisfy the test, and because a text may be in double quotes.
+//! unknown, and so is its negation). The grammar is separate, because a text may be in double quotes, and because a
+//! property may have several values: a test is true if one value satisfies it.
 
 use std::iter::Peekable;
 use std::str::CharIndices;

@@ -22,13 +22,13 @@ pub struct Wanted {
 /// Columns of the entries, in the order of their names.
 pub(crate) struct Index {
     names: Vec<String>,
-    /// By property: ascending rows, which may repeat, and values.
+    /// By property: its values with their rows, in ascending order; rows may repeat.
     columns: HashMap<String, Vec<(u32, Scalar)>>,
-    /// All texts of each entry, in lower case.
+    /// By entry, all its texts in lower case.
     texts: Vec<String>,
 }
 
-/// The rows for which a test is true or false; for others it is unknown.
+/// The rows for which a test is true, and the rows for which it is false. For others it is unknown.
 struct Truth {
     yes: Vec<bool>,
     no: Vec<bool>,
@@ -156,10 +156,10 @@ impl Index {
     }
 }
 
-/// A parameter of the same name does not hide these.
+/// Names of properties, which a parameter with the same name does not hide.
 const BUILT_IN: [&str; 7] = ["name", "kind", "owner", "note", "tag", "location", "reads"];
 
-/// `None` if the values have different types.
+/// Compares two values; `None` if their types differ.
 fn compared(found: &Scalar, op: Op, value: &Scalar) -> Option<bool> {
     let order = match (found, value) {
         (Scalar::Number(found), Scalar::Number(value)) => found.partial_cmp(value)?,

@@ -42,7 +42,7 @@ impl Axis {
         self.field.name()
     }
 
-    /// In the column's unit. Integers are rounded outward.
+    /// Converts a bound to the column's unit and type. Integers are rounded outward.
     fn end(&self, number: f64, up: bool) -> Option<End> {
         let number = number * self.factor;
         if !number.is_finite() {

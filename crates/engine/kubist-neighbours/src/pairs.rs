@@ -1,5 +1,5 @@
-//! All pairs of rows within a radius. The tile of the row that is first in the order of positions delivers
-//! a pair.
+//! All pairs of rows within a radius. A pair is delivered by the tile that has its first row in the order of
+//! positions.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::rows::BATCH_ROWS;
 use crate::searched::Searched;
 use crate::tiled::{Tiled, Tiles};
 
-/// Rows in the first search of a tile. Later searches take enough rows to fill a batch.
+/// Number of rows in the first search of a tile. Later searches take enough rows to fill a batch.
 const FIRST_ROWS: usize = 256;
 
 /// The pairs: a column `distance`, then the columns of both rows, with `_1` and `_2` after their names.
@@ -80,7 +80,7 @@ fn after(searched: &Searched, tiled: &Tiled, row: u32, radius: f64) -> Vec<(f64,
     let mut found = Vec::new();
     tiled.tree.within(&space.embed_all(at), space.square(radius), |near| {
         let other = tiled.rows.position(near.point, axes);
-        // Rows of equal positions are in the same tile.
+        // Rows with equal positions are in the same tile.
         if order(at, other).then(row.cmp(&near.point)) == Ordering::Less {
             let distance = space.distance(at, other, near.square);
             // The chord of a sphere only bounds the angle.

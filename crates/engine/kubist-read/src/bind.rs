@@ -1,6 +1,6 @@
-//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. A bound
-//! query is valid and immutable. It defines which rows match and where they can be; `plan` decides which
-//! runs are read.
+//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. A bound query
+//! is valid and immutable. It defines which rows match and where they can be; `plan` decides which runs to
+//! read.
 
 mod cells;
 mod order;
@@ -44,30 +44,29 @@ pub struct BoundQuery {
     pub(crate) grids: Arc<Grids>,
     pub(crate) region: Region,
     range: Option<PriorityRange>,
-    /// The range that `sample` and `window` select.
+    /// The range of priorities that `sample` and `window` select.
     drawn: Option<PriorityRange>,
-    /// The result has all matching rows below this priority.
+    /// The result contains all matching rows with a priority below this.
     pub(crate) fraction: f64,
     pub(crate) outputs: Vec<Output>,
-    /// Stored columns to read, first those that the result needs.
+    /// Stored columns to read; the columns that the result needs come first.
     pub(crate) read: Vec<usize>,
     /// The number of columns in `read` that the result needs.
     pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
-    /// The column's name, and whether it is nullable.
+    /// The name of the column of inclusion probabilities, and whether it is nullable.
     pub(crate) inclusion: Option<(String, bool)>,
-    /// With inclusion probabilities: index in `read` of the column with the priority threshold.
+    /// With inclusion probabilities: the index in `read` of the column with the priority threshold.
     pub(crate) kept_below: Option<usize>,
-    /// With inclusion probabilities: index in `read` of the column with the weights, unless samples are
-    /// uniform.
+    /// With inclusion probabilities: the index in `read` of the weight column, unless samples are uniform.
     pub(crate) weight: Option<usize>,
     pub(crate) part: Option<Part>,
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) most_scratch: Option<u64>,
     pub(crate) sought: Vec<Sought>,
-    /// The range of priorities of all selected rows, if the predicate leaves few identity values.
+    /// The range of priorities of all selected rows, if the predicate allows few identities.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
     pub(crate) id: QuestionId,
@@ -162,12 +161,12 @@ impl BoundQuery {
         coded
     }
 
-    /// The priorities of its rows; `None` if no row can match.
+    /// The range of priorities of matching rows; `None` if no row can match.
     pub fn range(&self) -> Option<PriorityRange> {
         self.range
     }
 
-    /// True if the predicate implies that all selected rows have priorities in `range`.
+    /// Whether the predicate implies that all selected rows have priorities in `range`.
     pub(crate) fn keeps_to(&self, range: PriorityRange) -> bool {
         self.of_values.is_some_and(|of_values| range.first <= of_values.first && of_values.last <= range.last)
     }
@@ -202,8 +201,8 @@ impl BoundQuery {
         self.part.is_none() && self.sought.is_empty() && self.region.is_everything()
     }
 
-    /// Finds the values that the predicate leaves for indexed columns, and the priorities that it leaves
-    /// for an identity of one column.
+    /// Finds the values that the predicate allows in columns with a secondary index, and the priorities that it
+    /// allows if the identity is a single column.
     fn find_values(&mut self) {
         let schema = &self.snapshot.view.schema;
         let (seed, seen) = (self.snapshot.core.header.seed, schema.visible());
@@ -246,7 +245,7 @@ fn has_end(bound: &Bound) -> bool {
 
 fn predicate(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Predicate> {
     let mut all = Predicate::always();
-    // Without conditions, many columns cost nothing.
+    // Without conditions, this avoids the cost of many columns.
     let visible = match spec.bounds.is_empty() && spec.filter.is_none() && spec.region.is_none() {
         true => Schema::empty(),
         false => snapshot.view.schema.conditional(),
@@ -304,7 +303,7 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     Ok(Some(range))
 }
 
-/// `None` if the column is not periodic, or an ordinary range suffices.
+/// The predicate of a range that wraps around; `None` if the column is not periodic, or a plain range suffices.
 fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Value>) -> Result<Option<Predicate>> {
     let (Some(low), Some(high), Ok(field)) = (low, high, visible.field_with_name(name)) else { return Ok(None) };
     if Period::of(field).is_none() {
@@ -322,7 +321,7 @@ fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Va
     }
 }
 
-/// Bounds between two adjacent values are not reversed, although no value is inside.
+/// Whether the upper bound is below the lower one. A range between two adjacent values is empty but not reversed.
 fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
     let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
     let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);

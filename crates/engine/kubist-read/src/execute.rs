@@ -30,20 +30,20 @@ pub use work::Work;
 const TASK_ROWS: f64 = 131_072.0;
 const TASK_BYTES: f64 = (4 << 20) as f64;
 const LAST_TASK_ROWS: f64 = 8_192.0;
-/// Rows of the first task, which is small so that the first batch comes early.
+/// Number of rows in the first task, which is small so that the first batch comes early.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
-/// With at most this many rows, a second thread is slower.
+/// Up to this many rows, a second thread would make the query slower.
 const ALONE_ROWS: f64 = 16_384.0;
-/// Assumed bytes of a value of variable length.
+/// Assumed size of a value of variable length, in bytes.
 const VARYING_BYTES: usize = 32;
-/// The most bytes of a row of a decoded page of texts, which is kept only if its texts have codes.
+/// Limit of bytes per row in a decoded page of texts, which is kept only if its texts have codes.
 const CODE_BYTES: usize = 2;
-/// A query over more decoded bytes keeps none, so that room is left for pages of others.
+/// A query over more decoded bytes than this keeps none, so that the cache has room for other queries.
 const MOST_KEPT: u64 = DECODED_BYTES as u64 / 4 * 3;
 const TASK_RUNS: usize = 512;
-/// Tasks per core on stores with network latency.
+/// Number of tasks per core on stores with network latency.
 const WAITING: usize = 8;
-/// Tasks per core that wait for a local device; few, because their results need memory.
+/// Number of tasks per core that wait for a local device; few, because their results need memory.
 const WAITING_FOR_A_DEVICE: usize = 2;
 
 pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
@@ -61,7 +61,7 @@ pub fn scan(plan: impl Into<Pieces>, wanted: Wanted) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
 
-/// Reads the matching rows of a plan without the skipped ones. `each` runs on the reading thread.
+/// Reads the matching rows of a plan, except in skipped runs. `each` runs on the reading thread.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Pieces>,
     wanted: Wanted,
@@ -79,7 +79,7 @@ pub fn work<T: Send + 'static>(
     })
 }
 
-/// Counts the matching rows of every visit of a plan, in order, with the cost.
+/// Counts the matching rows of each visit in a plan, in order; also returns the cost.
 pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
     Work::new(plan.into(), move |plan| {
@@ -88,7 +88,7 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
-/// `ends` are the visits at which tasks end.
+/// Starts the tasks of a plan; `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,
@@ -127,7 +127,7 @@ impl Skips {
 #[derive(Clone, Copy)]
 struct Keeps {
     zone_maps: bool,
-    /// Decoded pages that several queries read: of the columns that decide on rows, and of all columns.
+    /// Keeper of decoded pages that several queries read: for the columns that decide which rows match, and for all.
     judged: Option<Keeper>,
     wanted: Option<Keeper>,
 }
@@ -162,13 +162,13 @@ impl Keeps {
     }
 }
 
-/// Largest number of rows of a task. It is smaller for wide rows, because results of several tasks are in
+/// Largest number of rows in a task. It is smaller for wide rows, because results of several tasks are in
 /// memory.
 fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
     (TASK_BYTES / bytes_of(plan, &wanted.columns, VARYING_BYTES).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 
-/// The bytes of a row in columns; values of variable length have `varying`.
+/// The size of a row's columns in bytes, with `varying` bytes for values of variable length.
 fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>, varying: usize) -> usize {
     let stored = &plan.query.snapshot.view.schema.stored;
     let of_column = |column: &usize| match stored.field(*column).data_type() {
@@ -179,12 +179,12 @@ fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>, v
     columns.into_iter().map(of_column).sum()
 }
 
-/// Divides visits with these row counts into tasks. Tasks get smaller towards the end, so that no thread
-/// waits long for the last one (block-index paper 4.2).
+/// Divides visits with these row counts into tasks. Later tasks are smaller, so that no thread waits long for
+/// the last one (block-index paper 4.2).
 fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
     let mut left: f64 = of_visits.iter().sum();
     let mut ends = Vec::new();
-    // One thread finishes few rows before a second has started.
+    // One thread reads a few rows faster than a second thread starts.
     let first = if left <= ALONE_ROWS { ALONE_ROWS } else { FIRST_TASK_ROWS };
     let (mut rows, mut begin, mut target) = (0.0, 0, first);
     for (index, of_visit) in of_visits.iter().enumerate() {

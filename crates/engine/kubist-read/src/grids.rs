@@ -91,7 +91,7 @@ impl Grids {
         Ok(dimensions.iter().enumerate().map(|(d, array)| frame.coordinates(d, array.as_ref())).collect())
     }
 
-    /// `None` if a row has a null or NaN.
+    /// The box of a zone in a grid; `None` if a row has a null or NaN.
     pub fn box_of_zone(&self, schema: &TableSchema, grid: u32, map: &ZoneMap, zone: usize) -> Option<GridBox> {
         let frame = self.frame(grid)?;
         let mut around = frame.geometry.everything();

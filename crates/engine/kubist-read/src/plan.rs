@@ -1,8 +1,8 @@
-//! Planning: how the rows of a bound query are chosen ([`LogicalPlan`]), and which runs are read. For a
-//! range of priorities, a [`Planner`] makes a [`ReadPlan`] from metadata alone.
+//! Planning. A [`LogicalPlan`] says how the rows of a bound query are chosen. For a range of priorities, a
+//! [`Planner`] makes a [`ReadPlan`], the list of runs to read, from metadata alone.
 //!
-//! Methods with windows of increasing priority (`limit`, `per_cell`, estimates) use one read plan per
-//! window. It is a part of the plan of all priorities if that exists; otherwise the tree is walked only as
+//! `limit`, `per_cell` and estimates read windows of increasing priority, with one read plan per window. If
+//! the plan of all priorities exists, a window's plan is a part of it. Otherwise the tree is walked only as
 //! deep as the window needs.
 
 mod lookup;
@@ -43,12 +43,12 @@ pub use parcels::Parcels;
 pub use pieces::Pieces;
 pub use windows::Windows;
 
-/// So many sampled rows suffice for a rough row count.
+/// Number of sampled rows that suffices for a rough row count.
 const ROUGH_ROWS: f64 = 1000.0;
 const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
-/// Assumed fraction of matching rows if a run's ranges do not decide a condition.
+/// Assumed fraction of matching rows in a run whose statistics do not decide a condition.
 const HALF: f64 = 0.5;
-/// Reading this many runs of a directory that is not in memory takes a few milliseconds.
+/// Number of runs that can be read in a few milliseconds from a directory that is not in memory.
 const FEW_RUNS: u64 = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,30 +70,30 @@ pub enum Method {
 pub struct LogicalPlan {
     pub query: Arc<BoundQuery>,
     pub method: Method,
-    /// A condition has columns that are no dimensions, or a formula.
+    /// A condition contains a formula, or a column that is no dimension.
     by_values: bool,
     computes: bool,
 }
 
-/// Keeps plans and results of indexes for later windows. Methods that read metadata add their cost to
-/// `stats`.
+/// Makes read plans, and keeps them and the results of secondary indexes for later windows. Methods that
+/// read metadata add their cost to `stats`.
 #[derive(Clone)]
 pub struct Planner {
     pub logical: LogicalPlan,
     windows: Option<Windows>,
     whole: Option<Arc<ReadPlan>>,
-    /// Set if it was made before reading.
+    /// The first plan, if it was made before reading.
     first: Option<Arc<ReadPlan>>,
-    /// Each secondary index is searched once for all windows.
+    /// The results of secondary indexes, which are searched once for all windows.
     answers: HashMap<Key, Arc<Answer>>,
 }
 
-/// The matching rows, as far as the manifest decides.
+/// The number of matching rows, as far as the manifest decides.
 pub struct Listed {
-    /// Number of rows in runs that match completely.
+    /// The number of rows in runs that match completely.
     pub inside: u64,
     pub open: ReadPlan,
-    /// The expected number of matching rows in each open run.
+    /// For each run of the plan, the expected number of matching rows.
     pub expected: Vec<f64>,
 }
 
@@ -120,7 +120,7 @@ impl ReadPlan {
     }
 
     /// Narrows the range of priorities. Runs below a cube have no priority under the cube's cutoff (I2), so
-    /// this leaves out every run that the walk would.
+    /// the result equals the plan of a walk of the tree.
     fn narrowed(&self, range: PriorityRange) -> Result<ReadPlan> {
         let mut visits = Vec::new();
         for piece in gradual::pieces(self.visits.len(), &self.query.cancel) {
@@ -139,7 +139,7 @@ impl LogicalPlan {
         Ok(LogicalPlan::of(BoundQuery::new(snapshot, request)?))
     }
 
-    /// The plan has its own cancellation flag, which stops only its own reads.
+    /// Makes a plan whose cancellation flag stops only its own reads.
     pub fn of(query: BoundQuery) -> LogicalPlan {
         let sample = query.spec.sample_rows();
         let method = match (query.range(), sample, &query.cells) {
@@ -151,7 +151,7 @@ impl LogicalPlan {
         };
         let schema = &query.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
-        // A box contains all conditions on dimensions, except formulas. Runs of older grids have ranges for
+        // The boxes contain all conditions on dimensions, except formulas. Runs of older grids have statistics of
         // later dimensions.
         let only_dimensions = query.predicate.columns().iter().all(is_dimension);
         let computes = query.predicate.computes() || (only_dimensions && query.predicate.key_ranges().is_none());
@@ -160,7 +160,7 @@ impl LogicalPlan {
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
-    /// `run` may be a stand-in for the runs of a page.
+    /// Whether a run may have matching rows. `run` may stand for all runs of a page.
     fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }
@@ -169,7 +169,7 @@ impl LogicalPlan {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// Uses the ranges of the run and the `known` zones of columns.
+    /// Decides from the run's statistics and the `known` statistics of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
@@ -191,7 +191,7 @@ impl LogicalPlan {
         self.query.predicate.verdict(&of_column)
     }
 
-    /// Returns 0 if the directory fits in memory.
+    /// The number of runs on the pages that the query needs; 0 if the directory fits in memory.
     pub fn unheld_runs(&self) -> u64 {
         let query = &self.query;
         query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
@@ -254,9 +254,9 @@ impl Planner {
         Ok(self.whole.insert(Arc::new(whole)).clone())
     }
 
-    /// Estimates the number of matching rows, for all priorities. Each run counts by the fraction of its
-    /// box that the query's box covers; each zone from a secondary index counts one row. If listing the
-    /// runs would take long, the estimate is rougher.
+    /// Estimates the number of matching rows of all priorities. A run counts by the fraction of its box
+    /// that the query's box covers, and a zone from a secondary index counts one row. If listing the runs
+    /// would take long, the estimate is rougher.
     ///
     /// # Errors
     ///
@@ -291,15 +291,15 @@ impl Planner {
         }
     }
 
-    /// Uses rows of low priority, well below the fraction `below`, because these are in few runs. `None` if
-    /// there are too few.
+    /// Estimates from rows of low priority, well below the fraction `below`, because few runs contain
+    /// these. `None` if there are too few rows.
     fn sampled_rows(&mut self, below: f64, stats: &mut Stats) -> Result<Option<f64>> {
         let query = &self.logical.query;
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(None);
         }
         let capacity = query.snapshot.core.header.capacity as f64;
-        // More rows than in the first runs, which show little more than the size of the region.
+        // More rows than the first runs have, because those show little more than the size of the region.
         let mut share = 4.0 * ROUGH_ROWS.max(4.0 * capacity) / query.snapshot.view.rows().max(1) as f64;
         let most = below / 16.0;
         while share < most {
@@ -325,7 +325,7 @@ impl Planner {
     /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
     pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Listed>> {
         let query = &self.logical.query;
-        // A damaged table without a grid has no known positions.
+        // Without a grid (in a damaged table), positions are unknown.
         if !query.grids.are_known()
             || query.part.is_some()
             || !query.sought.is_empty()
@@ -408,7 +408,7 @@ fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
 }
 
-/// The replicas of the first bytes of runs.
+/// The hosts that store the first bytes of each run.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Lookup of keys in postings of secondary indexes.
 //!
-//! Directories of postings (or the indexes of large directories) are cached; blocks and parts of large
-//! directories are read when needed. Zone maps replace damaged or unreadable postings, so these cost only
-//! time, and `verify` reports the damage.
+//! Directories of postings are cached; for large directories, only their indexes are. Blocks and parts of
+//! large directories are read when needed. Queries use zone maps instead of damaged or unreadable postings, so
+//! damage costs only time, and `verify` reports it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,24 +21,24 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// Matching zones by the run's index in the secondary index. Missing runs have none of the keys.
+/// Matching zones by the run's index in the secondary index. Runs that are absent have none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
-/// `None` if a secondary index cannot be read or lacks the column.
+/// The result of a secondary index; `None` if it cannot be read or lacks the column.
 pub type Answer = Option<Hits>;
 
-/// Keys are ascending.
+/// The keys to search in a column, in ascending order.
 pub struct Sought {
     pub column: usize,
     pub keys: Vec<u32>,
 }
 
-/// The number of blocks, of about 1 KB each, in one request.
+/// Limit of blocks, of about 1 KB each, in one request.
 const BLOCKS_AT_ONCE: usize = 4096;
 const SIDE_BY_SIDE: usize = 32;
 
-/// On a remote store, a smaller directory is read completely, because its index and two parts would take
-/// three round trips.
+/// On a remote store, a directory with fewer bytes is read completely, because its index and two parts would
+/// take three round trips.
 const FAR_WHOLE: u32 = 4 << 20;
 
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
@@ -60,7 +60,7 @@ struct Candidate<'a> {
     blocks: Vec<usize>,
 }
 
-/// Looks up the keys of `sought`; each index answers for one of the columns. Also returns the cost.
+/// Looks up the keys of `sought` in each index, for one of the columns. Also returns the cost.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     Ok((answers, cost))
 }
 
-/// Also true if postings were merged into others after the snapshot.
+/// Whether postings cannot be read; also true if they were merged into others after the snapshot.
 fn is_unanswered(error: &Error) -> bool {
     is_damage(error) || is_unread(error) || matches!(error, Error::SnapshotExpired { .. })
 }
@@ -167,7 +167,7 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// Guides from the cache or the store, with the cost.
+/// Returns guides from the cache or the store, and the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -197,7 +197,7 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Option<Guide>>>>()?;
     let guide = |(place, guide): (&usize, Option<Guide>)| match guide {
         Some(guide) => Ok(Arc::new(guide)),
-        // If the index is damaged, the complete directory replaces it.
+        // If the index is damaged, the complete directory is read.
         None => Ok(Arc::new(read_directory(snapshot, places[*place].0, places[*place].1)?.into())),
     };
     let decoded = missing.iter().zip(decoded).map(guide).collect::<Result<Vec<Arc<Guide>>>>()?;
@@ -209,7 +209,7 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
 /// Number of the first run, first zone of every run, and end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
-/// For large directories, reads the runs of the zones; also returns the cost.
+/// For large directories, reads the runs of zones; also returns the cost.
 fn firsts(
     snapshot: &Snapshot,
     chosen: &[Option<Candidate<'_>>],
@@ -290,11 +290,11 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// Bypasses the cache. Calls `found` with the directory, and each key with its zones.
+/// Reads postings without the cache. Calls `found` with the directory, and each key with its zones.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if the postings are.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch); `Damaged` if the postings are damaged.
 pub fn read_postings(
     snapshot: &Snapshot,
     lookup: &Lookup,
@@ -307,7 +307,7 @@ pub fn read_postings(
     read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
-/// Bypasses the cache.
+/// Reads a directory without the cache.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! Sorts results of any size, within a memory limit.
 //!
 //! Rows are scanned with keys that compare as bytes (`keys`). Rows beyond the memory limit become sorted
-//! runs in a scratch file (`scratch`), which are merged, as many at a time as memory holds one block of
-//! each (`merge`). With `first`, only rows that can be among the first are kept, and runs and zones without
-//! them are not read (`bar`).
+//! runs in a scratch file (`scratch`). These are merged, as many at a time as memory has room for one block
+//! per run (`merge`). With `first`, only rows that can be among the first are kept, and runs and zones without
+//! such rows are not read (`bar`).
 
 mod bar;
 mod keys;
@@ -107,7 +107,7 @@ struct Held {
 
 impl Held {
     fn add(&mut self, block: Block) {
-        // Besides the row and its key, its item is in memory twice during the sort.
+        // During the sort, memory has the row, its key, and twice its item.
         self.bytes += bytes_of(&block) + 2 * size_of::<Item<'_>>() * block.keys.len();
         self.rows += block.keys.len();
         self.columns.push(block.columns);
@@ -224,12 +224,12 @@ fn sorted(
     Ok(true)
 }
 
-/// Memory must hold one block of every merged run.
+/// The number of rows per block, so that memory has room for one block of every merged run.
 fn block_rows(memory: usize, row_bytes: usize) -> usize {
     (memory / (2 * MERGED_RUNS) / row_bytes.max(1)).clamp(BLOCK_ROWS.0, BLOCK_ROWS.1)
 }
 
-/// Keys are built on the threads that read the rows.
+/// Reads rows with their keys, which the reading threads build.
 fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)>> {
     let query = planner.logical.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true, coded: vec![] };

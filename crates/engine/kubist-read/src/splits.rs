@@ -1,9 +1,9 @@
 //! Splits: a query divided into disjoint parts for several processes or machines.
 //!
-//! The parts are boxes of the grid that cover all of space, so each row is in exactly one part, independent
-//! of reader and storage layout. A sample of the result is halved repeatedly across its largest extent,
-//! which makes compact parts of similar row counts. Rows at a single point are divided by priority. In a
-//! cluster, parts can be ranges of the token ring: whole runs, read where they are stored.
+//! The parts are boxes of the grid that cover all of space, so each row is in exactly one part, whatever the
+//! reader and the storage layout. A sample of the result is halved repeatedly across its largest extent, which
+//! makes compact parts of similar size. Rows at a single point are divided by priority. In a cluster, parts can
+//! be ranges of the token ring: whole runs, read where they are stored.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ use kubist_types::error::{Error, Result};
 use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 
-/// Sampled rows per part; part sizes then differ by some percent.
+/// Number of sampled rows per part; the sizes of parts then differ by some percent.
 const SAMPLED: u64 = 512;
 const MOST_SAMPLED: u64 = 1 << 20;
 const MOST_PARTS: usize = 1 << 16;
-/// For a more compact part, a cut may miss its target by this fraction of the rows.
+/// A cut may miss its target by this fraction of the rows, if the part becomes more compact.
 const SLACK: f64 = 0.05;
-/// For a boundary of larger cubes, which divides fewer runs and zones, a cut may miss by this fraction.
+/// A cut may miss its target by this fraction to be between larger cubes, which divides fewer runs and zones.
 const LEEWAY: f64 = 0.02;
 
 /// Processes with another version refuse a split.
@@ -163,7 +163,7 @@ fn split(snapshot: &Snapshot, query: &QuerySpec, part: Part, rows: f64, preferre
     }
 }
 
-/// The runs of a query with locations in a cluster and expected rows; empty without a cluster.
+/// The runs of a query, with their locations in a cluster and expected rows; empty without a cluster.
 fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocation, f64)>> {
     let query = planner.logical.query.clone();
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
@@ -219,7 +219,7 @@ fn everything(geometry: &Geometry) -> Part {
     }
 }
 
-/// Divides a part with its sample points into `parts`; adds each with its number of points.
+/// Divides a part and its sample points into `parts`; adds each new part with its number of points.
 fn halve(
     geometry: &Geometry,
     points: &mut [[u32; MAX_DIMENSIONS]],
@@ -253,7 +253,7 @@ fn halve(
     halve(geometry, of_right, right, parts - first, out, cancel)
 }
 
-/// Moves the points for which `holds` is true to the front, and returns their number.
+/// Moves the points that satisfy `holds` to the front; returns their number.
 fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
     let mut front = 0;
     for place in 0..points.len() {
@@ -288,8 +288,8 @@ fn best_cut(
     Ok(best.map(|(_, _, d, cut)| (d, cut)))
 }
 
-/// Distance from the target, and coordinate of a cut with `wanted` of the sorted coordinates before it.
-/// `None` if all coordinates are equal.
+/// Finds a cut with about `wanted` of the sorted coordinates before it. Returns by how many it misses `wanted`, and
+/// its coordinate; `None` if all coordinates are equal.
 fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     let (lowest, last) = (*column.first()?, column.len() - 1);
     let missed = |cut: u32| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut);
@@ -302,7 +302,7 @@ fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
     [Some(upto), behind].into_iter().flatten().filter(|cut| *cut > lowest).map(missed).min()
 }
 
-/// The coordinate in (`below`, `upto`] where the largest cubes begin.
+/// The coordinate in (`below`, `upto`] at which the largest cubes begin.
 fn coarsest(below: u32, upto: u32) -> u32 {
     let bit = (below ^ upto).ilog2();
     upto >> bit << bit

@@ -51,7 +51,7 @@ impl QueryStream {
         QueryStream::run(Planner::new(snapshot, request)?, Stats::default())
     }
 
-    /// `stats` is the cost of the plan so far.
+    /// Starts a query; `stats` is the cost of planning.
     ///
     /// # Errors
     ///

@@ -47,7 +47,7 @@ impl Visit {
         }
     }
 
-    /// `None` if no row can be inside.
+    /// Limits the visit to a box; `None` if no row can be inside.
     pub fn inside(mut self, grid_box: &GridBox, tree: &Geometry) -> Option<Visit> {
         let (location, k) = (&self.run.payload, tree.dimensions());
         if self.run.cube.grid() == tree.grid() {

@@ -1,9 +1,8 @@
 //! A pool of threads. Starting threads takes longer than a query of a few hundred rows, so an idle thread
-//! waits for new work before it ends. Work never waits for other work: without an idle thread, a new one
-//! starts.
+//! waits for new work before it ends. Work never waits for other work: if no thread is idle, a new one starts.
 //!
-//! A forked process has none of these threads, and may inherit a held lock. Locks are therefore only tried,
-//! and entries of another process stay untouched.
+//! A forked process has none of these threads, and may inherit a held lock. It therefore never waits for the
+//! lock, and forgets the threads of the other process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -23,7 +22,7 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, workers: Vec::new() });
 
-/// `None` if the lock is held.
+/// Changes the list of idle threads; `None` if the lock is held.
 fn with_idle<T>(act: impl FnOnce(&mut Vec<(ThreadId, Sender<Job>)>) -> T) -> Option<T> {
     let mut idle = IDLE.try_lock().ok()?;
     let process = std::process::id();
@@ -68,7 +67,7 @@ fn work(mut job: Job) {
     }
 }
 
-/// `None` after the waiting time.
+/// Waits for a job; `None` after the waiting time.
 fn next(me: ThreadId, receiver: &Receiver<Job>) -> Option<Job> {
     loop {
         if let Ok(job) = receiver.recv_timeout(KEPT) {

@@ -25,13 +25,13 @@ use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Larger row counts are taken as damaged.
+/// Row counts above this are taken as damaged.
 const MOST_ROWS: u64 = 1 << 40;
 
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// Includes the unreadable entries that can be counted.
+    /// The number of lost commits, with the unreadable entries that can be counted.
     pub commits: u64,
     pub rows: u64,
     /// The loss may be larger than `commits` and `rows`.
@@ -39,7 +39,7 @@ pub struct Gaps {
     pub alterations: u64,
 }
 
-/// Returns a snapshot of the readable metadata.
+/// Returns a snapshot from the readable metadata.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// True if a log has entries but none is acknowledged. Otherwise no acknowledged row is missing.
+/// Whether a log has entries, but none is acknowledged.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),
@@ -122,7 +122,7 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
-/// `Ok(Err(_))` describes the object's damage or absence.
+/// Reads an object; `Ok(Err(_))` describes its damage or absence.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),
@@ -132,7 +132,7 @@ fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>>
     }
 }
 
-/// An object of a newer Kubist is not damaged, but ends the repair with an error.
+/// Separates damage from other errors. An object of a newer Kubist ends the repair with an error.
 fn or_wrong<T>(
     decoded: std::result::Result<T, EntryError>,
     told: impl FnOnce(EntryError) -> Error,
@@ -199,7 +199,7 @@ fn follow(
         let name = format!("log of {writer}");
         let bad = |error| bad_entry(core.store.location(), &name, position, error);
         let entry = match core.decoded(|forest| CommitEntry::decode(&bytes, forest)) {
-            // An entry with a wrong checksum may decode as any kind or version.
+            // The bytes of an entry with a wrong checksum may look like any kind or version.
             Err(_) if !is_whole => None,
             decoded => or_wrong(decoded, bad)?.ok(),
         };
@@ -234,8 +234,8 @@ fn follow(
     Ok(found.next)
 }
 
-/// An entry with a wrong checksum is plausible if its run ids match its sequence number, and the rows of its runs add
-/// up. The locations of the runs are checked when they are read.
+/// Whether an entry with a wrong checksum is plausible: its run ids match its sequence number, and the rows of its runs
+/// add up. The locations of the runs are checked when they are read.
 fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
     let id = |index: usize| RunId::new(Core::origin(writer), entry.sequence, index as u32);
     let runs = &entry.commit.runs;
@@ -244,7 +244,7 @@ fn bears_out(writer: &str, entry: &CommitEntry) -> bool {
 }
 
 impl Gaps {
-    /// Counts the unreadable entries between `before` commits and the readable one number `next`.
+    /// Counts the unreadable entries between the first `before` commits and the readable commit number `next`.
     fn miss(&mut self, unread: &mut Vec<Bytes>, before: u64, next: Option<u64>) {
         let between = next.map(|next| next - before - 1);
         let missing = between.unwrap_or(unread.len() as u64);

@@ -20,7 +20,7 @@ use kubist_catalog::error::is_transient;
 use kubist_catalog::stop::stoppable;
 use kubist_types::cancel::Cancel;
 
-/// In milliseconds.
+/// Pauses before the attempts after the first one, in milliseconds.
 const PAUSES: [u64; 3] = [5, 40, 200];
 const LOOK: u64 = 10;
 /// After this many reads failed for good, repeating stops.

@@ -1,8 +1,7 @@
 //! The readable rows of a run, page by page.
 //!
-//! The unit of loss is a page. If the checksums are right but some values are invalid for their column (text that is
-//! not UTF-8), only their rows are lost. A damaged zone map loses the whole run, because it holds the parameters that
-//! the values were packed with.
+//! The unit of loss is a page. If the checksums are right but some values are invalid (text that is not UTF-8), only
+//! their rows are lost. A damaged zone map loses the whole run, because it has the parameters to unpack the values.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +23,7 @@ use kubist_types::error::{Error, Result};
 
 #[derive(Default)]
 pub struct Sound {
-    /// `None` if it is damaged or unread.
+    /// The zone map; `None` if it is damaged or unread.
     pub map: Option<Arc<ZoneMap>>,
     pub pages: Vec<(usize, RecordBatch)>,
     /// The valid rows of pages with some invalid values.
@@ -105,7 +104,7 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 impl Sound {
-    /// The result for a run whose segment was cleaned.
+    /// The result for a run whose segment was cleaned: all rows are lost.
     pub fn gone(run: &Run<Location>) -> Sound {
         let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
         Sound { lost: vec![lost], ..Sound::default() }
@@ -121,8 +120,8 @@ enum Page {
     Part(RecordBatch, BTreeMap<usize, String>),
 }
 
-/// Reads the intact rows of a run. The second value is the decision for later reads, valid only if nothing is unread.
-/// Damage and failed reads are part of the result.
+/// Reads the intact rows of a run; damage and failed reads are part of the result. The second value is the decision for
+/// later reads, valid only if nothing is unread.
 ///
 /// # Errors
 ///
@@ -143,7 +142,7 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
         }
         Err(error) => return Err(error),
     };
-    // One request if possible, otherwise one per page.
+    // Reads everything in one request if possible, otherwise page by page.
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {
         let rows = || map.page_rows(page) as u64;

@@ -54,8 +54,8 @@ pub struct SalvageReport {
     pub commits_lost: u64,
     /// More rows may be lost than `rows_lost`; `notes` gives the reason.
     pub uncounted: bool,
-    /// Alterations from the first unreadable one on. The new table lacks the columns, units and metadata that they
-    /// added.
+    /// The first unreadable alteration and all later ones. The new table lacks the columns, units and metadata that
+    /// they added.
     pub alterations_lost: u64,
     pub losses: Vec<Loss>,
     pub notes: Vec<String>,
@@ -124,7 +124,7 @@ fn salvage_patiently(
     Ok(report)
 }
 
-/// `rows_lost` counts the rows of unreadable commits.
+/// Copies the rows. `rows_lost` is the number of rows in unreadable commits.
 #[allow(clippy::too_many_arguments)]
 fn fill(
     from: &Arc<dyn Store>,
@@ -173,7 +173,7 @@ fn fill(
     let committed = snapshot.view.history.live_rows();
     let known = directory.rows();
     if committed != known {
-        // Rows of an unreadable commit may survive in a rewrite, and rows of a readable commit may be in an unreadable
+        // Rows of an unreadable commit may be in a readable rewrite, and rows of a readable commit in an unreadable
         // rewrite.
         let rewritten = known.saturating_sub(committed).min(rows_lost);
         report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
@@ -227,7 +227,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     Ok(())
 }
 
-/// Reads every run once, and reports the losses. Returns the damaged runs and all steps.
+/// Reads every run once and reports the losses. Returns the damaged runs and all steps.
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],

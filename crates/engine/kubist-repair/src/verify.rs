@@ -3,9 +3,9 @@
 //! The quick check reads the metadata: header, grid, logs, rewrites, checkpoints, zone maps and secondary indexes. It
 //! compares cutoffs with the entries that set them (I3), and the column bounds in each run's entry with its zone map.
 //!
-//! The deep check also reads every page. From the values, it recomputes the cube, priority and zone of each row and all
-//! zone maps (I1, I2). It compares each replica with the rows of its source runs inside its cube (I4), and each
-//! secondary index with the zones that contain a value.
+//! The deep check also reads every page. From the values, it recomputes all zone maps, and for each row the cube, the
+//! priority and the zone (I1, I2). It compares each replica with the rows of its source runs inside its cube (I4), and
+//! each secondary index with the zones that contain a value.
 
 mod entries;
 mod lookups;
@@ -61,7 +61,7 @@ pub struct VerifyReport {
     pub replicas: u64,
     pub pages: u64,
     pub bytes: u64,
-    /// Damaged rows, and how many replicas or replaced runs still hold (deep check only).
+    /// Damaged rows; replicas or replaced runs still contain `rows_recoverable` rows. Deep check only.
     pub rows_lost: u64,
     pub rows_recoverable: u64,
     pub losses: Vec<Loss>,
@@ -73,7 +73,7 @@ pub struct VerifyReport {
     pub unread: Vec<String>,
 }
 
-/// One more line says that there are more.
+/// Limit of findings; one more line says that there are more.
 const MOST_FINDINGS: usize = 100;
 const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
@@ -89,7 +89,7 @@ impl VerifyReport {
         }
     }
 
-    /// Ignores replicas, because their source runs hold these rows too.
+    /// Counts unread rows. Replicas do not count, because their source runs contain these rows too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(
@@ -100,7 +100,7 @@ impl VerifyReport {
         ));
     }
 
-    /// Damage is a finding and a failed read is unread; other errors are returned.
+    /// Records damage as a finding, and a failed read as unread; returns other errors.
     fn note(&mut self, error: Error) -> Result<()> {
         match error {
             damage if is_damage(&damage) => self.find(damage.to_string()),
@@ -119,7 +119,7 @@ impl VerifyReport {
         }
     }
 
-    /// A damaged replica loses no row, because its source runs hold them too.
+    /// Records a loss. A damaged replica loses no row, because its source runs contain the rows too.
     fn lose(&mut self, run: &Run<Location>, loss: Loss) {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
@@ -161,7 +161,7 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// `runs_in_memory` limits the manifest in memory.
+/// Checks the table with at most `runs_in_memory` runs of the manifest in memory.
 fn verify_in(
     store: Arc<dyn Store>,
     runs_in_memory: Option<u64>,
@@ -197,7 +197,7 @@ fn verify_patiently(
     };
     let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
-        // `entries::check` has reported why; the readable rest is checked too.
+        // `entries::check` has reported the reason. The readable rest is checked too.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
             snapshot => snapshot.map_err(undecided)?,
@@ -345,7 +345,7 @@ impl Looking<'_> {
     }
 }
 
-/// Whether the segment, which was missing in the first pass, is still missing.
+/// Whether a segment that was missing in the first pass is still missing.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
     // The zone map may be cached, so one byte of data is read too.
     let first = 0..run.payload.data_length.min(1);

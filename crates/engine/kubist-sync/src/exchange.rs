@@ -28,15 +28,15 @@ use crate::metadata::{self, merge};
 use crate::peer::{self, Peer};
 use crate::site::{Base, Commit, Site, Source, StepOf, retracted_token};
 
-/// The wait for a commit that its writer is making durable.
+/// Maximum wait for a commit that its writer is making durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Options of [`sync`].
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
-    /// Take changes of the second table into the first.
+    /// Copies changes of the second table into the first.
     pub pull: bool,
-    /// Bring changes of the first table to the second.
+    /// Copies changes of the first table into the second.
     pub push: bool,
     /// The memory for the rows of one commit; `None`: the default of writers.
     pub memory_bytes: Option<usize>,
@@ -55,7 +55,7 @@ impl Default for SyncOptions {
 pub struct Moved {
     /// New commits.
     pub commits: u64,
-    /// Their rows.
+    /// Rows of these commits.
     pub rows: u64,
     /// Rows that the other site had retracted.
     pub retracted: u64,
@@ -80,8 +80,8 @@ pub struct Synced {
     pub seconds: f64,
 }
 
-/// Exchanges the changes of two copies of a table; a missing one is created as a copy of the other. The call can be
-/// killed anywhere and repeated. Calls `progress(done, all)`, in rows.
+/// Exchanges the changes of two copies of a table; creates a missing one as a copy of the other. The call can be killed
+/// at any time and repeated. Calls `progress(done, all)` in rows.
 ///
 /// # Errors
 ///
@@ -190,7 +190,7 @@ fn exchange(a: &Arc<Core>, b: &Arc<Core>, options: &SyncOptions, progress: &mut 
     Ok(synced)
 }
 
-/// Brings everything that one site has and another lacks.
+/// Copies everything that one site has and another lacks.
 fn receive(
     from: &Arc<Core>,
     to: &Arc<Core>,
@@ -314,12 +314,12 @@ fn retract(site: &Site, retracted: &BTreeSet<StepOf>, cancel: &Cancel) -> Result
         let end = ends.entry(log.clone()).or_default();
         *end = (*end).max(*position);
     }
-    // One retraction, if it reaches no other commit; otherwise one per step, last step first.
+    // One retraction, if it withdraws no other commit; otherwise one per step, last step first.
     let works = match reached(first, &ends) == marks {
         true => vec![(first, ends)],
         false => steps.into_iter().rev().collect(),
     };
-    // Nothing is retracted before everything can be.
+    // Checked before the first retraction: all or nothing.
     let staying: BTreeSet<i64> = all.difference(&marks).map(|(_, step, _)| *step).collect();
     let mixed = works.iter().find(|(step, ends)| !reached(*step, ends).is_subset(&marks)).map(|(step, _)| *step);
     let mixed = mixed.or_else(|| marks.iter().map(|(_, step, _)| *step).filter(|step| staying.contains(step)).min());
@@ -348,7 +348,7 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Brings commits of a source up to a number. Returns the numbers of commits and rows.
+    /// Copies commits of a source up to a number. Returns the numbers of commits and rows.
     fn bring(&mut self, target: &Site, of: &Source, last: u64) -> Result<(u64, u64)> {
         let (source, cancel) = (self.source, &self.options.cancel);
         let Some((log, commits)) = source.logs.get(of) else { return Ok((0, 0)) };
@@ -360,7 +360,7 @@ impl Transfer<'_> {
             ..WriterOptions::default()
         };
         let mut writer = Writer::open(target.core.clone(), &options, None)?;
-        // Another sync may have brought some.
+        // Another sync may have copied some commits.
         let view = target.core.view(cancel)?;
         let here = view.history.writers.get(&name).map_or(0, |progress| progress.commits);
         let first = target.began_with(of) + here + 1;
@@ -392,7 +392,7 @@ impl Transfer<'_> {
         let is_gone = |step: i64| self.retracted.contains(&(of.clone(), number, step));
         let all = entry.step.map(|mark| mark.step).into_iter().chain(entry.steps.iter().map(|(step, _)| *step));
         let mut gone: BTreeSet<i64> = all.filter(|step| is_gone(*step)).collect();
-        // The commit may have been retracted before it came to the source.
+        // The commit may have been retracted before it arrived at the source.
         gone.extend(self.retracted.iter().filter(|one| &one.0 == of && one.1 == number).map(|one| one.2));
         let schema = target.core.view(&self.options.cancel)?.schema.clone();
         let from = &self.source.snapshot.view.schema;
@@ -439,7 +439,7 @@ fn without(batch: RecordBatch, step: usize, gone: &BTreeSet<i64>) -> Result<Reco
     filter_record_batch(&batch, &kept).map_err(Error::kernel)
 }
 
-/// Added columns of another site may be in another order.
+/// Orders the columns of a batch for the other table, which may have added them in another order.
 fn fitted(batch: &RecordBatch, from: &TableSchema, to: &TableSchema) -> Result<RecordBatch> {
     let columns =
         to.stored.fields().iter().enumerate().map(|(index, field)| match from.stored.index_of(field.name()) {

@@ -1,4 +1,4 @@
-//! A table as a site: its commits, by the site and the writer that made them, and the retracted ones.
+//! A table as a site: its commits and retracted commits, by the site and the writer that made them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kubist_format::names::{COPY, SYNC};
 use kubist_types::{Cancel, Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Token of a commit that was retracted before it came here, followed by the steps.
+/// Prefix of the token of a commit that was retracted before it arrived here; the steps follow.
 const RETRACTED: &str = "kubist-sync-retracted:";
 
 /// A writer of a site.
@@ -22,7 +22,7 @@ pub struct Source {
     pub writer: String,
 }
 
-/// The source, the commit's number from 1, and the step.
+/// A step of a commit: the source, the commit's number from 1, and the step.
 pub type StepOf = (Source, u64, i64);
 
 /// The content that a copy began with: the object `sync/base`.
@@ -30,9 +30,9 @@ pub type StepOf = (Source, u64, i64);
 pub struct Base {
     /// The id of the table from which all sites descend.
     pub root: String,
-    /// The number of commits of each source.
+    /// By source, the number of commits in the copy.
     pub have: Vec<(Source, u64)>,
-    /// Their steps that have rows in the copy.
+    /// The steps in these commits that have rows in the copy.
     pub steps: Vec<StepOf>,
     pub retracted: Vec<StepOf>,
 }
@@ -50,7 +50,7 @@ pub struct Commit {
     /// The random number of the original commit.
     pub salt: u64,
     pub steps: Vec<i64>,
-    /// Steps that were retracted before the commit came here.
+    /// Steps that were retracted before the commit arrived here.
     retracted: Vec<i64>,
 }
 
@@ -58,7 +58,7 @@ pub struct Site {
     pub core: Arc<Core>,
     pub snapshot: Snapshot,
     pub base: Base,
-    /// The log of each source, and its entries.
+    /// By source, the name of its log and the entries.
     pub logs: BTreeMap<Source, (String, Vec<Commit>)>,
     is_copy: bool,
 }
@@ -130,12 +130,12 @@ impl Site {
         self.core.store.location()
     }
 
-    /// Commits of a source that the copy began with.
+    /// The number of a source's commits that the copy began with.
     pub fn began_with(&self, source: &Source) -> u64 {
         self.base.have.iter().find(|(one, _)| one == source).map_or(0, |(_, commits)| *commits)
     }
 
-    /// Commits of each source that are here.
+    /// By source, the number of commits that are here.
     pub fn have(&self) -> BTreeMap<Source, u64> {
         let mut have: BTreeMap<Source, u64> = self.base.have.iter().cloned().collect();
         for (source, (_, commits)) in &self.logs {

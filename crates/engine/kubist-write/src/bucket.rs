@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use kubist_types::{Cancel, Error, Result};
 
-/// Fewer rows fit in a cache and need no buckets.
+/// Up to this many rows fit in a cache and need no buckets.
 const FEW_ROWS: usize = 1 << 17;
 const BUCKET_ROWS: usize = 512;
-/// Each open bucket costs a cache line.
+/// Limit of buckets (as bits), because each open bucket takes a cache line.
 const MOST_BUCKET_BITS: u32 = 11;
 
 pub struct Places(pub Vec<u32>);

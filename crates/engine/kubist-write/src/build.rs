@@ -1,9 +1,10 @@
-//! From placed rows to runs: sort, distribute, order within runs, encode.
+//! Builds runs from rows: sorts them, distributes them over cubes, orders them within runs, and encodes the runs.
 //!
 //! A run orders its rows by stratum, then by Morton key. Strata divide the range of priorities below the cube's cutoff,
-//! and above it for overflow (`kubist_index::strata`). So a cut by priority reads whole strata and few other rows, and
-//! inside a stratum the zones are small boxes. Rows near a plane are placed between the rows before and after it
-//! (`planes`). If only the size counts, the rows of a zone are ordered by the identity, which then takes few bits.
+//! and above it for overflow (`kubist_index::strata`). A query with a sample fraction therefore reads whole strata and
+//! few other rows, and inside a stratum the zones are small boxes. Rows near a plane of the grid come between the rows
+//! before and after it (`planes`). If only the size counts, a zone orders its rows by identity, which then takes few
+//! bits.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -27,23 +28,23 @@ use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result, Strata};
 
-/// Rows of a zone in a leaf, and in an inner cube, whose rows are sparser.
+/// Rows per zone in a leaf, and in an inner cube, whose rows are sparser.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
-/// The same for the smallest size; zone bounds take up to two bytes per row.
+/// The same for the compression with the smallest size; zone bounds take up to two bytes per row.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
-/// Rows near a plane get separate zones if there are at least this many, and enough for one zone.
+/// Rows near a plane get separate zones if there are at least this many and at least a zone's rows.
 const LEAST_OF_A_PLANE: usize = 8;
-/// A stratum with fewer rows is joined with the next.
+/// A stratum with fewer rows than this is joined with the next one.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
-/// The same for overflow: commits leave it in small runs, and a sample must read a part of each.
+/// The same for overflow, which commits leave in small runs, so that samples must read a part of every run.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
-/// The same with strata of windows, whose edges are useless once strata are joined.
+/// The same for strata of windows, which are useless once they are joined.
 const WINDOW_STRATUM_ROWS: usize = 16;
-/// Rows of a stratum and of a zone for small runs in a cube with other runs, or above children with rows. Queries read
-/// all such runs, and strata would enlarge their zones.
+/// Rows per stratum and per zone for small runs in a cube with other runs, or above children with rows. Queries read
+/// all such runs, and strata would enlarge their zones, so there is one stratum.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 
 pub struct SortedRows {
@@ -71,7 +72,7 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
-    /// Postings by column with a secondary index.
+    /// The postings of each column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -166,7 +167,7 @@ impl SortedRows {
         placed
     }
 
-    /// Cuts rows, in key order, into zones where neighbours are farthest apart in the tree of cubes.
+    /// Divides rows, in key order, into zones, between neighbours that are farthest apart in the tree of cubes.
     fn cut(&self, rows: &[u32], wanted: usize, zones: &mut Vec<u8>) {
         let (least, most) = zone_limits(wanted);
         let mut first = 0;
@@ -283,7 +284,7 @@ fn zone_limits(wanted: usize) -> (usize, usize) {
     ((wanted * 7 / 10).max(1), wanted * 27 / 20)
 }
 
-/// Fewer rows are processed on one core.
+/// Fewer rows than this are processed on one core.
 const ONE_CORE: usize = 1 << 16;
 
 fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
@@ -293,7 +294,7 @@ fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec
     }
 }
 
-/// Orders rows by key, then number. `buckets`, if any, are already in order.
+/// Orders rows by key, then by number. `buckets`, if any, are in order already, but not their rows.
 fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u32>> {
     let mut order = vec![0u32; keys.len()];
     if buckets.is_empty() {
@@ -315,10 +316,10 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
     Ok(order)
 }
 
-/// More rows are first sorted by their highest differing bits.
+/// Larger sets of rows are first sorted by their highest differing bits.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-/// A word has the differing bits of a key, as far as they fit, above the row number.
+/// Sorts rows by words: the differing bits of a key, as far as they fit, above the row number.
 fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     let (first, keys) = (rows.start as u32, &keys[rows]);
     let Some(last) = keys.len().checked_sub(1) else { return };
@@ -365,7 +366,7 @@ fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     sorted
 }
 
-/// Sorts rows by whole keys where sorted words have equal key bits.
+/// Sorts rows by their whole keys where the words have equal key bits.
 fn sort_rest(keys: &[MortonKey], row_bits: u32, words: &mut [u64]) {
     let are_alike = |a: &u64, b: &u64| (a ^ b) >> row_bits == 0;
     if !words.iter().zip(&words[1..]).fold(false, |any, (a, b)| any | are_alike(a, b)) {

@@ -1,4 +1,4 @@
-//! The grid for a commit's rows: the newest grid, or a new one that these rows are the first to need.
+//! The grid for a commit's rows: the newest grid, or a new one if these rows need it.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use kubist_format::header::HeaderDimension;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Minimum rows of a commit that makes a new grid.
+/// Minimum number of rows in a commit that makes a new grid.
 const BULK_ROWS: u64 = 1 << 14;
 const COMPARED_ROWS: u64 = 1 << 15;
 const LOOKED_AT_ROWS: u64 = 1 << 9;
 
-/// The newest grid, or one learned from these rows if the table has none. A commit with more rows than the table makes
-/// a new grid if they do not fit the newest.
+/// Returns the newest grid, or a grid learned from these rows if the table has none. A commit with more rows than the
+/// table makes a new grid if its rows do not fit the newest one.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ fn learned(core: &Core, batches: &[RecordBatch]) -> Result<Vec<Scale>> {
     core.header.dimensions.iter().zip(&core.created.dimensions).map(learn).collect()
 }
 
-/// A new grid, if many rows have outgrown the newest.
+/// Makes a new grid, if many rows have outgrown the newest one.
 fn fitting(
     core: &Core,
     view: &View,
@@ -85,7 +85,7 @@ fn fitting(
     let schema = &view.schema;
     let why = "a commit had more rows than the table, and had outgrown the one before";
     core.publish_next_grid(next_grid(schema, rescaled(schema, scales), view.rows() + rows, why))?;
-    // This is the grid of this process, or of a faster one.
+    // This process or a faster one has made this grid.
     let schema = core.view(cancel)?.schema.clone();
     core.settle_schema(&schema)?;
     core.newest_frame(&schema)

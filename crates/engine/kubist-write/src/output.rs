@@ -33,7 +33,8 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// `dimensions` are stored columns. Postings of each indexed column take about one eighth of `memory` bytes.
+    /// Creates the output; `dimensions` are stored columns. Postings of each indexed column take about one eighth of
+    /// `memory` bytes.
     pub fn new(
         core: &Core,
         dimensions: &[usize],

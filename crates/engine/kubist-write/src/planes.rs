@@ -1,19 +1,19 @@
 //! Rows near one plane: particles on a wall or the floor, or rows written at one time.
 //!
-//! The space-filling curve mixes these rows with their neighbours, so a query for the space in front of the wall would
-//! read most of their zones. They therefore get separate zones that are almost flat in that dimension. There can be one
-//! plane in each dimension.
+//! The space-filling curve mixes these rows with their neighbours, so a query for the space in front of a wall would
+//! read most zones of the wall. Rows near a plane therefore get separate zones, almost flat in that dimension. There
+//! can be one plane in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
-/// A plane has one in `ONE_IN` of the rows, within a fraction of the extent, given as a number of halvings.
+/// A plane has at least 1/`ONE_IN` of the rows in a small fraction of the extent, which a number of halvings gives.
 const ONE_IN: usize = 8;
 const HALVINGS: usize = 6;
-/// Sampled rows, and the number that must be near a plane.
+/// Number of sampled rows, and the number that must be near a plane.
 const SAMPLED: usize = 32;
 const NEAR: usize = SAMPLED / ONE_IN;
 
-/// Each dimension is a mask of bits of Morton keys.
+/// The dimensions, each as the mask of its bits in Morton keys.
 pub struct Dimensions {
     masks: Vec<MortonKey>,
 }
@@ -35,7 +35,7 @@ impl Dimensions {
         Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
     }
 
-    /// The plane with most rows in each dimension, if enough seem near it.
+    /// In each dimension, the plane with most rows, if enough sampled rows are near it.
     pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
         if rows.len() < SAMPLED {
             return Vec::new();
@@ -44,8 +44,8 @@ impl Dimensions {
         self.masks.iter().filter_map(|mask| self.plane(*mask, sampled.map(|key| key & mask))).collect()
     }
 
-    /// The masked bits of one dimension compare as its coordinates do. Their masked difference is the difference of the
-    /// coordinates, because a borrow passes through the zeros between the bits.
+    /// The plane of a dimension, from sampled keys. The masked bits of a dimension compare as its coordinates do. Their
+    /// masked difference is the coordinates' difference, because a borrow passes through the zeros between the bits.
     fn plane(&self, mask: MortonKey, mut sampled: [MortonKey; SAMPLED]) -> Option<Plane> {
         sampled.sort_unstable();
         let apart = |first: usize, last: usize| sampled[last].wrapping_sub(sampled[first]) & mask;
@@ -73,8 +73,8 @@ impl Dimensions {
 }
 
 impl Plane {
-    /// Splits rows into rows before, near and after the plane, in stable order, if at least `least` and one in eight
-    /// are near it, but not all.
+    /// Splits rows into rows before, near and after the plane, in stable order. Returns them unsplit if fewer than
+    /// `least` rows or fewer than one in eight are near the plane, or all rows.
     fn part(&self, rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
         let coordinate = |row: &u32| key(*row) & self.mask;
         let near = rows.iter().filter(|row| (self.low..=self.high).contains(&coordinate(row))).count();

@@ -16,11 +16,11 @@ use kubist_types::error::Result;
 
 const PAIR_BYTES: usize = 8;
 const FEWEST_ROWS: usize = 1 << 10;
-/// With another part, their zones stay within a reader's limit ([`postings::MOST_ZONES`]).
+/// Limit of rows, so that the zones stay within the readers' limit ([`postings::MOST_ZONES`]), also with one more part.
 const MOST_ROWS: usize = 1 << 24;
 /// Parts of a column's postings; a power of two.
 const PARTS: usize = 256;
-/// Smaller parts are joined with the next, so that blocks are full.
+/// Parts with fewer rows are joined with the next one, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
 pub struct Gathered {
@@ -101,7 +101,7 @@ impl Gathered {
 }
 
 impl Pairs {
-    /// In parts of ascending keys that are not too small.
+    /// Takes the pairs, in parts of ascending keys that are not too small.
     fn take(&mut self) -> Vec<Vec<u64>> {
         self.count = 0;
         let mut taken: Vec<Vec<u64>> = Vec::new();

@@ -1,36 +1,41 @@
 //! The rewrite log: one numbered sequence of entries that replace runs.
 //!
-//! A rewriter takes the next number only after it has checked that its inputs are live after all earlier numbers. So
-//! two rewriters never undo each other, and a rewriter that dies leaves only unused bytes.
+//! A rewriter takes the next number only if its inputs are still live after all earlier numbers. Two rewriters
+//! therefore never replace the same run, and a rewriter that crashes leaves only unused bytes.
 //!
 //! # Why no rewrite names a segment that cleaning deletes
 //!
 //! A rewriter (1) reads the table and sees N - 1 rewrites, (2) checks that its segment exists and is not noted as
 //! garbage, and (3) takes number N. The cleaner (1) notes a segment as garbage, (2) takes a number F by an empty entry
 //! (the *fence*), (3) reads the table up to F at least, and (4) deletes the segment if nothing there names it. Each may
-//! be stopped for any time in between. N is not F:
+//! be stopped for any time in between. N differs from F, so there are two cases:
 //!
 //! - N < F: the cleaner sees the rewrite, and the segment stays;
 //! - N > F: the rewriter had seen F when it read the table. The note is older than F, so the rewriter saw it and
 //!   published nothing.
 //!
-//! A rewrite may also name bytes in the segments of its inputs: runs that continue with new ids. These segments need no
-//! check. An input is live from the entry that made it up to N. A cleaner that reads the table in between needs the
-//! input's segment. A cleaner that reads it after N sees the rewrite. For a cleaner that read it before, the entry that
-//! made the input was such an N.
+//! A rewrite may also give new ids to runs whose bytes stay in the segments of its inputs. These segments need no
+//! check, because an input is live from the entry that made it up to N. A cleaner that reads the table in between sees
+//! the live input, and one that reads it after N sees the rewrite. For a cleaner that read the table before, the two
+//! cases above apply to the entry that made the input.
 //!
-//! On stores where a machine may remember for some time that a name is absent, a note can be overlooked. There,
-//! cleaning does not note a rewrite's segment within the first hour. A rewriter that has used half of that time, by its
-//! own clock, puts the note itself ([`reserve`]), dated one hour later. From then on the segment counts as garbage, and
-//! cleaning finds the name taken. If the rewriter finds the name taken, it is too late. Clocks may differ by half an
-//! hour.
+//! # Stores where changes become visible late
 //!
-//! A number may have been taken and cleaned away while a rewriter was stopped. The last rewrites before a checkpoint
-//! stay, and cleaning deletes in ascending order. If the previous number is gone, and a checkpoint is so far ahead that
-//! cleaning may have deleted this number, then this number was taken before, and the entry just put under it does not
-//! count. The first number has no previous one. On stores where changes become visible late, cleaning deletes rewrites
-//! only when every machine sees the checkpoint that contains them, so a rewriter that was not stopped since it read the
-//! table has seen later rewrites.
+//! There, a machine may believe for some time that a name is absent, and overlook a note. Cleaning therefore does not
+//! note a rewrite's segment within the first hour. After half an hour by its own clock, a rewriter puts the note itself
+//! ([`reserve`]), dated one hour later. Until that time, cleaning treats the segment as needed. If the rewriter finds a
+//! note, it is too late and must not publish. Clocks may differ by half an hour.
+//!
+//! # A number that was taken before
+//!
+//! While a rewriter is stopped, its number may be taken, included in a checkpoint, and cleaned away, so that it seems
+//! free. Cleaning deletes rewrites in ascending order, and keeps the last [`KEPT_REWRITES`] before a checkpoint. If the
+//! previous number still exists, the number was free. If the previous one is gone, and a checkpoint contains more than
+//! [`KEPT_REWRITES`] later rewrites, the number was taken before: the entry just put does not count and is deleted.
+//!
+//! The first number has no previous one. On stores where changes become visible late, cleaning deletes rewrites only
+//! when every machine sees the checkpoint that contains them. A rewriter that was not stopped since it read the table
+//! has therefore seen later rewrites, and its first number was free.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -62,14 +67,14 @@ use kubist_format::names::{REWRITES, rewrite_name};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Wait for a writer that is making an entry durable.
+/// Maximum wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// On stores where changes become visible late, a rewrite's segment is not noted as garbage for this time. Its rewriter
-/// reserves it after half the time.
+/// On stores where changes become visible late, cleaning does not note a rewrite's segment for this time. The rewriter
+/// reserves the segment after half of it.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
-/// The last rewrites stay although a checkpoint contains them.
+/// Number of rewrites before a checkpoint that cleaning keeps, although the checkpoint contains them.
 pub const KEPT_REWRITES: u64 = 64;
 
 #[derive(Default)]
@@ -79,7 +84,7 @@ pub struct Replacement {
     pub runs: Vec<Arc<Run<Location>>>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
     pub retract_after: Option<i64>,
-    /// The log positions that it needs, in addition to those of its inputs.
+    /// Log positions that must be durable first, in addition to the positions of the inputs.
     pub needs: Vec<(String, u64)>,
 }
 
@@ -97,12 +102,12 @@ pub fn write_segment<T>(
     segment::write_segment(core, REWRITE_SEGMENT, view.rewrites + 1, fill)
 }
 
-/// Takes the next number for a replacement whose runs are durable. Returns `false`, without any change, if another
-/// rewrite has removed an input.
+/// Publishes a replacement, whose runs must be durable, under the next number. Returns `false`, without any change, if
+/// an input is no longer live.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::view`]; `Busy` if a commit that it needs does not become durable.
+/// The errors of [`Core::view`]; `Busy` if a needed commit does not become durable.
 pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Result<bool> {
     let mut needs = replacement.needs.clone();
     let sources = replacement.inputs.iter().chain(&replacement.copied);
@@ -114,7 +119,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             None => needs.push((origin.writer.to_string(), origin.position)),
         }
     }
-    // A dead writer may seem to run until its ownership expires.
+    // A crashed writer may seem to run until its ownership expires.
     let patience = PATIENCE + core.store.capabilities().fencing.outlives();
     for (writer, position) in &needs {
         settle(core, writer, *position, patience, cancel)?;
@@ -172,7 +177,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Whether the number just taken was free (see the module). The table was read `ago`.
+/// Whether the number just taken was free (see the module). The table was read this long `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -195,7 +200,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// Whether cleaning will keep a segment that the rewrite names.
+    /// Whether cleaning will keep a segment until the rewrite is published.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
@@ -214,14 +219,14 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Cleaning deletes a note that remains.
+    /// Deletes the notes. If that fails, cleaning deletes them.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
 }
 
-/// Notes a segment as garbage from a later time, in milliseconds since 1970. Returns `false` if the store, not a cache,
-/// already has a note.
+/// Puts a note that the segment is garbage from one hour after `now` (milliseconds since 1970). Returns `false` if the
+/// store itself, not a cache, already has a note.
 ///
 /// # Errors
 ///
@@ -236,6 +241,8 @@ pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
+/// Whether a segment has a note, or is deleted.
+///
 /// # Errors
 ///
 /// A storage error.
@@ -322,7 +329,7 @@ impl NewRuns {
     }
 
     /// Publishes the runs of a replacement. Returns `None`, and deletes the segment, if a source is no longer live, or
-    /// a writer stopped between an entry and its sync. The work can be done later.
+    /// if a writer stopped between an entry and its sync. The caller can try again later.
     ///
     /// # Errors
     ///
@@ -331,7 +338,7 @@ impl NewRuns {
         let (runs, rows) = (self.runs.len() as u64, self.runs.iter().map(|run| run.rows).sum());
         let written = Written { runs, rows, bytes: self.bytes };
         let published = match publish(core, Replacement { runs: self.runs, ..replacement }, cancel) {
-            // `Busy` is returned only before anything is published.
+            // `Busy` occurs only before anything is published.
             Err(Error::Busy(_)) => Ok(false),
             published => published,
         };

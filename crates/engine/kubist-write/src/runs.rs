@@ -1,12 +1,12 @@
 //! Converts the rows of a commit to runs, and appends the runs to a segment.
 //!
-//! A run is the rows that a commit adds to one cube of the index tree. The cutoff of a cube decides which rows it
-//! keeps: rows with a priority below the cutoff. The other rows move down to its children.
+//! A run consists of the rows that a commit adds to one cube of the index tree. A cube keeps the rows with a priority
+//! below its cutoff; the other rows move down to its children.
 //!
-//! The rows come in parts ([`crate::spill`]): the rows of a part are inside one cube, and few enough to sort in memory.
-//! Only the cubes above the parts get rows from several parts. Their cutoffs are calculated first, from the numbers of
-//! rows of the parts. Then the parts are sorted, distributed over cubes and encoded in parallel. The rows for
-//! the cubes above are collected, and encoded at the end.
+//! The rows come in parts ([`crate::spill`]). A part's rows are inside one cube, and few enough to sort in memory. Only
+//! the cubes above the parts get rows from several parts, so their cutoffs are computed first, from the parts' numbers
+//! of rows. Then the parts are sorted, distributed over cubes and encoded in parallel. The rows for the cubes above are
+//! collected, and encoded at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use kubist_format::lookup::Lookup;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
-/// Memory for sorting a row, in addition to its values, in bytes.
+/// Bytes of memory to sort a row, in addition to its values.
 pub(crate) const SORT_BYTES: usize = 48;
 /// A part should take at most 1/`PART_SHARE` of the memory.
 pub(crate) const PART_SHARE: usize = 8;
@@ -41,14 +41,14 @@ pub(crate) const PART_SHARE: usize = 8;
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
-    /// The size of the runs in the segment.
+    /// Bytes of the runs in the segment.
     pub bytes: u64,
     /// The number of rows with a value outside the domain of a dimension.
     pub outside: u64,
 }
 
 impl Prepared {
-    /// Adds the runs of `later`. Runs are numbered within a commit, so those of `later` get new numbers, also in their
+    /// Adds the runs of `later`. Runs are numbered within a commit, so these runs get new numbers, also in their
     /// secondary indexes.
     pub fn join(&mut self, later: Prepared) {
         let before = self.commit.runs.len();
@@ -82,20 +82,20 @@ fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
-/// Makes the runs of one commit.
+/// The settings and the context for making the runs of a commit.
 pub(crate) struct Runs<'a> {
     pub core: &'a Core,
     pub frame: &'a Arc<Frame>,
     pub schema: &'a TableSchema,
-    /// The cutoffs and the numbers of rows that the table has already.
+    /// The cutoffs and numbers of rows in the table before the commit.
     pub seen: &'a Seen,
     pub step: Option<i64>,
-    /// In bytes.
+    /// Limit of memory, in bytes.
     pub memory: usize,
     pub cancel: &'a Cancel,
 }
 
-/// The result of one part.
+/// The result for a part.
 struct Made {
     /// The rows for cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
@@ -150,7 +150,7 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        // Rows at the same point of the grid may be in several parts, which then give cutoffs for the same cubes.
+        // Rows at the same point of the grid may be in several parts, which then have cutoffs for the same cubes.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
@@ -162,7 +162,7 @@ impl Runs<'_> {
         fit.clamp(1, 8 * rayon::current_num_threads() as u64) as usize
     }
 
-    /// The cutoffs of all cubes above the parts, calculated from the numbers of rows of the parts.
+    /// The cutoffs of all cubes above the parts, from the parts' numbers of rows.
     fn cutoffs_above(&self, parts: &[Part], capacity: &Capacity) -> BTreeMap<CubeId, Threshold> {
         let geometry = &self.frame.geometry;
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -186,7 +186,7 @@ impl Runs<'_> {
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
     }
 
-    /// Sorts a part and encodes its runs. Rows that a cube above the part keeps are returned as they are.
+    /// Sorts a part and encodes its runs. Returns the rows that cubes above the part keep, not encoded.
     fn make(
         &self,
         part: Part,
@@ -219,7 +219,7 @@ impl Runs<'_> {
         Ok(Made { upper, cutoffs: placed.cutoffs, runs, outside: sorted.outside })
     }
 
-    /// Encodes the run of a cube above the parts, from the rows that the parts gave it.
+    /// Encodes the run of a cube above the parts, from the rows that the parts returned.
     fn encode_above(
         &self,
         cube: CubeId,

@@ -1,7 +1,8 @@
 //! Distribution of many rows over parts of space, in memory or in scratch files.
 //!
 //! A part is a cube, chosen from the first rows. The parts cover space without overlap, and a part that becomes too
-//! large is split again. The rows come back part by part, in key order, few enough to be sorted in parallel.
+//! large is split again. The rows are then read part by part, in key order. Parts are small enough to sort several in
+//! parallel.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use kubist_catalog::frame::Frame;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// Target rows and maximum number of parts. In memory, parts fit in a cache; in scratch files, they are long.
+/// Wanted rows per part, and maximum number of parts. In memory, a part fits in a cache; in scratch files, it is long.
 const MEMORY_PARTS: (usize, usize) = (1 << 15, 1024);
 const SCRATCH_PARTS: (usize, usize) = (1 << 18, 200);
 const SAMPLED_KEYS: usize = 1 << 16;
@@ -29,12 +30,12 @@ pub struct Spill {
     frame: Arc<Frame>,
     scratch: Option<Arc<dyn Scratch>>,
     cubes: Vec<CubeId>,
-    /// Index by the highest key bits: the last part that begins at or before them.
+    /// By the highest key bits: the last part that begins at or before them.
     parts: Vec<u32>,
     stored: Vec<Stored>,
 }
 
-/// Key bits for the index; enough for 1024 parts.
+/// Limit of key bits for this index; enough for 1024 parts.
 const MOST_LEADING_BITS: u32 = 15;
 
 #[derive(Clone, Default)]
@@ -175,8 +176,8 @@ impl Spill {
             .collect()
     }
 
-    /// The parts that have rows, each below `bound` with `row_bytes` more for each row. Several parts have the same
-    /// cube if all its rows are at one grid point.
+    /// Returns the parts that have rows. With `row_bytes` more for each row, a part takes at most `bound` bytes.
+    /// Several parts have the same cube if all its rows are at one grid point.
     ///
     /// # Errors
     ///

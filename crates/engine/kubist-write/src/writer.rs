@@ -42,12 +42,12 @@ use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
 use kubist_types::thinned::Thinned;
 
-/// More rows are first distributed over parts of space.
+/// Commits with more rows first distribute them over parts of space.
 const ONE_PART_ROWS: u64 = 1 << 19;
 /// Size after which a new segment starts. A running writer's newest segment cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
-/// Work after a writer's commits, which may delay later commits.
+/// Background work that follows a writer's commits. `admit` delays the next commit while too much is left.
 pub trait Behind: Send + Sync {
     /// # Errors
     ///
@@ -57,21 +57,21 @@ pub trait Behind: Send + Sync {
     fn committed(&self, rows: u64);
 }
 
-/// Dropping it discards uncommitted rows and releases its name.
+/// The owner of one log. Dropping it discards uncommitted rows and releases the name.
 pub struct Writer {
     /// The first field, so that it is dropped before the log.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The last known columns; other columns in a batch cause a new read.
+    /// The last known columns. A batch with other columns makes the writer read them again.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
     segment_bytes: u64,
     next_segment: u64,
-    /// Commits and rows before the pending ones.
+    /// The number of commits and of rows (`rows`) before the pending ones.
     sequence: u64,
     rows: u64,
-    /// Its random number is this one plus the sequence number.
+    /// The link of the next log entry, but its random number is this one plus the sequence number.
     link: Link,
     memory: usize,
     cancel: Cancel,
@@ -88,7 +88,7 @@ struct Pending {
     bytes: usize,
     rows: u64,
     spill: Option<Spill>,
-    /// The first rows, already in runs.
+    /// The first pending rows, which `lay_out` has written as runs.
     laid_out: Option<Prepared>,
     torn: bool,
 }
@@ -125,7 +125,7 @@ pub struct Committed {
 /// The commit of another table that a writer repeats.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// A random number that distinguishes two histories; `None`: a new one.
+    /// The random number by which histories of a log differ; `None`: a new one.
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
@@ -134,7 +134,7 @@ pub struct Origin {
     pub thinned: Vec<(i64, Thinned)>,
 }
 
-/// The number is unlikely to repeat, but may be predictable.
+/// A number that is unlikely to repeat, but may be predictable.
 fn random() -> u64 {
     RandomState::new().hash_one(unix_ms())
 }
@@ -159,11 +159,11 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `Busy` if the name has an owner; `Damaged` if its log is; `Invalid` if it cannot be a name; the errors of
-    /// [`Core::view`].
+    /// `Busy` if the name has an owner; `Damaged` if its log is damaged; `Invalid` for an invalid name; the errors
+    /// of [`Core::view`].
     pub fn open(core: Arc<Core>, options: &WriterOptions, behind: Option<Box<dyn Behind>>) -> Result<Writer> {
         core.check_process()?;
-        // First, because a lost log must not be started again.
+        // Before the log is taken: this read detects a lost log, which must not be started again.
         core.view(&options.cancel)?;
         let log = stoppable(&options.cancel, || match &options.name {
             Some(name) => own_log(&core, name),
@@ -234,7 +234,7 @@ impl Writer {
                 stored.collect::<Result<Vec<_>>>()
             };
             let stored = match stored_by(&self.schema) {
-                // The period that refuses a row may have been removed.
+                // The row violates a period that may have been removed.
                 Err(Error::Invalid(why)) if self.is_altered()? => {
                     stored_by(&self.schema).map_err(|_| Error::Invalid(why))
                 }
@@ -250,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns whether the newest schema is another one.
+    /// Reads the schema again; returns whether it has changed.
     fn is_altered(&mut self) -> Result<bool> {
         let newest = self.core.view(&self.cancel)?.schema.clone();
         let is_altered = newest.version != self.schema.version;
@@ -265,7 +265,7 @@ impl Writer {
         }
     }
 
-    /// Appends rows in stored form, hidden columns included, whose memory is not shared.
+    /// Appends rows in stored form, with the hidden columns. Nothing else may own their memory.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl Writer {
 
     /// Writes the pending rows as runs to the segment, so that a long commit needs little memory. They stay invisible
     /// until the next commit. For rows in the order of a dimension, such as frames of a trajectory, the layout is as
-    /// good as with a single call, if the domains are given. A learned grid is learned from the first call's rows only.
+    /// good as with a single call, if the domains are given. Domains are learned only from the first call's rows.
     ///
     /// # Errors
     ///
@@ -337,7 +337,7 @@ impl Writer {
         self.commit_as(&CommitOptions::default())
     }
 
-    /// Commits as a simulation step, or with a token, by which a retry after a lost response is the same commit.
+    /// Commits as a simulation step, or with a token: a repeated call with the same token commits nothing.
     ///
     /// # Errors
     ///
@@ -346,8 +346,8 @@ impl Writer {
         self.commit_with(options, None)
     }
 
-    /// Commits a step when only a sample was appended, with the totals of all records. The rows' column
-    /// `kept_below` must agree (see [`Core::keep_below`]).
+    /// Commits a subsampled step: the appended rows are a sample, and `thinned` has the totals of all rows. The column
+    /// `kept_below` must contain the sample's limits (see [`Core::keep_below`]).
     ///
     /// # Errors
     ///
@@ -379,7 +379,7 @@ impl Writer {
         Ok(view.history.token(self.name(), token).map(|(_, rows)| rows))
     }
 
-    /// Claims `what`, and releases the previous claim. Other writers cannot claim it until this writer claims something
+    /// Claims `what`, and releases the previous claim. No other writer can claim it until this writer claims something
     /// else, releases it or ends. Check the tokens afterwards, because another writer may already have committed it.
     ///
     /// # Errors
@@ -421,7 +421,7 @@ impl Writer {
         if let Some(behind) = &self.behind {
             behind.admit(&self.cancel)?;
         }
-        // An empty step of a writer must still be committed.
+        // A step without rows must still be committed.
         if self.pending.rows == 0 && options.step.is_none() && options.token.is_none() {
             let writer = self.name().into();
             return Ok(Committed { writer, ..Committed::default() });
@@ -465,7 +465,7 @@ impl Writer {
         self.commit_origin(Origin { steps, thinned, ..Origin::default() })
     }
 
-    /// Commits the kept rows, possibly none, as a commit of another table, with its steps and token.
+    /// Repeats a commit of another table, with its steps and token, from the rows of [`Writer::keep`] (possibly none).
     ///
     /// # Errors
     ///
@@ -520,7 +520,7 @@ impl Writer {
         Ok(self.core.view(&self.cancel)?.history.last_step(self.name()))
     }
 
-    /// A writer's steps increase, so each step is one commit.
+    /// Refuses a step that does not increase, so that each step is one commit of a writer.
     fn check_step(&self, view: &View, step: i64) -> Result<()> {
         let name = self.name();
         match view.history.last_step(name) {
@@ -591,7 +591,7 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// All runs of the pending rows, which are durable after a sync.
+    /// Writes all pending rows as runs, which become durable with the next sync.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -614,7 +614,7 @@ impl Writer {
         }
     }
 
-    /// `first` are runs of the same commit.
+    /// Writes the pending rows as runs. `first` has earlier runs of the same commit.
     fn write(
         &mut self,
         view: Arc<View>,

@@ -44,11 +44,11 @@ pub struct About {
     pub compression: String,
     /// Where strata of new runs end: `halvings` or `windows`.
     pub strata: String,
-    /// Inclusion of rows in a sample: `uniform`, `by weight` of an expression, or `by strata of` columns.
+    /// How rows are sampled: `uniform`, `by weight` of an expression, or `by strata of` columns.
     pub sampling: String,
     /// The columns with their units and metadata.
     pub columns: Vec<ColumnInfo>,
-    /// By column: the length of its period, or the interval of the values if it does not begin at 0.
+    /// Periods by column: a length, or the interval of the values if it does not begin at 0.
     pub period: BTreeMap<String, String>,
     /// Columns of longitude and latitude on a sphere, if declared.
     pub sphere: Option<[String; 2]>,
@@ -65,7 +65,7 @@ pub struct About {
 /// Properties, contents and layout of a table.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Info {
-    /// The properties that need no manifest.
+    /// The properties that can be read without the manifest.
     #[serde(flatten)]
     pub about: About,
     /// Number of runs without replicas.
@@ -94,8 +94,8 @@ pub struct Info {
     /// Storage cost; `None` unless the store is an object store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
-    /// Each sentence says how the commits or the recorded queries do not fit the design, and which command
-    /// corrects it.
+    /// Sentences about options that do not fit the commits or the recorded queries, with the command that
+    /// changes them.
     pub advice: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub struct ThinnedSteps {
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
-/// Commits of one writer.
+/// The commits of a writer.
 pub struct WriterInfo {
     /// The writer's name.
     pub name: String,

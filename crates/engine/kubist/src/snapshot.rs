@@ -41,7 +41,7 @@ use crate::recording::record;
 /// let snapshot = table.snapshot()?;
 /// let query = Query::new().filter("x < 0.5");
 ///
-/// // From coarse to fine: each record once, four times as many from step to step.
+/// // From coarse to fine: each step has new rows, and makes the sample four times as large.
 /// let mut rows = 0;
 /// for step in snapshot.refine(&query, 0.01, 4.0)? {
 ///     for batch in step? {
@@ -50,13 +50,13 @@ use crate::recording::record;
 /// }
 /// assert_eq!(rows, 5_000);
 ///
-/// // Figures of a sample, with intervals that hold the exact value 95 times of 100.
+/// // Estimates from a sample: 95 of 100 intervals contain the exact value.
 /// let aggregates = vec!["mean(x)".into()];
 /// let options = EstimateOptions { aggregates, query: query.clone(), error: Some(0.05), ..Default::default() };
 /// let mean = &snapshot.estimate(&options, &mut |_| {})?.figures[0];
 /// assert!(mean.low <= mean.high && mean.high - mean.low < 0.05);
 ///
-/// // Parts for other processes: text that names the table, the snapshot and the records.
+/// // Splits for other processes: each is a text with the table, the snapshot and the rows.
 /// let mut rows = 0;
 /// for split in snapshot.splits(&query, 3)? {
 ///     for batch in table.read_split(&split)? {
@@ -86,8 +86,8 @@ impl Snapshot {
         &self.pinned
     }
 
-    /// The same snapshot, whose calls end with `Cancelled` after `cancel` is set, unless they have a switch
-    /// of their own.
+    /// The same snapshot. Its calls end with `Cancelled` after `cancel` is set, unless they get another
+    /// [`Cancel`].
     pub fn cancelled_by(&self, cancel: &Cancel) -> Snapshot {
         Snapshot { pinned: self.pinned.clone(), cancel: cancel.clone() }
     }
@@ -142,7 +142,7 @@ impl Snapshot {
         hold::release(&self.pinned.core, hold)
     }
 
-    /// Statistics of all rows of each subsampled step.
+    /// For each subsampled step, the statistics of all its rows.
     pub fn thinned(&self) -> BTreeMap<i64, Thinned> {
         self.pinned.view.history.thinned()
     }
@@ -179,7 +179,7 @@ impl Snapshot {
         QueryStream::of(&self.pinned, &request)
     }
 
-    /// Counts the rows of the query and reads as little as possible.
+    /// Counts the matching rows, and reads only pages that the manifest cannot count.
     ///
     /// # Errors
     ///
@@ -240,8 +240,8 @@ impl Snapshot {
         splits::splits_by_host(&self.pinned, &query.into(), parts)
     }
 
-    /// Returns estimates with the requested precision, and calls `progress` with coarser ones on the way.
-    /// Do not stop by these: their intervals do not allow it. Use [`Snapshot::estimates`] instead.
+    /// Returns estimates with the requested precision, and calls `progress` with earlier, coarser ones.
+    /// To decide from intervals when to stop, use [`Snapshot::estimates`]: here they are too narrow for that.
     ///
     /// # Errors
     ///
@@ -251,8 +251,8 @@ impl Snapshot {
         kubist_estimate::estimate(&self.pinned, options, progress)
     }
 
-    /// Returns a series of estimates with narrowing intervals, and reads each row once. The intervals hold
-    /// together whenever the caller stops, so they are wider than in [`Snapshot::estimate`].
+    /// Returns a series of estimates with narrowing intervals, and reads each row once. The intervals are
+    /// valid whenever the caller stops, so they are wider than in [`Snapshot::estimate`].
     ///
     /// # Errors
     ///
@@ -280,8 +280,8 @@ impl Snapshot {
         Plan::new(&self.pinned, query.into())
     }
 
-    /// Returns the bytes, the encoding and the decoding speed on one core of each stored column. In a large
-    /// table, it uses a sample of the runs.
+    /// For each stored column, returns the bytes, the encoding and the decoding speed on one core. In a
+    /// large table, it uses a sample of the runs.
     ///
     /// # Errors
     ///

@@ -189,9 +189,9 @@ impl Table {
         Snapshot { pinned, cancel: self.cancel.clone() }
     }
 
-    /// Declares the writers of every step. Queries by step and snapshots at a step include a step only
-    /// after each declared writer has committed or abandoned it. Only [`Table::declare_writers_after`] can
-    /// change a declaration; the same one may be repeated.
+    /// Declares the writers of every step. Queries by step, and snapshots at a step, include a step only
+    /// after each declared writer has committed or abandoned it. The same declaration may be repeated; only
+    /// [`Table::declare_writers_after`] can change it.
     ///
     /// # Errors
     ///
@@ -354,7 +354,7 @@ impl Table {
         self.core.set_compression(compression)
     }
 
-    /// Sets where the strata of new runs end. [`Table::optimize`] can rewrite the older ones
+    /// Sets where the strata (ranges of priorities) of new runs end. [`Table::optimize`] can rewrite the older ones
     /// ([`OptimizeOptions::recompress`]).
     ///
     /// # Errors
@@ -423,9 +423,8 @@ impl Table {
         optimize_reads(&self.core)
     }
 
-    /// Withdraws every commit after `step` that is in the logs now. Its rows disappear and its tokens are
-    /// forgotten, so a solver can continue from a checkpoint. Stop the old writers first: their later
-    /// commits count.
+    /// Withdraws every commit after `step` that is in the logs now, with its rows and tokens, so that a
+    /// solver can continue from a checkpoint. Stop the old writers first, because later commits stay.
     ///
     /// # Errors
     ///
@@ -434,9 +433,8 @@ impl Table {
         retract::retract(&self.core, step, &self.cancel)
     }
 
-    /// Writes a checkpoint of all durable commits, unless the newest one is good enough. Returns `false` if
-    /// that is not possible now, because a writer is making an entry durable or another checkpoint was
-    /// faster.
+    /// Writes a checkpoint of all durable commits, unless the newest one contains them. Returns
+    /// `false` if a writer is making an entry durable, or another process wrote a checkpoint first.
     ///
     /// # Errors
     ///
@@ -494,7 +492,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// Nothing can be saved until the cause is removed, such as an unreadable header or a full disk.
+    /// The cause, such as an unreadable header or a full disk, prevents any copy.
     pub fn salvage(
         from: impl Into<Location>,
         to: impl Into<Location>,

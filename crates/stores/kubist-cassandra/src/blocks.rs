@@ -1,8 +1,10 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
-//! A block is written once, always with the same timestamp, so no replica has an old version. A read requests one
-//! replica, and the others only if this replica lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader
-//! knows where the block of a byte can begin. The blocks of [`BUCKET`] bytes form one partition.
+//! A block is one row of the table `kubist_blocks`, with at most [`BLOCK`] bytes. It never crosses a multiple of
+//! [`BLOCK`], so a reader of any byte begins at the multiple before it. A partition has the blocks of [`BUCKET`] bytes.
+//!
+//! A block never changes: it is written with the constant timestamp 1, also when a write is repeated. A read therefore
+//! asks one replica, and asks a majority only if that replica lacks a block.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,9 +29,9 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// The maximum number of blocks that the writer of a segment sends concurrently.
+/// Maximum number of blocks that the writer of a segment sends concurrently.
 pub const MOST_SENT: usize = 96;
-/// The maximum number of partitions to which blocks are sent concurrently.
+/// Maximum number of partitions that contain the blocks sent concurrently: 96 blocks of 32 KiB are 3 MiB.
 const ON_THE_WAY: i32 = 4;
 
 pub fn end_of_block(start: u64) -> u64 {
@@ -41,6 +43,7 @@ fn bucket(offset: u64) -> Result<i32> {
         .map_err(|_| Error::InvalidName { name: offset.to_string(), why: "an offset is less than 2 PiB".into() })
 }
 
+/// Writes one block; it must end at or before the next multiple of [`BLOCK`].
 pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Bytes) -> Result<()> {
     let (permit, length) = (link.limiter.permit().await, bytes.len());
     link.run(WRITE, &(store, name, bucket(start)?, start as i64, bytes)).await?;
@@ -48,6 +51,7 @@ pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Byte
     Ok(())
 }
 
+/// Writes a whole value as blocks, concurrently.
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
@@ -58,7 +62,7 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads ranges that were written. An incomplete range gives `Err` with its first missing offset.
+/// Reads ranges of bytes. A range with a missing block is `Err` with the first missing offset.
 pub async fn read(
     link: &Link,
     store: Uuid,
@@ -68,6 +72,7 @@ pub async fn read(
     read_watched(link, store, name, ranges, &|_| {}).await
 }
 
+/// Like [`read`]; calls `watch` after each request.
 pub async fn read_watched(
     link: &Link,
     store: Uuid,
@@ -87,7 +92,7 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// The hosts that store bytes, given by name and offset.
+/// Returns the replicas that store each byte, which a segment's name and an offset identify.
 pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
     let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;
@@ -103,6 +108,7 @@ pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]
     Ok(located)
 }
 
+/// Divides a range by partitions, and extends its start to a multiple of [`BLOCK`].
 fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     let Range { start, end } = *range;
     let from = start / BLOCK * BLOCK;
@@ -110,7 +116,7 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
-/// Joins overlapping ranges of a sorted list.
+/// Joins ranges of the same partition that overlap or touch; they must be sorted.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -161,7 +167,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Whether the blocks cover the range without a gap. The key of a block is its start.
+/// Whether the blocks cover the range without a gap. The range starts at a multiple of [`BLOCK`].
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {
@@ -173,6 +179,7 @@ fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     at >= range.end
 }
 
+/// Copies a range from blocks, or returns its first missing offset.
 fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::Result<Bytes, u64> {
     let mut whole = BytesMut::new();
     let mut at = range.start;
@@ -193,7 +200,9 @@ fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::R
     Ok(whole.freeze())
 }
 
-/// Deletes all blocks, including later ones that a dead writer may have sent.
+/// Deletes the blocks of the first `length` bytes, and later blocks that a crashed writer may have sent.
+///
+/// Writers do not skip `ON_THE_WAY` partitions, so the search ends after as many empty ones.
 pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
     let known = bucket(length)?;
     let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);

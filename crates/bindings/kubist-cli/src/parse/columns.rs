@@ -1,4 +1,7 @@
-//! Parses columns with types, units and defaults, metadata entries, and names of chart files.
+//! Parsers of option values about columns, metadata, named tables and chart files.
+//!
+//! Lists have commas, which names and values cannot contain. Types are parsed here. Units, error bounds, periods and
+//! defaults stay text, which the engine parses later.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,7 +12,7 @@ use kubist_types::type_names::data_type;
 
 use super::parts;
 
-/// Columns with types: `pid=int64,x=float32`.
+/// Types by column: `pid=int64,x=float32`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Types(pub Vec<(String, DataType)>);
 
@@ -25,7 +28,7 @@ impl FromStr for Types {
     }
 }
 
-/// Columns with units: `x=m,v=m/s`.
+/// Units by column: `x=m,v=m/s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Units(pub Vec<(String, String)>);
 
@@ -37,7 +40,7 @@ impl FromStr for Units {
     }
 }
 
-/// Columns with error bounds: `x=1e-6,ux=1e-4 rel`.
+/// Error bounds by column: `x=1e-6,ux=1e-4 rel`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds(pub Vec<(String, String)>);
 
@@ -49,7 +52,7 @@ impl FromStr for Bounds {
     }
 }
 
-/// Columns with periods: `x=25,ra=360`, `x=-12.5:12.5`.
+/// Periods by column, as a length or as `LOW:HIGH`: `ra=360,x=-12.5:12.5`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Periods(pub Vec<(String, String)>);
 
@@ -67,6 +70,7 @@ impl Periods {
     }
 }
 
+/// Parses `NAME=LOCATION`, a further table of an SQL query.
 pub fn named_table(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, location)) if !name.trim().is_empty() && !location.is_empty() => {
@@ -76,7 +80,7 @@ pub fn named_table(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `KEY=VALUE`; the value is JSON, or else text.
+/// Parses `KEY=VALUE`. A value that is not JSON is a text.
 pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -87,7 +91,7 @@ pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     }
 }
 
-/// A new column whose default is still text.
+/// A new column; its default is not parsed yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnText {
     pub name: String,
@@ -95,7 +99,7 @@ pub struct ColumnText {
     pub default: Option<String>,
 }
 
-/// `NAME:TYPE` or `NAME:TYPE=DEFAULT`.
+/// Parses `NAME:TYPE` or `NAME:TYPE=DEFAULT`. The name may contain colons.
 pub fn new_column(text: &str) -> Result<ColumnText, String> {
     let (head, default) = match text.split_once('=') {
         Some((head, default)) => (head, Some(default.to_string())),
@@ -109,7 +113,7 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-/// The path of a PNG.
+/// Parses the path of a chart. Its extension is `.png`, or absent.
 pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {

@@ -5,11 +5,11 @@ use crate::cell::Cell;
 use arrow_buffer::{BooleanBuffer, i256};
 use std::cmp::Ordering;
 
-/// Shorter lists are compared value by value.
+/// Lists of up to this length are compared value by value.
 const FEW: usize = 8;
 /// Bits of the hash filter per point: about one of 64 values outside the list passes.
 const SIEVE_BITS: usize = 64;
-/// So that the filter stays in the processor's cache.
+/// Limit of bits in the hash filter, so that it stays in the processor's cache.
 const MOST_SIEVE_BITS: usize = 1 << 17;
 
 pub(super) enum Listed<T> {

@@ -95,12 +95,12 @@ impl Conversion {
         }
     }
 
-    /// The exact integer; `None` if the converted value is not an integer.
+    /// Converts an integer exactly; `None` if the result is not an integer.
     pub fn of_integer(&self, value: i128) -> Option<i128> {
         self.whole(Decimal::from_integer(value))
     }
 
-    /// The same for a float's shortest decimal text.
+    /// The same for a float, taken as its shortest decimal text.
     pub fn integer_of_float(&self, value: f64) -> Option<i128> {
         match Number::from_f64(value) {
             Number::Finite(value) => self.whole(value),

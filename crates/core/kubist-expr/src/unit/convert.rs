@@ -63,7 +63,7 @@ impl Converted {
         Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
     }
 
-    /// `None` if the magnitudes are too different.
+    /// The difference; `None` if the magnitudes are too different.
     pub(super) fn minus(&self, other: &Converted) -> Option<Converted> {
         let number = self.number.plus(&other.number.clone().negated())?;
         Some(Converted { number, exact: self.exact && other.exact })

@@ -1,7 +1,7 @@
 //! Postings: for each key the ascending numbers of the zones that contain it (FORMAT.md, Postings).
 //!
 //! Keys are uniform, so their gaps are Rice codes. Zones are coded by bisection (binary interpolative coding,
-//! Moffat and Stuiver 2000): scattered zones cost about their entropy, clustered zones less, and zones without
+//! Moffat and Stuiver 2000): scattered zones take about their entropy, clustered zones less, and zones without
 //! gaps nothing.
 
 mod index;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use crate::wire::{Reader, Short};
 pub use index::{Guide, Index, encode_index};
 
-/// A block ends with the key that fills this many bytes, so that few keys are decoded to find one.
+/// A block ends with the key that fills this many bytes, so that a search decodes few keys.
 const BLOCK_BYTES: usize = 1024;
 
 pub struct Encoded {
@@ -25,10 +25,10 @@ pub struct Encoded {
 pub struct Directory {
     /// The number of the first zone per run, then the total number of zones.
     pub firsts: Vec<u32>,
-    /// Exact or approximate; determines the code of the gaps.
+    /// The exact or approximate number of keys, which determines the code of the gaps.
     keys: u32,
     blocks: Vec<Block>,
-    /// Of every `STRIDE`th block, from the first block.
+    /// Position of every `STRIDE`th block, from the first block.
     begins: Vec<u64>,
 }
 
@@ -39,16 +39,16 @@ struct Block {
     checksum: u32,
 }
 
-/// Directories are kept in memory, so they store few positions.
+/// Number of blocks per stored position; directories stay in memory, so they store few positions.
 const STRIDE: usize = 32;
 
-/// Bits of the remainder of a gap between `keys` uniform keys.
+/// Bits of a gap's remainder, for `keys` uniform keys.
 fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. A part's pairs may be unsorted
-/// and repeated, and its keys are above the previous part's.
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. Pairs of a part may be unsorted
+/// and repeated, but its keys are above those of the part before.
 pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let mut encoder = Encoder::new(zones, 1);
     let blocks = encoder.add(parts);
@@ -68,7 +68,7 @@ impl Encoder<'_> {
         Encoder { zones, pieces, keys: None, located: Vec::new() }
     }
 
-    /// The blocks of the next piece, from parts as in [`encode`].
+    /// Encodes the blocks of the next piece, from parts as in [`encode`].
     pub fn add(&mut self, mut parts: Vec<Vec<u64>>) -> Vec<Vec<u8>> {
         parts.par_iter_mut().for_each(|pairs| {
             pairs.sort_unstable();
@@ -86,7 +86,7 @@ impl Encoder<'_> {
 
     pub fn finish(self) -> Vec<u8> {
         let mut directory = vec![0; 4];
-        // At least the number of blocks, if that does not change the code of the gaps.
+        // Raised to the number of blocks, if that does not change the code of the gaps.
         let (keys, blocks) = (self.keys.unwrap_or(0), self.located.len() as u32);
         let keys = keys.max(blocks.min(u32::MAX >> keys.leading_zeros().min(31)));
         for word in [self.zones.len() as u32, blocks, keys] {
@@ -145,7 +145,7 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     blocks
 }
 
-/// Bounds the memory and time that a few invalid bytes can cause.
+/// Limit of zones, which bounds the memory and time that a few invalid bytes can cause.
 pub const MOST_ZONES: u32 = 1 << 25;
 
 impl Directory {
@@ -205,7 +205,7 @@ impl Directory {
         begin..begin + self.blocks[block].length as u64
     }
 
-    /// `keys` ascend.
+    /// The blocks that may contain the keys, which must be in ascending order.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
@@ -216,8 +216,8 @@ impl Directory {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// Keys are uniform, so the search starts at the position proportional to the key, which avoids most memory
-    /// accesses.
+    /// Finds a key's block. Keys are uniform, so the search starts at the position proportional to the key, which
+    /// avoids most memory accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;
@@ -327,7 +327,7 @@ fn get_varint(reader: &mut Reader<'_>) -> Result<u32, Short> {
     Err(Short)
 }
 
-/// The bits of a number below `range`, and how many numbers can use one bit less.
+/// The bits of a number below `range`, and the number of values that take a bit less.
 fn minimal(range: u64) -> (u32, u64) {
     let width = 64 - (range - 1).leading_zeros();
     (width, (1u64 << width) - range)
@@ -341,7 +341,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Higher bits must be zero; `width <= 32`.
+    /// Appends the lowest `width` bits; higher bits must be zero, and `width <= 32`.
     fn put(&mut self, value: u64, width: u32) {
         self.pending |= value << self.filled;
         self.filled += width;
@@ -366,7 +366,7 @@ impl Writer {
         self.put(gap as u64 & ((1 << bits) - 1), bits);
     }
 
-    /// Appends a number from 1 on (Elias gamma code).
+    /// Appends a number of at least 1 (Elias gamma code).
     fn put_count(&mut self, count: u32) {
         let width = count.ilog2();
         self.put_unary(width);
@@ -446,7 +446,7 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// Reads the gap to the next key and its zone, if that zone is the only one and the code fits in 8 bytes.
+    /// Reads the gap to the next key, and its zone, if there is only one zone and the code fits in 8 bytes.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
         let known = 64 - (self.at % 8) as u32;

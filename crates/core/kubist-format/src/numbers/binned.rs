@@ -1,8 +1,8 @@
-//! The keys of a page as bins of pco (FORMAT.md, Chunk), which take fewer bytes for data without a pattern
-//! except its distribution, but are read value by value from the beginning.
+//! Encodes the keys of a page as bins of pco (FORMAT.md, Chunk). Bins take fewer bytes for data with no other
+//! pattern than its distribution, but must be read value by value from the beginning.
 //!
-//! pco reports invalid bytes if it knows the count of rows. Bytes that would allocate too much memory are
-//! refused first.
+//! pco reports invalid bytes if it knows the number of rows. Bytes that would allocate too much memory are
+//! refused before.
 
 use pco::metadata::DeltaEncoding;
 use pco::wrapped::{FileCompressor, FileDecompressor};
@@ -11,11 +11,11 @@ use pco::{ChunkConfig, DecompressorScratch, DeltaSpec, FULL_BATCH_N, ModeSpec, P
 use crate::bits::Word;
 use crate::zone_map::MOST_PAGE_ROWS;
 
-/// The pco format of chunks, which they do not contain.
+/// The version of the pco format, which chunks do not contain.
 const VERSION: [u8; 2] = [4, 1];
 /// Value of the lowest four bits for numbers without a common multiple and without a dictionary.
 const CLASSIC: u8 = 0;
-/// A higher level takes twice the time to save one byte in a thousand.
+/// Compression level of pco; a higher one takes twice the time to save one byte in a thousand.
 const LEVEL: usize = 8;
 /// Lookback, the search for earlier equal keys, takes as long as all other steps. It saves almost nothing if
 /// fewer than one key in `WORTH` is repeated.

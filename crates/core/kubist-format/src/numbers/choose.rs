@@ -1,8 +1,8 @@
-//! Choice of the smallest encoding for the keys of a page: a sample of the keys proposes candidates, which are
-//! then measured on all keys. Writers wait for this, so nothing is sorted.
+//! Chooses the smallest encoding for the keys of a page: a sample of the keys gives candidates, which are then
+//! measured on all keys. Writers wait for this, so nothing is sorted.
 //!
 //! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If only
-//! the size counts, all keys are the sample, and one saved bit is enough.
+//! the size counts, the sample is all keys, and one saved bit is enough.
 
 use kubist_types::Compression;
 
@@ -10,9 +10,9 @@ use super::{DICTIONARY, FRAME, TWO_FRAMES, ends};
 use crate::bits::{self, Word};
 
 const SAMPLED: usize = 128;
-/// An encoding other than a frame must save one byte in this many.
+/// An encoding other than a frame must save 1/`WORTH` of the bytes.
 const WORTH: usize = 32;
-/// Smaller pages use a frame.
+/// Pages with fewer rows use a frame.
 pub(super) const LEAST_ROWS: usize = 16;
 
 pub(super) type Ends<W> = (W, W);
@@ -24,7 +24,7 @@ pub(super) enum Plan<W> {
     Above(W, [Ends<W>; 2]),
     /// All other keys are in the second frame.
     Apart(W, [Ends<W>; 2]),
-    /// All distinct keys, ascending, and every row's index.
+    /// All distinct keys, ascending, and each row's index.
     Dictionary(Vec<W>, Vec<W>),
 }
 
@@ -83,7 +83,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     let (bits, border) = border(sample, ends);
     let above = (2 * head_bits::<W>() + of_all(bits), Idea::Above(border));
     let counted = Counted::of(sample);
-    // The bit per row must cost less than it saves.
+    // The additional bit per row must cost less than the frames save.
     let apart = match counted.times * width(ends) > sample.len() {
         true => {
             let common = counted.common(sample);
@@ -184,8 +184,8 @@ impl Counted {
 
 /// Returns the best border between two frames of a sample, and its bits.
 ///
-/// At the best border, the distance of the first frame's keys from the minimum, or of the second frame's keys
-/// from the maximum, reaches a power of two. Otherwise the narrower frame could contain more keys.
+/// At the best border, the width of the first frame or of the second one reaches a power of two. Otherwise the
+/// narrower frame could contain more keys with the same bits.
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());

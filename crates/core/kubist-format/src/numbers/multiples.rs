@@ -43,7 +43,7 @@ fn double(power: i32) -> f64 {
     f64::from_bits(((power + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
 }
 
-/// `None` if more than one distinct value is no multiple of 2^`power`.
+/// Floats as integer multiples of 2^`power`; `None` if more than one distinct value is no multiple.
 #[inline(always)]
 pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>> {
     if !is_step::<W>(power) {
@@ -63,7 +63,7 @@ pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>>
     }
 }
 
-/// `to` converts the key of a float. A key that `back` does not restore is an exception.
+/// Converts the keys of floats by `to`. A key that `back` does not restore is an exception.
 #[inline(always)]
 fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Whole<W>> {
     let mut whole = Whole { keys: Vec::with_capacity(keys.len()), odd: None };

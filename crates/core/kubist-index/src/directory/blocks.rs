@@ -130,7 +130,7 @@ impl<L> Blocks<L> {
         self.at_or_behind(0, cube.to_u128())
     }
 
-    /// The same for an id, from `block` on.
+    /// The first position at or after an id, searched from `block` on.
     pub fn at_or_behind(&self, block: usize, bound: u128) -> (usize, usize) {
         let begun = self.firsts[block.min(self.firsts.len())..].partition_point(|first| first.to_u128() < bound);
         let Some(last) = begun.checked_sub(1) else { return (block, 0) };

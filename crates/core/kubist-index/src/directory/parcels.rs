@@ -1,10 +1,11 @@
-//! Parcels: regions of space with a number of records estimated from runs.
+//! Parcels: regions of space, with a number of records estimated from the manifest.
 //!
 //! A parcel is a cube with its subtree. Its runs contain its records with priorities at or above the parent's
-//! cutoff (I2), except records that runs above it still have. There are none if the runs above keep only
-//! priorities below their cubes' cutoffs, or if one entry placed them together with all runs below; that entry
-//! leaves records above only where it has no run below (`layout`). Priorities are uniform, so n records at or
-//! above a cutoff T stand for about n / (1 - T).
+//! cutoff T (I2). Priorities are uniform, so n records at or above T stand for about n / (1 - T) records.
+//!
+//! The runs above the cube may still have other records of its region. They have none in two cases: if they keep
+//! only priorities below their cubes' cutoffs, or if one entry placed them together with all runs below. Such an
+//! entry leaves records above only where it has no run below (`layout`).
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,8 +15,7 @@ use crate::cube::{CubeId, Geometry, GridBox};
 use crate::priority::Threshold;
 use crate::state::{Run, RunId};
 
-/// A cube is divided only up to this cutoff. Above it, its children have too few of its records for an
-/// estimate.
+/// A cube with a higher cutoff than this is not divided: its children have too few records for an estimate.
 const MOST_ABOVE: f64 = 0.5;
 /// With a probability of 1/1000, the lowest of n priorities is this many mean distances above the lower bound.
 const MOST_GAP: f64 = 7.0;
@@ -26,56 +26,56 @@ const SEVERAL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parcel {
     pub cube: CubeId,
-    /// Estimated records of all priorities, with exact counts at or above `cutoff`.
+    /// Estimated number of records of all priorities, from an exact count at or above `cutoff`.
     pub rows: f64,
     /// The parent's cutoff.
     pub cutoff: f64,
 }
 
-/// A box in a tree, and its bounded dimensions.
+/// A box in a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
-    /// Per dimension; at the box's outermost coordinates, the values decide.
+    /// By dimension: whether the box bounds it. At the box's outermost coordinates, values decide.
     pub is_bounded: &'a [bool],
 }
 
 #[derive(Debug)]
 pub struct Subtrees {
     tree: Geometry,
-    /// In depth-first order.
+    /// Cubes in depth-first order.
     nodes: Vec<Node>,
 }
 
 #[derive(Debug)]
 struct Node {
     cube: CubeId,
-    /// Of the cube; `around` is the parent's.
+    /// The cube's cutoff; `around` is the parent's.
     cutoff: f64,
     around: f64,
-    /// Records in its own runs; `rows` includes the runs below.
+    /// The number of records in the cube's own runs; `rows` includes the runs below.
     own_rows: u64,
     rows: u64,
     end: u32,
     lowest: u64,
-    /// All priorities in its runs are below its cutoff.
+    /// All priorities in the cube's runs are below its cutoff.
     keeps: bool,
-    /// The entry that placed its run, if any; `of_all` includes its subtree.
+    /// The entry that placed the cube's runs, if there is one; `of_all` is the entry of the whole subtree.
     of_run: u32,
     of_all: u32,
 }
 
-/// The records of a cube's region that runs above it may have.
+/// The records in a cube's region that runs above it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Above {
     Below,
-    /// Records that this entry did not place below.
+    /// All records except those that this entry placed below.
     But(u32),
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Open {
-    /// Nodes across the edge of the box come first.
+    /// Nodes that cross the edge of the box come first.
     crosses: bool,
     rows: u64,
     node: u32,
@@ -83,8 +83,8 @@ struct Open {
 }
 
 impl<L> Directory<L> {
-    /// `None` if the directory is partial. `placed` returns whether an entry placed the run, instead of copying
-    /// it unchanged. Only a directory's first call uses it.
+    /// The sums of subtrees; `None` if the directory is partial. `placed` returns whether an entry placed the run,
+    /// not only copied it. Later calls return the result of the first one.
     pub fn subtrees(&self, placed: impl Fn(RunId) -> bool) -> Option<&Subtrees> {
         let tree = self.forest().tree(0).filter(|_| self.is_whole())?;
         Some(self.subtrees.get_or_init(|| self.arranged(tree, placed)))
@@ -218,7 +218,7 @@ impl Subtrees {
 }
 
 impl Node {
-    /// Whether its runs and the runs below have all records that the estimate assumes.
+    /// Whether the runs of the cube and below have all records that the estimate assumes.
     fn is_told(&self, above: Above) -> bool {
         // With a higher cutoff when the runs were written, the lowest priorities would be missing.
         let gap = || (self.lowest as f64 / u64::MAX as f64 - self.around) / (1.0 - self.around);

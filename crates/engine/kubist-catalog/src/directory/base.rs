@@ -29,7 +29,7 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::stop::stoppable;
 
-/// Up to this many pages are decoded only for the wanted runs; more are decoded whole and cached.
+/// If a request has more pages than this, they are decoded completely and cached; otherwise only the wanted runs are.
 const DECODED_IN_PART: usize = 4;
 
 /// `Pass` reads many pages once without evicting others.
@@ -151,7 +151,7 @@ impl Base {
             let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
             runs.map_err(|error| self.bad_page(files, *page, error))
         };
-        // Waking another thread takes as long as decoding a page.
+        // To wake another thread takes as long as to decode a page.
         let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
         found.extend(decoded.into_iter().flatten());
         Ok(found)
@@ -236,7 +236,7 @@ impl Base {
         Ok(())
     }
 
-    /// Calls `work` with every readable page; returns the number of other runs.
+    /// Calls `work` with every readable page; returns the number of runs on other pages.
     ///
     /// # Errors
     ///
@@ -268,7 +268,7 @@ impl Base {
     }
 }
 
-/// A missing segment was cleaned if no checkpoint names it.
+/// Reads pages. A missing segment was cleaned if no checkpoint names it.
 pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)

@@ -42,7 +42,7 @@ impl Runs {
         entries.into_iter().try_for_each(&mut work)
     }
 
-    /// At least the entries of the cubes that contain `cube` or lie inside it.
+    /// The entries of the cubes that contain `cube` or are inside it, and perhaps others.
     ///
     /// # Errors
     ///

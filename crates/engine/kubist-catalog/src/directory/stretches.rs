@@ -1,7 +1,7 @@
-//! Stretches: reading a directory that does not fit in memory, some pages at a time.
+//! Stretches: parts of a directory that does not fit in memory, read some pages at a time.
 //!
-//! Each row is in exactly one primary run, so primary runs alone answer a query, in any order. Replicas help only small
-//! regions.
+//! Each row is in exactly one primary run, so a query needs only primary runs, in any order. Replicas help only in
+//! small regions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{AT_ONCE, Base, Runs};
 use crate::cache::KnownPage;
 use crate::files::TableFiles;
 
-/// Few, so that first results come early.
+/// Number of pages in the first stretch: few, so that first results come early.
 const FIRST_PAGES: usize = 4;
 
 pub struct Stretches {
@@ -28,7 +28,7 @@ pub struct Stretches {
 }
 
 pub struct Abridged {
-    /// One stand-in run for the primary runs of every page. Removed runs may be included.
+    /// For every page, a stand-in for its primary runs. Removed runs may be included.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
     read: usize,
@@ -57,7 +57,8 @@ impl Stretches {
 }
 
 impl Runs {
-    /// `None` if the directory fits in memory, or if one request reads all pages that the query meets.
+    /// The stretches of pages that a query meets; `None` if the directory fits in memory, or if one request reads all
+    /// these pages.
     pub fn stretches(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Option<Stretches> {
         let base = self.unheld_base(files)?;
         let mut pages: VecDeque<usize> = base.meeting(files, region, range).into();

@@ -1,10 +1,10 @@
 //! The number of distinct values.
 //!
-//! The lower end is the number of distinct values in the sample. Value and upper end follow Charikar,
-//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let `f` values be seen in one identity, `m` in several,
-//! and p be the sample fraction. The estimate is `f / sqrt(p) + m`; in the worst case no estimator is
-//! better by more than a constant factor. The expectation of `f / p + m` is at least the true number, and
-//! the upper end adds the deviations of `f` and `m` to it. Values are hashed to 64 bits.
+//! The lower bound is the number of distinct values in the sample. Estimate and upper bound follow Charikar,
+//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let p be the sample fraction, `f` the number of values seen in
+//! one identity, and `m` the number seen in several. The estimate is `f / sqrt(p) + m`; in the worst case no
+//! estimator is better by more than a constant factor. The expectation of `f / p + m` is at least the true
+//! number, and the upper bound adds the deviations of `f` and `m` to it. Values are hashed to 64 bits.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ impl Aggregate for CountDistinct {
     }
 }
 
-/// Marks values of several identities, or of records that were not drawn by chance.
+/// Marks values that several identities have, or records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
 const MOST_VALUES: usize = 1 << 23;

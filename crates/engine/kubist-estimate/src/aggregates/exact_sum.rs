@@ -1,4 +1,4 @@
-//! Exact sums of integers, the result once every record was read.
+//! Exact sums of integers, which are the result when all records are read.
 
 use arrow_buffer::i256;
 

@@ -1,9 +1,9 @@
 //! Histograms in one or two dimensions.
 //!
-//! The outer bins include the values beyond their edges, so the bins add up to all records with values.
-//! Their outer ends are the minimum and maximum if all records were read, otherwise the bounds from zone
-//! maps, or infinite. For clustered samples, the variance of a bin's count is measured between random
-//! groups of identities.
+//! The outer bins include the values beyond their edges, so the bins add up to all records with values. Their
+//! outer edges are the minimum and maximum if all records were read; otherwise they are bounds from zone maps,
+//! or infinite. For clustered samples, the variance of a bin's count is measured between random groups of
+//! identities.
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::axis::{Axis, Bins, Form, MOST_BINS};
@@ -84,7 +84,7 @@ struct Histogram {
     /// By dimension: the range of the added values.
     met: Vec<(f64, f64)>,
     groups: usize,
-    /// The number of records is in `cells[bin * groups + group]`.
+    /// Numbers of records: `cells[bin * groups + group]`.
     cells: Vec<f64>,
 }
 
@@ -111,7 +111,7 @@ impl Histogram {
         }
     }
 
-    /// By bin: its ends in each dimension, then value, low, high and the number of sampled records.
+    /// For each bin: its edges in each dimension, then value, low, high and the number of sampled records.
     fn bins(&self, p: f64, alpha: f64) -> impl Iterator<Item = (Vec<(f64, f64)>, [f64; 4])> + '_ {
         self.cells.chunks_exact(self.groups).enumerate().map(move |(bin, cells)| {
             let mut ends = Vec::with_capacity(self.axes.len());

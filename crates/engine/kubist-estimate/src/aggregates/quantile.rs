@@ -1,9 +1,9 @@
 //! Quantiles and the median, from the sampled values near the quantile.
 //!
-//! The proportion of values below the quantile has a confidence interval, and the values at its two ranks
-//! are the ends (Woodruff, JASA 47, 1952; exact binomial intervals for independent records). For clustered
-//! samples, an effective sample size replaces the number of records (Korn and Graubard, Survey Methodology
-//! 24, 1998).
+//! The proportion of values below the quantile has a confidence interval (exact binomial for independent
+//! records). The values at its two ranks are the bounds of the quantile's interval (Woodruff, JASA 47, 1952).
+//! For clustered samples, an effective sample size replaces the number of records (Korn and Graubard, Survey
+//! Methodology 24, 1998).
 
 use std::cmp::Ordering;
 
@@ -94,10 +94,10 @@ impl Aggregate for Quantile {
     }
 }
 
-/// Limit of stored values over all groups, and the least limit of one group.
+/// Limit of stored values over all groups, and the smallest limit of a group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
-/// Above the limit, values beyond this many standard errors of the quantile are discarded.
+/// Above the limit, values farther than this many standard errors from the quantile are discarded.
 const SAFE: f64 = 10.0;
 
 trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
@@ -178,8 +178,7 @@ struct Ordered<T> {
     groups: usize,
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// The range of stored values, once there are too many; values outside are only counted by random
-    /// group.
+    /// The range of stored values, once there are too many. Values outside are only counted, by random group.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
@@ -187,7 +186,7 @@ struct Ordered<T> {
     left: usize,
 }
 
-/// Fields are `None` if the sample is too small.
+/// The quantile and the bounds of its interval; `None` if the sample is too small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rank<T> {
     pub value: Option<T>,
@@ -240,8 +239,8 @@ impl<T: Ranked> Ordered<T> {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
-    /// Discards values that can be neither the quantile nor an end of its interval, if one of `states`
-    /// accumulators has too many. The stored values must be a uniform sample: values of one region would
+    /// If one of `states` accumulators has too many values, discards those that can be neither the quantile
+    /// nor a bound of its interval. The stored values must be a uniform sample: values from one region would
     /// not represent the others.
     fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
@@ -265,7 +264,7 @@ impl<T: Ranked> Ordered<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// `rank` counts from 0. `None` if the value was discarded.
+    /// The value at a rank, counted from 0; `None` if it was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
@@ -283,8 +282,8 @@ impl<T: Ranked> Ordered<T> {
         Some(next.map_or(value, |next| value.towards(next, part)))
     }
 
-    /// The design effect: the variance of the proportion below `at` between random groups, relative to
-    /// independent records. Returns the larger effect with or without values equal to `at`.
+    /// The design effect: the variance between random groups of the proportion below `at`, relative to
+    /// independent records. Returns the larger effect, with or without values equal to `at`.
     fn inflation(&self, at: T) -> f64 {
         let fill = |counts: &[f64]| -> Vec<f64> {
             let mut filled = counts.to_vec();
@@ -306,7 +305,7 @@ impl<T: Ranked> Ordered<T> {
             let spread: f64 = below.iter().zip(&all).map(|(below, all)| (below - share * all).powi(2)).sum();
             if independent > 0.0 { spread * occupied / (occupied - 1.0) / independent } else { 0.0 }
         };
-        // If all records of each group are on one side, each group counts as one record.
+        // If all records of every group are on one side, each group counts as one record.
         let together = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
         match (occupied >= 2.0, of(&less).max(of(&less_or_equal))) {
             (true, inflation) if inflation > 0.0 => inflation,

@@ -33,12 +33,12 @@ impl Basis {
     }
 }
 
-/// `None` if the number is only known from the sample.
+/// The number of records, if it is known from outside the sample.
 fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number> {
     facts.rows.filter(|number| number.is_exact() || sample.share() < 1.0)
 }
 
-/// With fewer records or identities, the normal approximation is poor.
+/// With fewer records or identities than this, the normal approximation is poor.
 const FEW: f64 = 30.0;
 
 impl<P: Population> Question<P> {
@@ -57,7 +57,7 @@ impl<P: Population> Question<P> {
             alpha: self.alpha(sample),
             rows: known_rows(sample, facts),
             frame: facts.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
-            // Rows of unequal weight are no binomial sample.
+            // Rows with unequal weights are no binomial sample.
             clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered)
                 || sample.source.brought.weight.is_some(),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
@@ -70,7 +70,7 @@ impl<P: Population> Question<P> {
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
-    /// Groups are in no order. Accumulators may reorder their values.
+    /// The figures, in no order of groups. Accumulators may reorder their values.
     pub(super) fn figures(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Expected)
     }

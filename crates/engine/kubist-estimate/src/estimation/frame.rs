@@ -1,10 +1,10 @@
 //! A frame: a set of records of known number that contains the selected ones.
 //!
 //! The index often gives the number of records in a box. This number times the proportion that meets a
-//! condition or is in a group has a smaller variance than the expansion of the count: for half of the
-//! records, half as many suffice (ratio estimator: Cochran, Sampling Techniques, 1977, chapter 6). With a
-//! condition, the sample also contains the records that do not match, which pays only if they are at most
-//! about twice as many. The pilot is drawn from the frame to find out.
+//! condition (or is in a group) has a smaller variance than the count divided by the sample fraction. If half
+//! of the records match, half the sample suffices (ratio estimator: Cochran, Sampling Techniques, 1977,
+//! chapter 6). But the sample then contains the records that do not match too, so a frame is useful only if
+//! these are at most about twice as many. The pilot is drawn from the frame to find out.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Facts, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Asked, Brought};
 use crate::figure::Stop;
 
-/// Least fraction of the frame's records that must meet the condition.
+/// Minimum fraction of the frame's records that meet the condition.
 const WORTH_SHARE: f64 = 0.3;
 /// Below this expected fraction, zone maps find matching records faster. The second limit applies if
 /// auxiliary variables can be used.

@@ -1,7 +1,7 @@
 //! Estimates over subsampled steps, where writers kept only a sample.
 //!
-//! A subsampled step has all records below a priority threshold. Below the lowest threshold of all steps,
-//! the records are a uniform sample, and no estimate reads further. Records that writers always kept form a
+//! A subsampled step has all its records below a priority threshold. Records below the lowest threshold of
+//! all steps are a uniform sample, and no estimate reads beyond it. Records that writers always kept form a
 //! certainty stratum if the aggregates support one. Without a condition, the stored counts and sums are
 //! exact.
 
@@ -26,7 +26,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// `None` if no selected step was subsampled.
+    /// The totals of subsampled steps; `None` if no selected step was subsampled.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Known {
         self.whole.below
     }
 
-    /// `None` unless all records are selected.
+    /// The exact number of records; `None` unless all are selected.
     pub fn rows(&self) -> Option<Number> {
         self.of_all.then(|| Number::exact(self.whole.rows))
     }

@@ -8,30 +8,30 @@ use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
 
-/// The measured variance is an estimate, so a stage reads this factor more.
+/// Factor by which a stage reads more, because the measured variance is an estimate.
 const MARGIN: f64 = 1.1;
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
 /// Growth of a stage without a goal, or if a caller watches.
 const GROWTH: f64 = 4.0;
-/// Beyond this fraction, all records are read and the result is exact.
+/// If more than this fraction is needed, all records are read, and the result is exact.
 const NEARLY_ALL: f64 = 0.5;
-/// Fraction of the remaining time for the next stage.
+/// Fraction of the remaining time that the next stage may take.
 const PART_OF_TIME: f64 = 0.5;
-/// Fraction of the remaining rows or bytes, because deeper cubes examine more rows for each used one.
+/// Fraction of the remaining rows or bytes for the next stage: deeper cubes examine more rows per used row.
 const PART_OF_REST: f64 = 0.75;
 
 /// Approximate number of progress reports before the goal.
 const LOOKS: f64 = 5.0;
 
-/// Least number of records for an outlook.
+/// An outlook needs at least this number of records to read.
 const MUCH_READING: f64 = 250_000.0;
 
-/// Accumulators that keep every value are thinned after this many records.
+/// Accumulators that keep every value discard some after this many records.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl<P: Population> Question<P> {
-    /// Returns `Progress` to continue.
+    /// Whether to stop, and why; `Progress` means to continue.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {
             return if sample.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
@@ -61,7 +61,7 @@ impl<P: Population> Question<P> {
         let wanted = sample.low + sample.share() * self.growth(sample, facts, &figures).min(most);
         let nearly = sample.low + NEARLY_ALL * (self.end - sample.low);
         let wanted = if wanted >= nearly && most.is_infinite() { self.end } else { wanted.min(self.end) };
-        // Quantiles can discard values only after a sample of all records was seen.
+        // Quantiles can discard values only after they have seen a sample of all records.
         let unseen = if sample.accumulated.keeps_all() { sample.accumulated.rows() as f64 } else { 0.0 };
         Some(match unseen > 0.0 {
             true => wanted.min(sample.low + sample.share() * (MOST_UNSEEN / unseen).max(LEAST_GROWTH)),
@@ -119,7 +119,7 @@ impl<P: Population> Question<P> {
         if !self.has_goal() {
             return 1.0 / (self.rows_ahead(sample, facts, figures) as f64).max(1.0).sqrt();
         }
-        // Watched estimates report wider intervals, because each report is a further test.
+        // If a caller watches, intervals are wider, because it may stop at each of several reports.
         let looks = if self.watched { LOOKS * (LOOKS + 1.0) } else { 1.0 };
         let quantile = normal((1.0 - self.options.confidence) / looks);
         let goals = self
@@ -133,7 +133,7 @@ impl<P: Population> Question<P> {
         goals.filter(|error| error.is_finite()).reduce(f64::min).unwrap_or(goal)
     }
 
-    /// `None` if the cost is small.
+    /// The predicted cost of the goal; `None` if it is small.
     pub(super) fn outlook(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<Outlook> {
         if !self.has_goal() {
             return None;
@@ -153,13 +153,13 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// At most 1 if all goals are reached.
+    /// The largest ratio of half-width to goal: at most 1 if all goals are reached.
     fn shortfall(&self, figures: &[Figure]) -> f64 {
         let most = self.shortfalls(figures).map(|(shortfall, _)| shortfall).fold(0.0, f64::max);
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
-    /// Ratios of half-width to goal, for figures that are not exact.
+    /// The ratios of half-width to goal, for figures that are not exact.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
         // The largest bin is the scale of a histogram, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
@@ -179,7 +179,7 @@ impl<P: Population> Question<P> {
             let asked = asked.find(|(asked, _)| asked.name == figure.aggregate);
             let absolute = asked.and_then(|(_, absolute)| *absolute).map_or(0.0, |absolute| half / absolute);
             let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.end) {
-                // A sample bounds extremes on one side only; reading more does not narrow them.
+                // A sample bounds extremes on one side only, and a larger sample does not change that.
                 Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,
                 _ => relative.max(absolute),

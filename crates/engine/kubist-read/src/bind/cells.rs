@@ -77,7 +77,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// `None` if the value is out of range. NaN and each infinity have their own cells.
+    /// The cell of a value; `None` if it is out of range. NaN and each infinity have their own cells.
     pub fn index(&self, value: f64) -> Option<i64> {
         if value.is_nan() {
             return Some(i64::MAX);

@@ -22,7 +22,7 @@ pub(crate) struct Output {
 }
 
 enum Of {
-    /// Also has the index among the columns that the query reads.
+    /// A stored column, and its index among the columns that the query reads.
     Stored(usize, usize),
     Computed(Computed),
 }

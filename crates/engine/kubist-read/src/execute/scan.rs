@@ -1,7 +1,7 @@
-//! Reads runs: selects zones, then rows, then reads columns.
+//! Reads runs: selects zones, then rows, and then reads columns.
 //!
-//! Zone maps decide first. For zones that they leave open, the columns of the predicate are decoded and every
-//! row is tested. Only then are the wanted columns of the matching rows read.
+//! Zone maps decide first. If they leave a zone open, the predicate's columns are decoded and every row is
+//! tested. The wanted columns are read last, only for the matching rows.
 
 mod labels;
 
@@ -31,9 +31,9 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 use kubist_types::stats::Stats;
 
-/// Zones of a run between two checks for cancellation.
+/// Number of zones between two checks for cancellation.
 const ZONES_A_LOOK: usize = 1024;
-/// Rows that are rarely fewer than those between the picked rows of a page.
+/// Assumed maximum number of rows between the picked rows of a page.
 const ROWS_BETWEEN: usize = 2048;
 
 /// Picked zones of a run, ascending; no pick spans two pages.
@@ -56,14 +56,14 @@ enum Place {
     Kept,
 }
 
-/// The columns and tests that decide on rows.
+/// The columns and tests that decide which rows match.
 struct Judged {
     columns: Vec<usize>,
     by_priority: bool,
     /// The grids in which positions of rows are tested.
     by_place: BTreeSet<u32>,
-    /// True if most open zones have a matching row. This holds if only a box is queried, because a zone at
-    /// its boundary seldom has no row inside, and if a secondary index names the zones.
+    /// Whether most open zones have a matching row. This is so for a query with only a box, because a zone at
+    /// its boundary usually has a row inside, and if a secondary index names the zones.
     found_in_most: bool,
 }
 
@@ -71,15 +71,15 @@ struct Reading<'a> {
     query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
-    /// The cached decoded pages of every run; empty if the query caches none.
+    /// The cached decoded pages of each run; empty if the query uses no cache.
     kept: Vec<Arc<DecodedRun>>,
     loaded: Vec<Loaded>,
     pieces: Vec<Bytes>,
     cost: Cost,
 }
 
-/// Reads the rows of `visits` that match the query and have a priority in `range`. `keeps` selects the data
-/// that is cached.
+/// Reads the rows of `visits` that match the query and have a priority in `range`. `keeps` selects the data to
+/// cache.
 pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
@@ -223,7 +223,7 @@ impl Reading<'_> {
         Ok((whole, open))
     }
 
-    /// The verdict whether the rows of a zone are inside the boxes.
+    /// Whether all, some or no rows of a zone are inside the boxes.
     fn place_of(&self, within: &[Within], map: &ZoneMap, zone: usize) -> Verdict {
         let (schema, grids) = (&self.query.snapshot.view.schema, &self.query.grids);
         let mut place = Verdict::All;
@@ -244,7 +244,7 @@ impl Reading<'_> {
         place
     }
 
-    /// Returns the stored columns and tests that decide on rows of open zones.
+    /// Returns the stored columns and tests that decide which rows of open zones match.
     fn judged_columns(&self, open: &[RunPicks], range: PriorityRange) -> Judged {
         let query = self.query;
         let schema = &query.snapshot.view.schema;
@@ -270,8 +270,8 @@ impl Reading<'_> {
         Judged { columns: columns.into_iter().collect(), by_priority, by_place, found_in_most }
     }
 
-    /// Reads in one request the columns that are certainly or probably needed: the wanted columns of complete
-    /// zones, and of open zones too if most have a matching row.
+    /// Reads in one request the wanted columns of complete zones, and the columns of tests in open zones. If
+    /// most open zones have a matching row, it reads their wanted columns too.
     fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
         let ascending = |columns: BTreeSet<usize>| columns.into_iter().collect::<Vec<_>>();
         let of_whole = ascending(wanted.iter().copied().collect());
@@ -360,7 +360,7 @@ impl Reading<'_> {
     fn note_waste(&self, open: &[RunPicks], survivors: &[RunPicks]) {
         let mut found = survivors.iter().peekable();
         let wasted = open.iter().map(|looked| {
-            // No other layout would help where a secondary index chose the zones.
+            // If a secondary index chose the zones, no other layout would help.
             let examined = match self.visits[looked.run].zones {
                 Some(_) => 0,
                 None => self.rows_of(std::slice::from_ref(looked)),
@@ -386,8 +386,8 @@ impl Reading<'_> {
         self.loaded.iter().flat_map(|loaded| &loaded.pages).filter(|read| **read).count() as u64
     }
 
-    /// Decodes columns of picked rows, in the order of `columns`; texts of `coded` ones with few values as a
-    /// dictionary. With a `keeper`, pages that several queries read are kept.
+    /// Decodes columns of picked rows, in the order of `columns`. Texts of `coded` columns with few values become
+    /// dictionaries. A `keeper` keeps decoded pages that several queries read.
     fn columns(
         &mut self,
         picks: &[RunPicks],
@@ -398,7 +398,7 @@ impl Reading<'_> {
         self.load(&[(picks, columns)])?;
         let schema = &self.query.snapshot.view.schema;
         let rows = self.rows_in(picks);
-        // Decoding of the last page's rows also needs memory for the rows between them.
+        // Decoding the last page also needs memory for the rows between the picked rows.
         let room = rows + rows.min(ROWS_BETWEEN);
         let builder = |column: &usize| match (schema.stored.field(*column).data_type(), coded(*column)) {
             (data_type, true) => decode::coded_column(data_type, room),
@@ -409,8 +409,8 @@ impl Reading<'_> {
         let (mut copied, mut copied_bytes) = (0, 0);
         let mut pages =
             picks.iter().flat_map(|run| run.picks.chunk_by(|a, b| a.page() == b.page()).map(|page| (run.run, page)));
-        // Spans and decoded pages are found while the page before is decoded, so that they are in the processor's
-        // cache.
+        // Spans and decoded pages are looked up while the page before is decoded, so that they are in the
+        // processor's cache.
         let (mut spans, mut next_spans) = (Vec::new(), Vec::new());
         let (mut decoded, mut next_decoded) = (Vec::new(), Vec::new());
         let find = |(run, of_page): &(usize, &[Pick]), spans: &mut Vec<Span>, decoded: &mut Vec<_>| {
@@ -504,7 +504,7 @@ impl Reading<'_> {
         }
         self.cost += Cost { bytes: kept_bytes, bytes_cached: kept_bytes, round_trips: 0 };
         if !missing.is_sorted_by(|a, b| a < b) {
-            // Each set ascends, so the stable sort merges them.
+            // Each set is in ascending order, so the stable sort merges them.
             missing.sort();
             missing.dedup();
         }
@@ -547,8 +547,8 @@ impl Reading<'_> {
     }
 }
 
-/// Computes verdicts of all zones of a run from key ranges. Returns false if a column is missing, or has
-/// nulls or NaN, which ranges do not cover.
+/// Decides all zones of a run from key ranges. Returns false if a column is missing, or has nulls or NaN,
+/// which ranges do not cover.
 fn judge_by_ranges<'a>(
     ranges: &[KeyRanges<'_>],
     zones_of: impl Fn(usize) -> &'a ZonesOfRun<'a>,
@@ -573,7 +573,7 @@ fn judge_by_ranges<'a>(
     true
 }
 
-/// Adds the matching rows of a zone, which has `count`.
+/// Adds the matching rows of a zone that has `count` rows.
 fn pick_rows(picks: &mut Vec<Pick>, zone: usize, rows: Rows, count: u8) {
     match rows {
         0 => {}

@@ -1,8 +1,8 @@
 //! Search for the runs that can hold minimum and maximum values, from metadata alone.
 //!
-//! The manifest has the bounds of a run's columns, or for dimensions the coordinates of its bounds.
-//! Coordinates increase with values, so a run with the least coordinate has the minimum. Keys of a maximum
-//! are inverted, so that in these `turned` keys the smaller is always better.
+//! The manifest has the bounds of a run's columns, and for dimensions the coordinates of the run's box.
+//! Coordinates increase with values, so a run with the least coordinate has the minimum. To search a maximum,
+//! keys are inverted ("turned"), so that the smaller turned key is always better.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,16 +24,16 @@ use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
-/// Number of runs to read first for each extreme; up to `MOST_ALIKE` if all share the best bound, because
-/// they share a coordinate.
+/// Number of runs to read first for each extreme. Up to `MOST_ALIKE` runs if they share the best bound,
+/// which happens with runs at the same coordinate.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
 const PAGES_AT_ONCE: usize = 64;
 
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// By extreme: the best bound (turned key) of all runs outside this plan and the earlier ones, if there
-    /// are any.
+    /// By extreme: the best bound (a turned key) of the runs that are neither in this plan nor in earlier
+    /// ones, if any.
     others: Vec<Option<u64>>,
 }
 
@@ -54,7 +54,7 @@ enum Promise {
 }
 
 impl BoundQuery {
-    /// `None` if only the zone map has the bound. `than` is a turned key.
+    /// The best value that a run may hold; `None` if only the zone map has the bound. `than` is a turned key.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
@@ -65,7 +65,7 @@ impl BoundQuery {
             End::Least => run.payload.low[d],
             End::Most => run.payload.high[d],
         };
-        // Values that are no numbers have the last coordinate and hide the maximum.
+        // Nulls and NaN have the last coordinate and hide the maximum.
         let is_hidden = reach.end == End::Most && place == frame.geometry.last_coordinate();
         let is_beyond = |than: u64| {
             let other = place_of(frame, d, data_type, reach.end.turned(than));
@@ -78,7 +78,7 @@ impl BoundQuery {
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
     }
 
-    /// The best key of a run, turned: `Some(None)` if it has no numbers, `None` if only its zone map can
+    /// The best turned key of a run: `Some(None)` if it has no numbers, `None` if only its zone map can
     /// decide.
     pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
         self.promise(run, reach, None).map(|promise| match promise {
@@ -87,7 +87,7 @@ impl BoundQuery {
         })
     }
 
-    /// The best key beyond the coordinate of `than`, in the grid of the run; both are turned keys.
+    /// The best key beyond the coordinate of `than`, in the run's grid; both keys are turned.
     fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
@@ -122,13 +122,13 @@ impl BoundQuery {
         })
     }
 
-    /// `None` if only the run's zone map can decide.
+    /// Whether the column has a value in each row of the run; `None` if only the run's zone map can decide.
     pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
             return Some(zone.nulls == Nulls::None && first <= zone.min && zone.max <= last);
         }
-        // Values that are no numbers have the last coordinate, and few others.
+        // Nulls and NaN have the last coordinate, with few other values.
         let (frame, d) = self.dimension(run, column)?;
         Some(run.payload.high[d] < frame.geometry.last_coordinate())
     }
@@ -153,7 +153,7 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
 
 impl Planner {
     /// Plans of the runs with the best bounds: first the best run of every extreme, then others. Empty if
-    /// metadata does not decide, or the query is limited to a part or to indexed values.
+    /// metadata does not decide, or if the query is limited to a split or to indexed values.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Planner {
         if !short.each_recent(|run| search.take(logical, run))? {
             return Ok(false);
         }
-        // A page's bound is at least as good as all of its runs, including removed ones.
+        // A page's bound is at least as good as the bounds of its runs, including removed ones.
         let pages = 0..short.len();
         let wanted: Vec<bool> = pages.clone().map(|page| logical.is_wanted(short.page(page))).collect();
         let promise = |reach: &Reach, page: usize| match logical.query.promise(short.page(page), reach, None) {
@@ -227,8 +227,8 @@ impl Planner {
         Ok(true)
     }
 
-    /// True if, by the manifest, each row has a value of a stored column. `None` if some runs do not decide
-    /// it and all others have values.
+    /// Whether, by the manifest, each row has a value in a stored column. `None` if some runs do not decide
+    /// this and all others have values.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl Planner {
             all_tell &= has_values.is_some();
             has_values != Some(false)
         };
-        // If one page does not decide, many pages do not.
+        // If one page does not decide, many others do not either.
         let of_pages =
             |short: &Short<'_>| (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>();
         let short = self.abridged(deadline, stats)?.map(|short| (of_pages(&short), short));
@@ -301,7 +301,7 @@ impl Search<'_> {
 
 #[derive(Default)]
 struct Best {
-    /// The worst is on top.
+    /// The run with the worst bound is on top.
     runs: BinaryHeap<Promising>,
     least: Option<u64>,
     /// The cached result, with its grid and worst bound.

@@ -1,4 +1,4 @@
-//! The plan of a query as `explain` shows it: the runs that would be read, and why. No rows are read for it.
+//! The plan of a query as `explain` shows it: the runs to read, and why. It is made without reading rows.
 
 use std::fmt;
 
@@ -10,16 +10,15 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
-/// The number of characters of a region that are shown.
+/// Number of characters of a region to show.
 const SHOWN: usize = 200;
 
-/// The expected reads of a query. Most fields are about the first window, which is read first: a query for the rows of
-/// lowest priority (`lowest`, `lowest in cells`) reads windows of rising priority until it has enough rows. A `scan`
-/// has one window.
+/// The expected reads of a query. A query for the rows of lowest priority (`lowest`, `lowest in cells`) reads windows
+/// of rising priority until it has enough rows; a `scan` has one window. Most fields are about the first window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanOutline {
     /// How rows are chosen. `nothing`: no row can match; `scan`: all matching rows; `lowest`: the matching rows of
-    /// lowest priority; `lowest in cells`: those of each cell of a grid.
+    /// lowest priority; `lowest in cells`: the same in each cell of a grid.
     pub method: &'static str,
     /// The largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,34 +35,34 @@ pub struct PlanOutline {
     /// The region of the query as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
-    /// For each dimension that the query bounds: its name, and the lowest and highest value of matching rows, in the
+    /// For each dimension with bounds in the query: its name, and the lowest and highest value of matching rows, in the
     /// column's unit.
     pub bounds: Vec<(String, f64, f64)>,
     /// For each dimension: its name, and the fraction of the grid's coordinates that the query covers.
     pub region: Vec<(String, f64)>,
-    /// The priorities of the query, as fractions from 0 to 1: from the first, up to but without the second.
+    /// The priorities of the query, as fractions from 0 to 1; the second is exclusive.
     pub priorities: (f64, f64),
-    /// The priorities of the first window, in the same form. Equal to `priorities` if there is only one window.
+    /// The priorities of the first window, in the same form.
     pub window: (f64, f64),
-    /// The approximate number of runs of the table.
+    /// The approximate number of runs in the table.
     pub runs_there: u64,
     /// The number of runs to read.
     pub runs: u64,
-    /// The number of these runs that are copies of rows of other runs (docs/replication.md).
+    /// The number of replicas among these runs (docs/replication.md).
     pub replicas: u64,
-    /// The number of these runs that a secondary index narrows to some zones.
+    /// The number of runs in which a secondary index selects zones.
     pub looked_up: u64,
     /// The number of rows in these runs.
     pub rows_there: u64,
-    /// The expected number of these rows in the region and the window, without conditions on other columns. A zone
+    /// The expected number of rows in the region and the window, if conditions on other columns are ignored. A zone
     /// from a secondary index counts as one row.
     pub rows_expected: f64,
     pub cubes_visited: u64,
 }
 
 impl Planner {
-    /// Plans the first window, and adds the cost of this to `stats`. If rows are read afterwards with this planner, the
-    /// plan is not made again. A plan in pieces ([`super::Pieces`]), for a manifest larger than memory, is made again.
+    /// Plans the first window, and adds the cost to `stats`. Later reads with this planner use the same plan, except a
+    /// plan in pieces ([`super::Pieces`]) for a manifest larger than memory, which they make again.
     ///
     /// # Errors
     ///
@@ -120,7 +119,7 @@ impl Planner {
     }
 }
 
-/// Sums over the runs of the first window.
+/// Sums over the first window's runs.
 #[derive(Default)]
 struct Outlined {
     range: Option<PriorityRange>,

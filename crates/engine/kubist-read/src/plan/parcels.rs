@@ -20,7 +20,7 @@ use super::{ANYTHING, LogicalPlan};
 /// Parts of space that are completely inside the box.
 pub struct Parcels {
     pub parcels: Vec<Parcel>,
-    /// By subregion: the runs of its cube. Their rows of lowest priority are a sample of the subregion.
+    /// By subregion: the runs in its cube. Their rows of lowest priority are a sample of the subregion.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
@@ -73,7 +73,7 @@ impl LogicalPlan {
 }
 
 impl Parcels {
-    /// Bounds of a stored column in each subregion, as order keys; `None` without bounds in the manifest.
+    /// The bounds of a stored column in each subregion, as order keys; `None` if the manifest has no bounds.
     pub fn ends(&self, column: usize, data_type: &DataType) -> Vec<Option<(u64, u64)>> {
         let frame = &self.frame;
         if let Some(d) = frame.dimensions.iter().position(|dimension| *dimension == column) {

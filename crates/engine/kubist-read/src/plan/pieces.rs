@@ -1,4 +1,4 @@
-//! Piecewise plans of a directory that does not fit in memory. Rows are read before the complete directory,
+//! Plans in pieces, for a directory that does not fit in memory. Rows are read before the whole directory is,
 //! and only one piece is in memory.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::visit::Visit;
 /// Rows of the runs that [`Pieces::ranked`] reads first.
 const FIRST_ROWS: u64 = 4_096;
 
-/// Read plans that together have each row once: a single plan unless making it would take long.
+/// Read plans that together have each row once. It is a single plan, unless that would take long to make.
 pub struct Pieces(Left);
 
 enum Left {
@@ -60,7 +60,7 @@ impl Pieces {
         matches!(self.0, Left::Stretches { .. })
     }
 
-    /// Adds the cost of making the plan to `stats`. After an error nothing is left.
+    /// Makes the next plan, and adds the cost to `stats`. After an error nothing is left.
     pub fn next(&mut self, stats: &mut Stats) -> Option<Result<Arc<ReadPlan>>> {
         match std::mem::replace(&mut self.0, Left::Nothing) {
             Left::Nothing => None,
@@ -142,7 +142,7 @@ impl Planner {
         Ok(stretches)
     }
 
-    /// `None` if reading all pages is cheaper.
+    /// The abridged manifest; `None` if it is cheaper to read all pages.
     pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
@@ -223,7 +223,7 @@ impl Planner {
     }
 }
 
-/// A stand-in for the primary runs of every page, and these runs on request.
+/// A stand-in run for the primary runs of every page, and these runs on request.
 pub(super) struct Short<'a> {
     planner: &'a Planner,
     abridged: Abridged,

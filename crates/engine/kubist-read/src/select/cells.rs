@@ -19,7 +19,7 @@ use kubist_types::error::{Error, Result};
 
 /// Growth factor of windows, because the matches per cell cannot be estimated.
 const GROWTH: f64 = 8.0;
-/// A zone that spans more cells is read without a check.
+/// A zone that spans more cells than this is read without a check.
 const MOST_CELLS: i64 = 64;
 #[derive(Default)]
 struct Cells {
@@ -38,7 +38,7 @@ impl Cells {
         self.heaps.len() - 1
     }
 
-    /// The cell keeps the lowest `rows`, and one more if an unresolved tie requires it.
+    /// Adds a candidate. The cell keeps the `rows` lowest, and one more if a tie requires it.
     fn add(&mut self, cell: usize, candidate: Candidate, rows: usize) {
         let heap = &mut self.heaps[cell];
         if heap.len() > rows && heap.peek().is_some_and(|top| candidate > *top) {
@@ -175,7 +175,7 @@ pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties:
     }
 }
 
-/// By sorted candidate: the row after the `rows` lowest of its cell.
+/// For each sorted candidate, the row after the `rows` lowest in its cell.
 fn cutoffs(
     candidates: &[Candidate],
     of_cells: &[u32],

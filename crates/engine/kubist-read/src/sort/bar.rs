@@ -1,6 +1,6 @@
-//! Skips runs and zones that cannot have the first n rows of an order. The bar is the n-th best value so
-//! far in the order's first column. Rows with worse values are not among the first n; rows with equal
-//! values may be, by the other columns.
+//! Skips runs and zones that cannot have any of the first n rows of an order. The bar is the n-th best value so
+//! far in the order's first column. Rows with worse values are not among the first n. Rows with an equal value
+//! may be, because the other columns decide.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::bind::{BoundQuery, By, Order};
 use crate::execute::Skips;
 use crate::runs::zone_of;
 
-/// For more first rows there is no bar, because it stores a value for each.
+/// Limit of first rows; the bar stores a value for each.
 const MOST: u64 = 65_536;
 
 pub(super) struct Bar {
@@ -28,12 +28,12 @@ pub(super) struct Bar {
     rows: usize,
     /// The best keys so far, as [`End::turned`] returns them; the worst key is on top.
     best: Mutex<BinaryHeap<u64>>,
-    /// The worst of `rows` keys, or the largest number before there are so many.
+    /// The bar: the worst of the `rows` best keys; the largest number while there are fewer keys.
     key: AtomicU64,
 }
 
 impl Bar {
-    /// `None` if all rows are wanted, or the keys of the first column are not exact.
+    /// A bar for the query; `None` if all rows are wanted, or if the keys of the first column are not exact.
     pub(super) fn of(query: &Arc<BoundQuery>, order: &Order) -> Option<Arc<Bar>> {
         let rows = order.first.filter(|rows| (1..=MOST).contains(rows))?;
         let first = order.terms.first()?;
@@ -92,7 +92,7 @@ impl Bar {
         self.best_of(run).flatten().unwrap_or(u64::MAX)
     }
 
-    /// `None` if the zones of the run must be examined.
+    /// The best key of a run; `None` if its zones must be examined.
     fn best_of(&self, run: &Run<Location>) -> Option<Option<u64>> {
         self.query.best_of(run, &self.reach)
     }

@@ -51,7 +51,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// `None` at the end.
+    /// The next block in order; `None` at the end.
     pub fn next(&mut self, spilled: &Spilled, cancel: &Cancel) -> Result<Option<Block>> {
         cancel.check()?;
         let (mut places, mut keys) = (Vec::new(), Keys::default());

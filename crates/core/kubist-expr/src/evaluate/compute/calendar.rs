@@ -3,7 +3,7 @@
 use crate::bound::Part;
 use crate::moment::{DAY, SECOND, days_since_epoch, month_of};
 
-/// `unit` is in nanoseconds.
+/// A field of a date or time; `unit` is the unit of `value` in nanoseconds.
 pub(super) fn part(part: Part, unit: i128, value: i128) -> i128 {
     let nanoseconds = value * unit;
     let of_day = nanoseconds.rem_euclid(DAY);
@@ -44,7 +44,8 @@ fn of_date(part: Part, days: i64) -> i64 {
     }
 }
 
-/// In a shorter month, the last days become its last day. `None` if the result is too far away.
+/// Adds months, and then units. Days that the new month lacks become its last day. `None` if the result is too far
+/// away.
 pub(crate) fn shifted(value: i128, months: i128, units: i128, day: i128) -> Option<i128> {
     if months == 0 {
         return value.checked_add(units);

@@ -33,7 +33,7 @@ struct Chunk {
     checksum: u32,
 }
 
-/// Empty if the directory is small or missing.
+/// Encodes the index of a directory; empty if the directory is small or missing.
 pub fn encode_index(directory: &[u8]) -> Vec<u8> {
     if directory.len() <= INDEXED_FROM { Vec::new() } else { index_of(directory).unwrap_or_default() }
 }
@@ -119,7 +119,7 @@ impl Index {
         self.directory_length.checked_sub(self.blocks.checked_mul(LOCATED_BYTES as u32)?)
     }
 
-    /// `keys` ascend.
+    /// The chunks that may contain the keys, which must be in ascending order.
     pub fn chunks_of(&self, keys: &[u32]) -> Vec<usize> {
         let chunk = |key: &u32| self.chunks.partition_point(|chunk| chunk.first_key <= *key).checked_sub(1);
         let mut found: Vec<usize> = keys.iter().filter_map(chunk).collect();
@@ -161,7 +161,7 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
-    /// `zones` ascend.
+    /// The stretches that contain the zones, which must be in ascending order.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();

@@ -36,13 +36,13 @@ pub struct Digests {
 struct Level {
     pages: Range<usize>,
     segment: Arc<str>,
-    /// The offset of the digest, which extends to `end`, the end of the segment.
+    /// The offset of the digest in the segment; it extends to `end`, the end of the segment.
     begin: u64,
     end: u64,
     head: Option<Head>,
 }
 
-/// Damaged digests cost time, never correctness.
+/// Returns `None` for a damaged digest, which costs time, never correctness.
 fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if is_damage(&error) => Ok(None),
@@ -162,7 +162,7 @@ impl Digests {
 }
 
 impl Base {
-    /// A stand-in run of every page, which also covers removed runs. `None` if a level has no intact digest.
+    /// A stand-in run for every page, which also covers removed runs. `None` if a level has no intact digest.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Base {
         Ok(known.get().and_then(Option::as_ref))
     }
 
-    /// The number of the first `most` levels with intact digests, up to the first without.
+    /// How many levels, among the first `most`, have intact digests before the first level without one.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl Base {
         lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
-    /// Locations of runs that secondary indexes cover: all, or those at ascending indices.
+    /// The locations of runs that secondary indexes cover: all runs, or the runs at these ascending indices.
     ///
     /// # Errors
     ///
