@@ -56,7 +56,7 @@ pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
             "{file}: the Python package commits each step or file: leave out --commit-rows"
         ));
     }
-    become_module(&format!("{file}: this format"), "kubist.ingesting", &question(command, asked))
+    become_module(&format!("{file}: this format"), "kubist.ingesting", &request(command, asked))
 }
 
 /// Becomes a module of the package, with its arguments as JSON; returns only if that fails.
@@ -204,7 +204,7 @@ pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> F
     Failure { kind, message }
 }
 
-fn question(command: &args::Ingest, asked: &IngestGroups) -> Value {
+fn request(command: &args::Ingest, asked: &IngestGroups) -> Value {
     let dimensions: Vec<_> =
         command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();
     json!({

@@ -63,7 +63,7 @@ impl<'a> Asked<'a> {
         let schema = snapshot.schema();
         let (x, y) = (drawn(&schema, across)?, drawn(&schema, up)?);
         let color = colors.iter().map(|text| drawn(&schema, text)).collect::<Result<Vec<Field>>>()?;
-        let query = question(command, &schema, [(across, &x), (up, &y)], colors.iter().zip(&color))?;
+        let query = points_query(command, &schema, [(across, &x), (up, &y)], colors.iter().zip(&color))?;
         let look = Drawing::of(&command.style)?;
         if look.fps.is_some() && command.animate.is_none() {
             return Err(Failure::usage("--style fps is for animations: give --animate COLUMN too"));
@@ -153,9 +153,7 @@ impl<'a> Asked<'a> {
             aspect: match look.aspect.unwrap_or_default() {
                 Aspect::Equal => Some(1.0),
                 Aspect::Fill => None,
-                Aspect::Auto => {
-                    (!self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points)).then_some(1.0)
-                }
+                Aspect::Auto => (!self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points)).then_some(1.0),
             },
             projection: match look.aspect.unwrap_or_default() {
                 Aspect::Auto if !self.has_log_axis() => {
@@ -250,7 +248,7 @@ fn drawn(schema: &Schema, text: &str) -> Result<Field> {
     Ok(field.with_metadata(unit.into_iter().collect::<std::collections::HashMap<_, _>>()))
 }
 
-fn question<'a>(
+fn points_query<'a>(
     command: &args::Plot,
     schema: &Schema,
     axes: [(&'a String, &'a Field); 2],

@@ -169,7 +169,8 @@ pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
     let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
     let spec: serde_json::Map<_, _> = spec.collect();
-    let spec = serde_json::from_value(serde_json::Value::Object(spec.clone())).map_err(|error| in_spec(&spec, error))?;
+    let spec =
+        serde_json::from_value(serde_json::Value::Object(spec.clone())).map_err(|error| in_spec(&spec, error))?;
     let unknown = |error: serde_json::Error| match unknown_field::<T>(&error.to_string()) {
         Some(message) => Problem::invalid(message),
         None => wrong(error),

@@ -63,13 +63,13 @@ const MOST_AGGREGATES: usize = 64;
 /// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions use copies, so
 /// they change no state.
 pub struct Estimation<P = Records> {
-    question: Question<P>,
+    query: EstimateQuery<P>,
     /// `None` after the end.
     so_far: Option<(Sample<P>, Facts)>,
 }
 
 /// Constant over all stages.
-struct Question<P> {
+struct EstimateQuery<P> {
     options: EstimateOptions,
     whole: P,
     visible: Schema,
@@ -274,7 +274,7 @@ impl<P: Population> Estimation<P> {
             stats: Stats::default(),
             pace: (0.0, 1.0),
         };
-        let question = Question {
+        let query = EstimateQuery {
             deadline: options.within.and_then(|within| begin.checked_add(within)),
             options,
             whole: records,
@@ -292,33 +292,33 @@ impl<P: Population> Estimation<P> {
             watched,
             begin,
         };
-        Ok(Estimation { question, so_far: Some((sample, facts)) })
+        Ok(Estimation { query, so_far: Some((sample, facts)) })
     }
 
     fn stage(&mut self) -> Result<Option<Estimate>> {
-        let (question, Some((sample, facts))) = (&self.question, self.so_far.take()) else { return Ok(None) };
-        let Read { sample, in_time } = question.advanced(sample, &facts)?;
+        let (query, Some((sample, facts))) = (&self.query, self.so_far.take()) else { return Ok(None) };
+        let Read { sample, in_time } = query.advanced(sample, &facts)?;
         let (mut sample, facts) = match in_time {
-            true => question.learned(Sample { stages: sample.stages + 1, ..sample }, facts)?,
+            true => query.learned(Sample { stages: sample.stages + 1, ..sample }, facts)?,
             false => (sample, facts),
         };
-        let figures = question.figures(&mut sample, &facts);
-        let (figures, facts) = if in_time { question.with_constants(figures, facts)? } else { (figures, facts) };
-        let stopped = if in_time { question.verdict(&sample, &facts, &figures) } else { Stop::Time };
+        let figures = query.figures(&mut sample, &facts);
+        let (figures, facts) = if in_time { query.with_constants(figures, facts)? } else { (figures, facts) };
+        let stopped = if in_time { query.verdict(&sample, &facts, &figures) } else { Stop::Time };
         if stopped == Stop::Progress {
             let is_first = sample.stages == 1;
-            let outlook = if is_first { question.outlook(&sample, &facts, &figures) } else { None };
-            let figures = question.with_bins(figures, None);
-            let estimate = question.estimate(&mut sample, &facts, figures, stopped)?;
+            let outlook = if is_first { query.outlook(&sample, &facts, &figures) } else { None };
+            let figures = query.with_bins(figures, None);
+            let estimate = query.estimate(&mut sample, &facts, figures, stopped)?;
             self.so_far = Some((sample, facts));
             return Ok(Some(Estimate { outlook, ..estimate }));
         }
-        let (figures, stats) = question.with_extremes(figures, facts.clone(), &sample)?;
-        question.estimate(&mut sample.after(&stats), &facts, figures, stopped).map(Some)
+        let (figures, stats) = query.with_extremes(figures, facts.clone(), &sample)?;
+        query.estimate(&mut sample.after(&stats), &facts, figures, stopped).map(Some)
     }
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     fn late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }

@@ -19,7 +19,7 @@ use crate::grids::Grids;
 use crate::postings::Sought;
 use crate::request::{Part, Request};
 pub(crate) use cells::{Axis, CellGrid};
-use kubist_catalog::decoded::QuestionId;
+use kubist_catalog::decoded::QueryId;
 use kubist_catalog::schema::{STEP, TableSchema};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
@@ -70,7 +70,7 @@ pub struct BoundQuery {
     /// The range of priorities of all selected rows, if the predicate leaves few identity values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
-    pub(crate) id: QuestionId,
+    pub(crate) id: QueryId,
 }
 
 impl BoundQuery {
@@ -139,7 +139,7 @@ impl BoundQuery {
             sought: Vec::new(),
             of_values: None,
             trace: run.trace.clone(),
-            id: core.decoded_pages.question(),
+            id: core.decoded_pages.new_query(),
         };
         query.confine();
         query.find_values();

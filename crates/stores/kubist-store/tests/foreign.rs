@@ -79,8 +79,8 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-type Question = (&'static str, fn(&LocalStore) -> Result<()>);
-const QUESTIONS: [Question; 17] = [
+type Operation = (&'static str, fn(&LocalStore) -> Result<()>);
+const OPERATIONS: [Operation; 17] = [
     ("list", |store| store.list("").map(drop)),
     ("get", |store| store.get("table").map(drop)),
     ("get below", |store| store.get("rewrites/1").map(drop)),
@@ -103,16 +103,16 @@ const QUESTIONS: [Question; 17] = [
 /// Returns the operations whose error names `at` with this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
-    for (question, ask) in QUESTIONS {
+    for (operation, ask) in OPERATIONS {
         match ask(store) {
             Ok(()) => {}
             Err(Error::Irregular { file, found, .. }) => {
-                assert_eq!((Path::new(&file), found), (at, sort), "{question}");
-                refused.push(question);
+                assert_eq!((Path::new(&file), found), (at, sort), "{operation}");
+                refused.push(operation);
             }
             // An object's name may not be a folder, and earlier operations deleted others.
             Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
-            Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
+            Err(error) => panic!("{operation} with {} as {sort}: {error:?}", at.display()),
         }
     }
     refused
@@ -138,8 +138,8 @@ fn no_folder_of_the_store_is_reached_through_a_link() {
             symlink(if dangling { "../nowhere".into() } else { workdir.foreign().join(folder) }, &at).unwrap();
             let before = contents(&workdir.foreign());
             let refused = ask_everything(&workdir.open(), &at, Sort::Link);
-            for question in expected {
-                assert!(refused.contains(question), "{question} with {folder} as a link: {refused:?}");
+            for operation in expected {
+                assert!(refused.contains(operation), "{operation} with {folder} as a link: {refused:?}");
             }
             let _ = workdir.open().erase(&["rewrites/".into(), "table".into()]);
             assert_eq!(contents(&workdir.foreign()), before, "{folder}");
@@ -199,8 +199,8 @@ fn what_is_no_regular_file_is_refused_at_once() {
             let asked_at = at.clone();
             let what = format!("{file} as {sort}");
             let refused = within_bounds(&what, move || ask_everything(&store, &asked_at, sort));
-            for question in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
-                assert!(refused.contains(question), "{question} with {what}: {refused:?}");
+            for operation in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
+                assert!(refused.contains(operation), "{operation} with {what}: {refused:?}");
             }
             assert!(workdir.open().logs().unwrap().contains(&"w".to_string()), "{what}");
             assert_eq!(contents(&workdir.foreign()), before, "{what}");
@@ -299,7 +299,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
                 refused += 1;
                 continue;
             };
-            for (_, ask) in QUESTIONS {
+            for (_, ask) in OPERATIONS {
                 refused += u64::from(matches!(ask(&store), Err(Error::Irregular { .. })));
             }
             let _ = store.put_if_absent(&format!("rewrites/r{round}"), b"r");

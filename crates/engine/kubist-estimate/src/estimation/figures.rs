@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema};
 use kubist_index::order;
 
-use super::{Facts, Question, Sample};
+use super::{EstimateQuery, Facts, Sample};
 use crate::accumulate::{Accumulated, Asked, Group};
 use crate::auxiliary::Expected;
 use crate::distribution::{missed_group, normal, unseen_share};
@@ -41,7 +41,7 @@ fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number
 /// With fewer records or identities, the normal approximation is poor.
 const FEW: f64 = 30.0;
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Counts of the frame, without and with regression.
     fn drawn(&self, sample: &Sample<P>, basis: Basis) -> Option<[Sums; 2]> {
         let drawn = sample.accumulated.frame.clone()?;

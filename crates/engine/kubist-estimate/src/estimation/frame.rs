@@ -13,7 +13,7 @@ use kubist_population::{Number, Population, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-use super::{Facts, Question, Sample, Source};
+use super::{EstimateQuery, Facts, Sample, Source};
 use crate::accumulate::{Accumulated, Asked, Brought};
 use crate::figure::Stop;
 
@@ -32,7 +32,7 @@ pub(super) struct Own<P> {
     source: Source<P>,
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Draws from the frame if that can narrow the intervals.
     pub(super) fn in_frame(&self, sample: Sample<P>) -> Result<Sample<P>> {
         let records = &sample.source.records;

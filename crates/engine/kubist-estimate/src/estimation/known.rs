@@ -9,7 +9,7 @@ use kubist_population::{Kept, Number, Population};
 use kubist_types::error::{Error, Result};
 use kubist_types::thinned::{ColumnSum, Thinned};
 
-use super::{Question, Sample};
+use super::{EstimateQuery, Sample};
 use crate::accumulate::Task;
 use crate::aggregate::Total;
 use crate::figure::Figure;
@@ -62,7 +62,7 @@ impl Known {
     }
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     pub(super) fn kept_always(&self) -> Option<String> {
         self.known.as_ref()?.always.clone()
     }

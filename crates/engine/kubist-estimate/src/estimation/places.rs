@@ -8,13 +8,13 @@ use arrow_schema::{Field, Schema};
 use kubist_population::{LIKE, Population, Wanted};
 use kubist_types::error::{Error, Result};
 
-use super::{Facts, LOOKED_AT, Question, Sample, Source};
+use super::{EstimateQuery, Facts, LOOKED_AT, Sample, Source};
 use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};
 use crate::auxiliary::{Auxiliary, Like};
 
 const MOST_LIKE: usize = 1 << 22;
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Adds position columns if the aggregates can use auxiliary variables.
     pub(super) fn with_places(&self, sample: Sample<P>) -> Sample<P> {
         let is_by_chance = self.tails.is_none() && self.known.is_none();

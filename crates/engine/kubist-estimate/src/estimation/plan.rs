@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::{Facts, Question, Sample};
+use super::{EstimateQuery, Facts, Sample};
 use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
@@ -30,7 +30,7 @@ const MUCH_READING: f64 = 250_000.0;
 /// Accumulators that keep every value are thinned after this many records.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Returns `Progress` to continue.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {

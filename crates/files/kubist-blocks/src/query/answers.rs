@@ -25,7 +25,7 @@ const MAX_REPORTED: usize = 100;
 impl Execution<'_> {
     pub(super) fn found(&self, task: &Task) -> Result<Vec<Found>> {
         match self.answers(task, &task.cells.iter().collect::<Vec<_>>()) {
-            Err(error) if self.question.skip_damaged && error.kind() == ErrorKind::Corrupt => {
+            Err(error) if self.query.skip_damaged && error.kind() == ErrorKind::Corrupt => {
                 let mut found = Vec::new();
                 for cell in &task.cells {
                     match self.answers(task, &[cell]) {

@@ -14,8 +14,8 @@ use serde::Serialize;
 use crate::arrow::outgoing;
 use crate::hooks::{Call, Hooks};
 use crate::options::{Asked, Goal, Steps};
-use crate::status::{KubistStatus, guarded};
-use crate::table::{KubistTable, free, hand_handle_out, handle, no_handle};
+use crate::status::{guarded, KubistStatus};
+use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::{hand_out, json, set};
 
 /// Counts the matching rows: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
