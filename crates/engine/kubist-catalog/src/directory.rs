@@ -30,7 +30,7 @@ use kubist_types::{Cancel, Result, Stats};
 
 use crate::files::TableFiles;
 use crate::look::is_far;
-use crate::lookups::{At, Covered, Covering, Live, Place};
+use crate::lookups::{At, Covered, Covering, Live, RunLocation};
 use crate::places::Table;
 pub use base::Base;
 use base::Caching;
@@ -320,7 +320,7 @@ impl Runs {
         wanted: &[(&Covered, Option<Vec<u32>>)],
         stats: &mut Stats,
         cancel: &Cancel,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<RunLocation>> {
         let mut found = Vec::new();
         let open = wanted
             .iter()
@@ -342,7 +342,7 @@ impl Runs {
     pub fn at(
         &self,
         files: &TableFiles,
-        places: Vec<Place>,
+        places: Vec<RunLocation>,
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {

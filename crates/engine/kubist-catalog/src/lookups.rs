@@ -20,12 +20,12 @@ pub struct Live {
 #[derive(Clone, Default)]
 pub struct Covering {
     pub lookups: Vec<Covered>,
-    pub others: Arc<Vec<Place>>,
+    pub others: Arc<Vec<RunLocation>>,
     removed: usize,
 }
 
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct RunLocation {
     pub run: RunId,
     pub at: At,
 }
@@ -62,14 +62,14 @@ struct Coming {
 #[derive(Default)]
 pub struct Gathering {
     lookups: Vec<Coming>,
-    others: Vec<Place>,
+    others: Vec<RunLocation>,
     known: HashMap<(Key, u128), usize>,
 }
 
 impl Gathering {
     pub fn add(&mut self, run: &Run<Location>, at: At) {
         let Gathering { lookups, others, known } = self;
-        let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
+        let Some(lookup) = &run.payload.lookup else { return others.push(RunLocation { run: run.id, at }) };
         let entry = entry_of(run.id);
         let number = *known.entry((lookup.key(), entry)).or_insert_with(|| {
             lookups.push(Coming { lookup: lookup.clone(), entry, runs: Vec::new() });
@@ -79,7 +79,7 @@ impl Gathering {
     }
 
     pub fn add_other(&mut self, run: RunId, at: At) {
-        self.others.push(Place { run, at });
+        self.others.push(RunLocation { run, at });
     }
 
     pub fn finish(self) -> Covering {
@@ -175,12 +175,12 @@ impl Covered {
     }
 
     /// Appends the locations of its runs, all or at some indices, or returns the digest's table with them.
-    pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
+    pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<RunLocation>) -> Option<&Table> {
         let runs = match &*self.runs {
             Found::Known(runs) => runs,
             Found::Table(table) => return Some(table),
         };
-        let place = |(index, at): &(u32, At)| Place { run: self.run(*index), at: at.clone() };
+        let place = |(index, at): &(u32, At)| RunLocation { run: self.run(*index), at: at.clone() };
         match indices {
             None => found.extend(runs.iter().map(place)),
             Some(indices) => {

@@ -35,7 +35,7 @@ mod checkpoint;
 mod condition;
 mod entry;
 pub mod log;
-mod place;
+mod objects;
 mod search;
 mod sync;
 

@@ -20,9 +20,9 @@ pub(crate) struct Part {
 pub(crate) type Parts = BTreeMap<String, Vec<Part>>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Place(pub Arc<dyn Store>);
+pub(crate) struct Objects(pub Arc<dyn Store>);
 
-impl Place {
+impl Objects {
     /// The path or address of an object, for messages.
     pub fn shown(&self, object: &str) -> String {
         format!("{}/{object}", kubist_types::shown::without_password(self.0.location()).trim_end_matches('/'))

@@ -46,14 +46,18 @@ struct RunPicks {
 /// something is read.
 #[derive(Clone, Default)]
 struct Loaded {
-    chunks: Vec<Option<Place>>,
+    chunks: Vec<Option<ChunkSource>>,
     pages: Vec<bool>,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
-    Read { piece: usize, start: usize },
-    Kept,
+enum ChunkSource {
+    Read {
+        piece: usize,
+        start: usize,
+    },
+    /// Decoded, in the cache.
+    Cached,
 }
 
 /// The columns and tests that decide on rows.
@@ -469,7 +473,7 @@ impl Reading<'_> {
     fn page_column(&self, run: usize, page: usize, column: usize) -> PageColumn<'_> {
         let map = &self.maps[run];
         let place = map.place(page, column);
-        let Some(Place::Read { piece, start }) = self.loaded[run].chunks[place] else {
+        let Some(ChunkSource::Read { piece, start }) = self.loaded[run].chunks[place] else {
             unreachable!("it was loaded, and what is kept stays while it is in use")
         };
         map.page_column(page, &self.pieces[piece][start..][..map.chunks[place].length as usize])
@@ -494,7 +498,7 @@ impl Reading<'_> {
                         continue;
                     }
                     if kept.is_some_and(|kept| kept.page(place).is_some()) {
-                        loaded.chunks[place] = Some(Place::Kept);
+                        loaded.chunks[place] = Some(ChunkSource::Cached);
                         kept_bytes += map.chunks[place].length as u64;
                         continue;
                     }
@@ -534,7 +538,7 @@ impl Reading<'_> {
                 return Err(self.query.snapshot.explained(&self.visits[run].run, damage));
             }
             let place = self.maps[run].place(page, column);
-            self.loaded[run].chunks[place] = Some(Place::Read { piece, start });
+            self.loaded[run].chunks[place] = Some(ChunkSource::Read { piece, start });
         }
         Ok(())
     }

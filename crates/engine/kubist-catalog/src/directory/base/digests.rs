@@ -19,7 +19,7 @@ use super::{Base, Caching, read};
 use crate::error::{bad_entry, is_damage, store_error};
 use crate::fetch::Piece;
 use crate::files::TableFiles;
-use crate::lookups::{At, Covered, Covering, Gathering, Place};
+use crate::lookups::{At, Covered, Covering, Gathering, RunLocation};
 use crate::places::Table;
 use crate::stop::stoppable;
 
@@ -273,7 +273,7 @@ impl Base {
         wanted: &[(&Table, Option<&[u32]>)],
         stats: &mut Stats,
         cancel: &Cancel,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<RunLocation>> {
         let blocks: Vec<Vec<u32>> = wanted.iter().map(|(table, indices)| table.blocks(*indices)).collect();
         let of_table = |((table, _), blocks): (&(&Table, _), &Vec<u32>)| table.pieces(blocks);
         let pieces: Vec<Piece> = wanted.iter().zip(&blocks).flat_map(of_table).collect();
@@ -293,8 +293,9 @@ impl Base {
         for ((table, indices), pages) in wanted.iter().zip(pages) {
             let pages = pages.unwrap_or_else(|| table.pages_found(*indices));
             let first = table.pages.start as u32;
-            found
-                .extend(pages.iter().map(|(index, page)| Place { run: table.run(*index), at: At::Page(first + page) }));
+            found.extend(
+                pages.iter().map(|(index, page)| RunLocation { run: table.run(*index), at: At::Page(first + page) }),
+            );
         }
         Ok(found)
     }
