@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{ExprError, Expression, Shape, Steps, never, split, unquoted};
+use kubist_expr::{ExprError, Expression, Smoothness, Steps, never, split, unquoted};
 use kubist_population::Number;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, Shift, same};
@@ -113,14 +113,15 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     }
     rest.push_str(&text[at..]);
     let of_terms = Arc::new(Schema::new(names));
-    let expression = Expression::parse(&rest, &of_terms).map_err(|mistake| in_terms_of(text, mistake, &rest, &calls))?;
+    let expression =
+        Expression::parse(&rest, &of_terms).map_err(|mistake| in_terms_of(text, mistake, &rest, &calls))?;
     if expression.is_condition() {
         return Err("it is a condition, but an estimate needs a number".into());
     }
-    let interval = match expression.shape() {
-        Shape::Smooth => Way::Slopes,
-        Shape::Stepped(inner, steps) => Way::Through(inner, steps),
-        Shape::Broken => Way::Unknown,
+    let interval = match expression.smoothness() {
+        Smoothness::Smooth => Way::Slopes,
+        Smoothness::Stepped(inner, steps) => Way::Through(inner, steps),
+        Smoothness::Broken => Way::Unknown,
     };
     let unit = expression.unit().map(str::to_owned);
     let formula = Formula { expression, interval, schema: of_terms, terms, arguments: arguments.len() };
