@@ -8,8 +8,8 @@ use kubist_plot::{Chart, Color, Scale, Series};
 use serde_json::json;
 
 use crate::cost::cost;
+use crate::external::output_of;
 use crate::failure::{Failure, Result};
-use crate::foreign::output_of;
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 

@@ -152,7 +152,7 @@ impl TableLocation {
 
 /// Why no table can be created here; `None` for an empty store, or one with only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
-    if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
+    if !named.has_other_files().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);
     }
     Ok(Some(match () {

@@ -75,7 +75,7 @@ type List = (BTreeSet<RunId>, BTreeMap<CubeId, Threshold>);
 
 fn list(table: &Table) -> List {
     let (core, cancel) = (table.core(), Cancel::default());
-    let directory = core.view(&cancel).unwrap().runs.whole(core, &cancel).unwrap();
+    let directory = core.view(&cancel).unwrap().runs.directory(core, &cancel).unwrap();
     let runs: Vec<RunId> = directory.all().map(|run| run.id).collect();
     let found: BTreeSet<RunId> = runs.iter().copied().collect();
     assert_eq!(runs.len(), found.len(), "a run is there twice");

@@ -66,7 +66,7 @@ fn windows_of_one_plan_share_out_its_records() {
         let request = boxed(x, y).into();
         let planner = || Planner::new(snapshot.pinned(), &request).unwrap();
         let (mut fresh, mut whole) = (planner(), planner());
-        whole.whole(&mut Stats::default()).unwrap();
+        whole.full_plan(&mut Stats::default()).unwrap();
         let (mut first, mut all) = (0, Vec::new());
         let ends: BTreeSet<u64> = cuts.into_iter().chain([u64::MAX]).collect();
         for last in ends {

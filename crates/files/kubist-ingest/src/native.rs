@@ -43,7 +43,7 @@ struct Rows {
 impl Native {
     pub fn new(input: Input, has_time: bool, cancel: &Cancel) -> Native {
         let mut facts = Facts::new(&input.path, input.format());
-        facts.schema = fit::settled(&input);
+        facts.schema = fit::storable_schema(&input);
         facts.bytes = input.bytes;
         let mut left_out = Parts::default();
         for (name, why) in &input.left_out {

@@ -60,8 +60,8 @@ impl StoreLocation for Far {
         self.0.create().map(cached)
     }
 
-    fn has_foreign(&self) -> Result<bool> {
-        self.0.has_foreign()
+    fn has_other_files(&self) -> Result<bool> {
+        self.0.has_other_files()
     }
 
     fn noun(&self) -> &'static str {

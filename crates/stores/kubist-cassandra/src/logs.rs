@@ -138,7 +138,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             return Ok((tail, None));
         }
         // The epochs are read after the entries (see the module).
-        let epochs = settled(link, store, writer, tail.next).await?;
+        let epochs = epochs_with_start(link, store, writer, tail.next).await?;
         let (partition, before) = (bucket(tail.next), tail.next);
         let mut wrong = follow(&found, &epochs, &mut tail);
         if wrong.is_none() && bucket(tail.next) != partition {
@@ -197,7 +197,7 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
 }
 
 /// Decides the start of the newest epoch if necessary. [`Error::Missing`] if the log was never taken.
-async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
+async fn epochs_with_start(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
         let Some(newest) = epochs.newest() else {
@@ -298,7 +298,7 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
 
 async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
     loop {
-        let last = match settled(link, store, writer, u64::MAX).await {
+        let last = match epochs_with_start(link, store, writer, u64::MAX).await {
             Ok(epochs) => epochs.newest().map_or(0, |epoch| epoch.number),
             Err(Error::Missing { .. }) => 0,
             Err(error) => return Err(error),
@@ -306,7 +306,7 @@ async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
         if !epochs::begin(link, store, writer, last + 1).await? {
             continue;
         }
-        let epochs = settled(link, store, writer, u64::MAX).await?;
+        let epochs = epochs_with_start(link, store, writer, u64::MAX).await?;
         let own = epochs.0.iter().find(|epoch| epoch.number == last + 1);
         if let Some(start) = own.and_then(|epoch| epoch.start) {
             names::add(link, store, Kind::Log, writer).await?;

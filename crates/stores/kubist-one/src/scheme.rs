@@ -67,8 +67,8 @@ impl StoreLocation for At {
         }
     }
 
-    fn has_foreign(&self) -> Result<bool> {
-        if self.path.is_file() { Ok(false) } else { self.inner.has_foreign() }
+    fn has_other_files(&self) -> Result<bool> {
+        if self.path.is_file() { Ok(false) } else { self.inner.has_other_files() }
     }
 
     fn noun(&self) -> &'static str {

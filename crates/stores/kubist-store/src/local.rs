@@ -373,10 +373,10 @@ impl Stamps for LocalStore {
 
 impl Reads for LocalStore {
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
+        let batches: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
         let switches = switches();
         let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
-        let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
+        let answered: Vec<_> = batches.par_iter().with_min_len(2).map(read).collect();
         let waited = answered.iter().any(|(_, waited)| *waited);
         let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();
         if !wanted.is_empty() {

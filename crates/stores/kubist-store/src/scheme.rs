@@ -53,7 +53,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// # Errors
     ///
     /// As for [`StoreLocation::find`].
-    fn has_foreign(&self) -> Result<bool> {
+    fn has_other_files(&self) -> Result<bool> {
         Ok(false)
     }
 

@@ -268,7 +268,7 @@ fn a_file_is_recognised_by_its_magic() {
         (store.get("table").unwrap().unwrap(), store.capabilities().latency),
         ("header".into(), Latency::Device)
     );
-    assert_eq!((at(&path).has_foreign().unwrap(), at(&path).noun()), (false, "the file"));
+    assert_eq!((at(&path).has_other_files().unwrap(), at(&path).noun()), (false, "the file"));
     std::fs::write(folder.path().join("other.kubist1"), "text").unwrap();
     let found = at(&folder.path().join("other.kubist1")).find();
     assert!(matches!(found, Ok(Found::NoStore("it is a file, not a directory"))), "{found:?}");

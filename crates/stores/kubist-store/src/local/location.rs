@@ -58,7 +58,7 @@ impl StoreLocation for Directory {
     }
 
     /// The folders of a log exist before anything else.
-    fn has_foreign(&self) -> Result<bool> {
+    fn has_other_files(&self) -> Result<bool> {
         let failed = |error| Error::io("list", &self.path, error);
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -122,8 +122,8 @@ mod tests {
         assert!(matches!(at("file").find(), Ok(Found::NoStore("it is a file, not a directory"))));
         assert!(matches!(at("link").find(), Ok(Found::NoStore("it is a broken link"))));
         at("t").create().unwrap();
-        assert!(matches!(at("t").find(), Ok(Found::Store(_))) && !at("t").has_foreign().unwrap());
+        assert!(matches!(at("t").find(), Ok(Found::Store(_))) && !at("t").has_other_files().unwrap());
         fs::write(folder.path().join("t/.hidden"), "").unwrap();
-        assert!(at("t").has_foreign().unwrap());
+        assert!(at("t").has_other_files().unwrap());
     }
 }
