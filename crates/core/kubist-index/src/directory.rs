@@ -4,7 +4,7 @@
 //! depth-first order, tree by tree, and jumps over subtrees.
 
 mod blocks;
-pub mod parcels;
+pub mod subregions;
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ use crate::priority::{PriorityRange, Threshold};
 use crate::spread::SpreadSet;
 use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
-use parcels::Subtrees;
+use subregions::Subtrees;
 
 #[derive(Debug)]
 pub struct Directory<L> {

@@ -92,18 +92,18 @@ impl Worth {
 }
 
 /// Regions of space, each with an estimated number of records and typical values of columns.
-pub struct Parcels {
+pub struct Subregions {
     pub rows: Vec<f64>,
     /// Variance of the number, per record.
     pub variances: Vec<f64>,
-    /// For each column, [`LIKE`] representative values per region, between its minimum and maximum.
-    pub like: Vec<ArrayRef>,
-    pub places: Arc<dyn Places>,
+    /// For each column, [`REPRESENTATIVES`] representative values per region, between its minimum and maximum.
+    pub representatives: Vec<ArrayRef>,
+    pub locator: Arc<dyn SubregionLocator>,
 }
 
-pub const LIKE: usize = 8;
+pub const REPRESENTATIVES: usize = 8;
 
-pub trait Places: Send + Sync {
+pub trait SubregionLocator: Send + Sync {
     /// The region per record from the columns of [`Population::located_by`], or `None` outside all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
@@ -142,7 +142,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// # Errors
     ///
     /// `Invalid` if it cannot be computed for these columns.
-    fn together(&self) -> Result<f64> {
+    fn cluster_size(&self) -> Result<f64> {
         Ok(1.0)
     }
 
@@ -189,7 +189,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// # Errors
     ///
     /// A storage error, or damage.
-    fn parcels(&self, _columns: &[usize], _most: u64) -> Result<Option<Parcels>> {
+    fn subregions(&self, _columns: &[usize], _most: u64) -> Result<Option<Subregions>> {
         Ok(None)
     }
 

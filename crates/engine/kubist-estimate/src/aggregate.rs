@@ -8,7 +8,7 @@ use arrow_array::Array;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist_expr::{Expression, Wholes};
-use kubist_population::seek::End;
+use kubist_population::seek::Extremum;
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -75,7 +75,7 @@ pub struct Properties {
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
-    pub end: Option<End>,
+    pub extremum: Option<Extremum>,
     pub outer_bins: bool,
     /// There are no bounds until all records were read.
     pub unbounded: bool,

@@ -7,10 +7,10 @@
 //! Biometrika 39, 1952). A caller that watches may stop at any stage, so stage k spends `alpha / (k (k +
 //! 1))` of the error probability, and all intervals together hold with probability `1 - alpha`.
 
+mod auxiliary;
 mod figures;
 mod frame;
 mod known;
-mod places;
 mod plan;
 mod tails;
 mod weighted;
@@ -259,7 +259,7 @@ impl<P: Population> Estimation<P> {
                 brought: Arc::new(Brought {
                     schema: part(&stored, &columns),
                     condition: None,
-                    places: vec![],
+                    position_columns: vec![],
                     weight: records.weight().and_then(|weight| columns.iter().position(|column| *column == weight)),
                 }),
                 wanted: Wanted { coded: columns.clone(), columns, priorities: true },
@@ -352,9 +352,10 @@ impl<P: Population> EstimateQuery<P> {
         let width = self.end - sample.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
-        let together = sample.source.records.together()?;
-        let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
-        let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
+        let cluster_size = sample.source.records.cluster_size()?;
+        let (wanted, few) =
+            (wanted.max(PILOT_PRIORITIES * cluster_size), FEW_ROWS.max(PILOT_PRIORITIES * cluster_size));
+        let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * cluster_size) as u64);
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= few.min(most) {
@@ -363,7 +364,7 @@ impl<P: Population> EstimateQuery<P> {
         };
         let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
         if share < width && sample.source.brought.weight.is_none() {
-            sample = self.with_places(self.in_frame(sample)?);
+            sample = self.with_position_columns(self.in_frame(sample)?);
         }
         let mut drawn = 0;
         loop {

@@ -8,8 +8,8 @@
 mod lookup;
 mod nearest;
 mod outline;
-mod parcels;
 mod pieces;
+mod subregions;
 mod windows;
 
 use std::cell::RefCell;
@@ -39,8 +39,8 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 pub use nearest::Nearest;
 pub use outline::PlanOutline;
-pub use parcels::Parcels;
 pub use pieces::Pieces;
+pub use subregions::Subregions;
 pub use windows::Windows;
 
 /// So many sampled rows suffice for a rough row count.
@@ -242,7 +242,7 @@ impl Planner {
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`].
-    pub fn whole(&mut self, stats: &mut Stats) -> Result<Arc<ReadPlan>> {
+    pub fn full_plan(&mut self, stats: &mut Stats) -> Result<Arc<ReadPlan>> {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
@@ -270,7 +270,7 @@ impl Planner {
                 let long = *method != Method::Scan && self.logical.unheld_runs() > FEW_RUNS;
                 match if long { self.sampled_rows(share(range), stats)? } else { None } {
                     Some(rows) => Ok(rows * share(range)),
-                    None => Ok(self.whole(stats)?.expected_rows()),
+                    None => Ok(self.full_plan(stats)?.expected_rows()),
                 }
             }
         }

@@ -413,7 +413,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
         }
         let whole = rect.len() * width;
         // Memory that the block adds, and whether it must join the last task or start a new one.
-        let (own, together) = match &variable.storage {
+        let (own, joins_last) = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
                 true => (0, Some(true)),
                 false => (shape.iter().product::<u64>() * width, None),
@@ -431,7 +431,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
             _ => (whole, None),
         };
         match tasks.last_mut() {
-            Some(task) if together.unwrap_or(bytes.saturating_add(own) <= most) => {
+            Some(task) if joins_last.unwrap_or(bytes.saturating_add(own) <= most) => {
                 task.push(block);
                 bytes += own;
             }

@@ -307,10 +307,10 @@ impl<T: Ranked> Ordered<T> {
             if independent > 0.0 { spread * occupied / (occupied - 1.0) / independent } else { 0.0 }
         };
         // If all records of each group are on one side, each group counts as one record.
-        let together = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
+        let cluster_size = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
         match (occupied >= 2.0, of(&less).max(of(&less_or_equal))) {
             (true, inflation) if inflation > 0.0 => inflation,
-            _ => together.max(1.0),
+            _ => cluster_size.max(1.0),
         }
     }
 

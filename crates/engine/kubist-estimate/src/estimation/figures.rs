@@ -233,7 +233,7 @@ impl<P: Population> EstimateQuery<P> {
             }
         }
         let alpha = self.alpha(sample);
-        let together = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
+        let cluster_size = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.cluster_size);
         for (asked, column) in open {
             let Some((low, high)) = facts.bounds_of(column) else {
                 unbind_constants(&mut figures, &asked.name);
@@ -242,7 +242,7 @@ impl<P: Population> EstimateQuery<P> {
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
                 if figure.low == figure.high && asked.bound.properties.alike_asks_zones {
                     // At most the fraction `unseen` of the records can differ, within the column's bounds.
-                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
+                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / cluster_size, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
                 }
                 (figure.low, figure.high) = (figure.low.max(low), figure.high.min(high));
@@ -259,7 +259,9 @@ impl<P: Population> EstimateQuery<P> {
         let task = &self.task;
         let (mut sought, mut places) = (Vec::new(), Vec::new());
         for asked in &task.aggregates {
-            let (Some(end), Some(column)) = (asked.bound.properties.end, self.first_column(asked)) else { continue };
+            let (Some(extremum), Some(column)) = (asked.bound.properties.extremum, self.first_column(asked)) else {
+                continue;
+            };
             let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
             let mut mine = figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
             // The sample read wide decimals as floats.
@@ -268,7 +270,7 @@ impl<P: Population> EstimateQuery<P> {
                 continue;
             }
             let whole = figure.own.as_ref().and_then(|own| own.value);
-            sought.push(Sought { column, end, seen: figure.value.map(|number| Extreme { number, whole }) });
+            sought.push(Sought { column, extremum, seen: figure.value.map(|number| Extreme { number, whole }) });
             places.push((index, asked));
         }
         if sought.is_empty() {

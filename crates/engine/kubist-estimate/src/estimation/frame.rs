@@ -57,7 +57,7 @@ impl<P: Population> EstimateQuery<P> {
             return Ok(sample);
         }
         let schema = super::part(records.stored(), &columns);
-        let brought = Arc::new(Brought { schema, condition: Some(condition), places: vec![], weight: None });
+        let brought = Arc::new(Brought { schema, condition: Some(condition), position_columns: vec![], weight: None });
         let wanted = Wanted { columns, ..sample.source.wanted.clone() };
         let own = Some(Own { part, source: sample.source });
         Ok(Sample { source: Source { records: frame, brought, wanted }, own, accumulated, ..sample })

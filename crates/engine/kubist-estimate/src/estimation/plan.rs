@@ -178,7 +178,7 @@ impl<P: Population> EstimateQuery<P> {
             let mut asked = self.task.aggregates.iter().zip(&self.absolute);
             let asked = asked.find(|(asked, _)| asked.name == figure.aggregate);
             let absolute = asked.and_then(|(_, absolute)| *absolute).map_or(0.0, |absolute| half / absolute);
-            let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.end) {
+            let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.extremum) {
                 // A sample bounds extremes on one side only; reading more does not narrow them.
                 Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,

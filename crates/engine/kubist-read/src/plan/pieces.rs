@@ -102,7 +102,7 @@ impl Planner {
         }
         Ok(match self.stretches(range, stats)? {
             Some(stretches) => Pieces(Left::Stretches { planner: Box::new(self.clone()), range, stretches }),
-            None if self.logical.query.range() == Some(range) => self.whole(stats)?.into(),
+            None if self.logical.query.range() == Some(range) => self.full_plan(stats)?.into(),
             None => self.read_plan(range, stats)?.into(),
         })
     }
@@ -113,7 +113,7 @@ impl Planner {
     pub fn all_pieces(&mut self, stats: &mut Stats) -> Result<Pieces> {
         match self.logical.query.range() {
             Some(range) => self.pieces(range, stats),
-            None => Ok(self.whole(stats)?.into()),
+            None => Ok(self.full_plan(stats)?.into()),
         }
     }
 

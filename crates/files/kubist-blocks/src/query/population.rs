@@ -103,7 +103,7 @@ impl Population for Positions {
         Some("blocks".into())
     }
 
-    fn together(&self) -> Result<f64> {
+    fn cluster_size(&self) -> Result<f64> {
         let (member, grids) = (&self.files.members[0], self.grids(&[])?);
         let tiling = member.tiling(grids[0].driver)?;
         let variable = &member.layout().variables[grids[0].driver];
