@@ -165,7 +165,7 @@ pub struct Nothing {}
 pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("wrong body of the request: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
-    forms::settle(&mut rest).map_err(Problem::invalid)?;
+    forms::normalise(&mut rest).map_err(Problem::invalid)?;
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
     let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
     let spec: serde_json::Map<_, _> = spec.collect();

@@ -338,13 +338,13 @@ impl Body for Answer {
 }
 
 pub fn of_json(status: StatusCode, value: &serde_json::Value) -> Response<Answer> {
-    let mut response = whole(value.to_string(), "application/json");
+    let mut response = full_response(value.to_string(), "application/json");
     *response.status_mut() = status;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-pub fn whole(bytes: impl Into<Bytes>, media_type: &'static str) -> Response<Answer> {
+pub fn full_response(bytes: impl Into<Bytes>, media_type: &'static str) -> Response<Answer> {
     let mut response = Response::new(Answer::of(Content::Whole(Some(bytes.into()))));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response

@@ -117,10 +117,10 @@ impl Steps {
         let better = |(best, told): (Steps, usize), low: u64, high: u64, values: Values, gain: (usize, usize)| {
             let worth_it = |apart: usize| apart * gain.1 >= told * gain.0;
             let steps = whole.within(low, high, values).filter(|_| worth_it(most));
-            let found = steps.map(|steps| (steps, told_apart(&steps, bounds)));
+            let found = steps.map(|steps| (steps, distinct_steps(&steps, bounds)));
             found.filter(|(_, apart)| worth_it(*apart)).unwrap_or((best, told))
         };
-        let mut best = (whole, told_apart(&whole, bounds));
+        let mut best = (whole, distinct_steps(&whole, bounds));
         let (first, last) = values.finite();
         let ends = || bounds.iter().copied().filter(|end| (first..=last).contains(end));
         let found = match first <= base && top <= last {
@@ -319,7 +319,7 @@ impl Steps {
 }
 
 bits::vectorised! {
-    fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
+    fn distinct_steps(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
         // Summed in bytes while they cannot overflow.

@@ -525,7 +525,7 @@ mod tests {
     fn some_runs_of_a_page_are_what_they_are_among_all() {
         let mut forest = Forest::of(Geometry::new(2).unwrap());
         forest.learn(Geometry::of_grid(1, 3).unwrap()).unwrap();
-        let mut gathered = ranges::Gathered::default();
+        let mut gathered = ranges::RangesBuilder::default();
         let zone = |run: i64| Zone { min: run as u64, max: 2 * run as u64, nulls: Nulls::Some };
         (0..40).for_each(|run| gathered.add([(3, zone(run)), (5, zone(9))].into_iter()));
         let of_column = OfColumn { column: 5, offset: 1, blocks_length: 70, directory_length: 8, index_length: 3 };

@@ -89,11 +89,11 @@ impl PartialEq for RunRanges {
 }
 
 #[derive(Default)]
-pub struct Gathered {
+pub struct RangesBuilder {
     columns: Vec<(usize, ColumnZones)>,
 }
 
-impl Gathered {
+impl RangesBuilder {
     /// Adds a run, which must have the same stored columns as the others, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
@@ -142,7 +142,7 @@ impl Around {
             of_groups.into_iter().for_each(|zone| push(&mut zones, zone));
             (column, zones)
         });
-        Gathered { columns: gathered.collect() }.finish(self.groups)
+        RangesBuilder { columns: gathered.collect() }.finish(self.groups)
     }
 }
 

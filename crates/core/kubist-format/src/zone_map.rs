@@ -64,12 +64,12 @@ pub struct LazyZones {
     /// map that was read has its steps.
     values: Values,
     /// The statistics of the whole run, calculated at the first use.
-    whole: OnceLock<Zone>,
+    run_zone: OnceLock<Zone>,
 }
 
 impl LazyZones {
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
-        LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
+        LazyZones { zones: Lazy::unpacked(unpacked), values, run_zone: OnceLock::new() }
     }
 }
 
@@ -163,8 +163,8 @@ impl ZoneMap {
         self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }
 
-    pub fn whole(&self, column: usize) -> Zone {
-        *self.columns[column].whole.get_or_init(|| {
+    pub fn run_zone(&self, column: usize) -> Zone {
+        *self.columns[column].run_zone.get_or_init(|| {
             let zones: &ColumnZones = &self.columns[column];
             if let (true, Some(min), Some(max)) =
                 (zones.nulls.is_empty(), zones.min.iter().min(), zones.max.iter().max())
@@ -214,7 +214,7 @@ impl ZoneMap {
 
     /// Chooses the steps for a column of a new run.
     fn fitted(&self, column: usize, bounds: &[u64]) -> Steps {
-        let Zone { min, max, .. } = self.whole(column);
+        let Zone { min, max, .. } = self.run_zone(column);
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
@@ -227,7 +227,7 @@ impl ZoneMap {
             zones.min.iter().zip(&zones.max).for_each(|(min, max)| bounds.extend_from_slice(&[*min, *max]));
             return bounds;
         }
-        let least = self.whole(column).min;
+        let least = self.run_zone(column).min;
         let mut bounds = Vec::with_capacity(2 * zones.min.len());
         for (zone, (min, max)) in zones.min.iter().zip(&zones.max).enumerate() {
             let is_null = zones.nulls_of(zone) == self.rows[zone];
@@ -338,7 +338,7 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     let lazy = |(start, end): (usize, &usize)| LazyZones {
         zones: Lazy::packed(packed.slice(start..*end), zones),
         values: Values::default(),
-        whole: OnceLock::new(),
+        run_zone: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let count = zones.div_ceil(ZONES_PER_PAGE) * columns.len();

@@ -68,7 +68,7 @@ fn lives(removed: &SpreadSet<RunId>, run: &Run<Location>) -> bool {
     !removed.contains(&run.id) && !run.copies.iter().any(|source| removed.contains(source))
 }
 
-type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
+type RunsAndCutoffs = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 
 pub struct Runs {
     pub base: Option<Arc<Base>>,
@@ -140,7 +140,7 @@ impl Runs {
     /// # Errors
     ///
     /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled` or a storage error.
-    pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
+    pub fn directory(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.all(files, &mut Stats::default(), cancel)
     }
 
@@ -182,7 +182,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn near(
         &self,
         files: &TableFiles,
@@ -241,7 +241,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Vec<Arc<Directory>>> {
         if let Some(layers) = self.held(files, &mut Stats::default(), cancel)? {
             return Ok(layers.parts());
@@ -268,7 +268,7 @@ impl Runs {
         pages: &[usize],
         stats: &mut Stats,
         cancel: &Cancel,
-    ) -> Result<Gathered> {
+    ) -> Result<RunsAndCutoffs> {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
@@ -297,7 +297,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn lookups(&self, files: &TableFiles, on_pages: bool, stats: &mut Stats, cancel: &Cancel) -> Result<Live> {
         let of = |directory: &Directory| Arc::new(Covering::of(directory.runs()));
         let all = if on_pages { None } else { self.held(files, stats, cancel)? };
@@ -313,7 +313,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn places(
         &self,
         files: &TableFiles,
@@ -338,7 +338,7 @@ impl Runs {
 
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn at(
         &self,
         files: &TableFiles,
@@ -375,7 +375,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent().all().for_each(&mut work);
         match &self.base {
@@ -392,7 +392,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`] and of `work`.
+    /// The errors of [`Runs::directory`] and of `work`.
     pub fn in_order(
         &self,
         files: &TableFiles,

@@ -53,26 +53,26 @@ enum Found {
     Table(Table),
 }
 
-struct Coming {
+struct LookupEntries {
     lookup: Arc<Lookup>,
     entry: u128,
     runs: Vec<(u32, At)>,
 }
 
 #[derive(Default)]
-pub struct Gathering {
-    lookups: Vec<Coming>,
+pub struct LookupsBuilder {
+    lookups: Vec<LookupEntries>,
     others: Vec<RunLocation>,
     known: HashMap<(Key, u128), usize>,
 }
 
-impl Gathering {
+impl LookupsBuilder {
     pub fn add(&mut self, run: &Run<Location>, at: At) {
-        let Gathering { lookups, others, known } = self;
+        let LookupsBuilder { lookups, others, known } = self;
         let Some(lookup) = &run.payload.lookup else { return others.push(RunLocation { run: run.id, at }) };
         let entry = entry_of(run.id);
         let number = *known.entry((lookup.key(), entry)).or_insert_with(|| {
-            lookups.push(Coming { lookup: lookup.clone(), entry, runs: Vec::new() });
+            lookups.push(LookupEntries { lookup: lookup.clone(), entry, runs: Vec::new() });
             lookups.len() - 1
         });
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
@@ -83,7 +83,7 @@ impl Gathering {
     }
 
     pub fn finish(self) -> Covering {
-        let covered = |Coming { lookup, entry, mut runs }| {
+        let covered = |LookupEntries { lookup, entry, mut runs }| {
             runs.sort_unstable_by_key(|(index, _)| *index);
             Covered { lookup, entry, runs: Arc::new(Found::Known(runs)), removed: 0 }
         };
@@ -117,7 +117,7 @@ impl Live {
 
 impl Covering {
     pub fn of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> Covering {
-        let mut gathering = Gathering::default();
+        let mut gathering = LookupsBuilder::default();
         runs.filter(|run| !run.is_replica()).for_each(|run| gathering.add(run, At::Memory(run.clone())));
         gathering.finish()
     }

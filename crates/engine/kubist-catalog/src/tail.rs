@@ -244,7 +244,7 @@ impl Tail {
             return view.clone();
         }
         let (view, changes) = (self.view.take(), self.changes.take());
-        let changed = view.zip(changes.map(|changes| Arc::new(self.settled(changes))));
+        let changed = view.zip(changes.map(|changes| Arc::new(self.net_changes(changes))));
         let (schema, history) = (self.schema(files).clone(), self.history.clone());
         let mut view = match &changed {
             Some((earlier, changes)) => {
@@ -267,7 +267,7 @@ impl Tail {
     }
 
     /// Drops runs that were added and removed again, and collects removed runs of the base.
-    fn settled(&mut self, mut changes: Changes) -> Changes {
+    fn net_changes(&mut self, mut changes: Changes) -> Changes {
         let lives = |run: &Run<Location>| {
             self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))
         };

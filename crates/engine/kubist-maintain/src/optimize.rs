@@ -87,8 +87,8 @@ pub fn optimize(
         &mut Pace {
             core_share: &|| options.core_share,
             planned: &|debt| left.set(debt.total()),
-            rewrote: &mut |rows, settled| {
-                left.set(left.get().saturating_sub(settled));
+            rewrote: &mut |rows, repaid| {
+                left.set(left.get().saturating_sub(repaid));
                 progress(rows, left.get());
             },
         },

@@ -406,7 +406,7 @@ fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report
     let Some(ranges) = &run.payload.ranges else { return };
     let known = snapshot.view.schema.stored.fields().len();
     let stated = (0..map.columns.len().min(known)).filter_map(|column| Some((column, ranges.zone(column)?)));
-    for (column, _) in stated.filter(|(column, stated)| *stated != map.whole(*column)) {
+    for (column, _) in stated.filter(|(column, stated)| *stated != map.run_zone(*column)) {
         let name = snapshot.view.schema.stored.field(column).name();
         let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
         report.find(runs::damaged(snapshot, run, 0, what).to_string());

@@ -273,7 +273,7 @@ impl SortedRows {
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));
-        let ranges = (0..map.columns.len()).map(|column| map.whole(column)).collect();
+        let ranges = (0..map.columns.len()).map(|column| map.run_zone(column)).collect();
         let (priorities, zones, map) = ((first, last), map.zones() as u32, map.encode());
         EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map, zones, ranges, postings }
     }

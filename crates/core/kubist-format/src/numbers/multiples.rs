@@ -53,19 +53,19 @@ pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>>
         32 => {
             let (step, steps) = (single(power), single(-power));
             let to = |key: u64| ((f32::from_key(key) * steps) as i32).key();
-            turned(keys, to, |key| (i32::from_key(key) as f32 * step).key())
+            convert(keys, to, |key| (i32::from_key(key) as f32 * step).key())
         }
         _ => {
             let (step, steps) = (double(power), double(-power));
             let to = |key: u64| ((f64::from_key(key) * steps) as i64).key();
-            turned(keys, to, |key| (i64::from_key(key) as f64 * step).key())
+            convert(keys, to, |key| (i64::from_key(key) as f64 * step).key())
         }
     }
 }
 
 /// `to` converts the key of a float. A key that `back` does not restore is an exception.
 #[inline(always)]
-fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Whole<W>> {
+fn convert<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Whole<W>> {
     let mut whole = Whole { keys: Vec::with_capacity(keys.len()), odd: None };
     for some in keys.chunks(AT_ONCE) {
         let first = whole.keys.len();

@@ -69,7 +69,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn next_primaries(
         &self,
         files: &TableFiles,
@@ -146,7 +146,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn unabridged(
         &self,
         files: &TableFiles,

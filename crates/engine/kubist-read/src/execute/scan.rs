@@ -172,7 +172,7 @@ impl Reading<'_> {
             let zones_of = |column: usize| &zones[columns.binary_search(&column).expect("one of them")];
             let of_run = match visit.zones {
                 Some(_) => Verdict::Some,
-                None => predicate.verdict(&|column| zones_of(column).whole()),
+                None => predicate.verdict(&|column| zones_of(column).run_zone()),
             };
             if of_run == Verdict::None {
                 continue;
@@ -562,7 +562,8 @@ fn judge_by_ranges<'a>(
     let mut fits: Vec<u8> = Vec::new();
     for ranges in ranges {
         let zones_of_column = zones_of(ranges.column);
-        let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) = (zones_of_column, zones_of_column.whole())
+        let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) =
+            (zones_of_column, zones_of_column.run_zone())
         else {
             return false;
         };
@@ -620,9 +621,9 @@ impl ZonesOfRun<'_> {
         }
     }
 
-    fn whole(&self) -> Zone {
+    fn run_zone(&self) -> Zone {
         match self {
-            ZonesOfRun::Written(map, column, _) => map.whole(*column),
+            ZonesOfRun::Written(map, column, _) => map.run_zone(*column),
             ZonesOfRun::Default(all) => *all,
         }
     }

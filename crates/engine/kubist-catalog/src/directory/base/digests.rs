@@ -19,7 +19,7 @@ use super::{Base, Caching, read};
 use crate::error::{bad_entry, is_damage, store_error};
 use crate::fetch::Piece;
 use crate::files::TableFiles;
-use crate::lookups::{At, Covered, Covering, Gathering, RunLocation};
+use crate::lookups::{At, Covered, Covering, LookupsBuilder, RunLocation};
 use crate::places::Table;
 use crate::stop::stoppable;
 
@@ -220,7 +220,7 @@ impl Base {
         if let Some(covering) = self.digests.covering.get() {
             return Ok(covering);
         }
-        let (mut lookups, mut gathering) = (Vec::new(), Gathering::default());
+        let (mut lookups, mut gathering) = (Vec::new(), LookupsBuilder::default());
         for level in self.digests.levels(files, self, stats, cancel)? {
             let places = stoppable(cancel, || unless_damaged(level.places(files, stats)))?.flatten();
             let Some((places, head)) = places.zip(level.head.as_ref()) else {
