@@ -23,7 +23,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use compute::vector;
-use listed::Listed;
+use listed::ValueSet;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -395,12 +395,12 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
         }
         (data_type, PointList::Whole(points)) => with_native_values!(
             array,
-            values => Listed::whole(points, values.len()).rows(values, answer),
+            values => ValueSet::whole(points, values.len()).rows(values, answer),
             _ => return Err(unsupported(data_type))
         ),
         (data_type, PointList::Float(points)) => with_native_values!(
             array,
-            values => Listed::floats(points).rows(values, answer),
+            values => ValueSet::floats(points).rows(values, answer),
             _ => return Err(unsupported(data_type))
         ),
         (_, PointList::Bytes(points)) => with_bytes!(array, row => {

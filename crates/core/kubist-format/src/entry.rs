@@ -17,7 +17,7 @@ use crate::error::EntryError;
 use crate::location::{Location, Origin};
 use crate::lookups;
 use crate::ranges;
-use crate::wire::{Reader, Short, put_text};
+use crate::wire::{Reader, UnexpectedEnd, put_text};
 pub use live::{Page, decode_live, decode_page, decode_pages, encode_live, encode_page, encode_pages, runs_of_page};
 
 /// One entry of a writer's log: the runs of a commit, with the planner's data and the location of their bytes,
@@ -235,7 +235,7 @@ fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Re
         for d in 0..forest.tree_of(cube).dimensions() {
             (low[d], high[d]) = (reader.u32()?, reader.u32()?);
         }
-        let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
+        let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, UnexpectedEnd>>()?;
         let segment = segment.clone();
         let payload = Location {
             segment,
@@ -264,7 +264,7 @@ fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
     put_section(section::CUTOFFS, &body, out);
 }
 
-fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), UnexpectedEnd> {
     let ranges = ranges::decode(body, runs.len())?;
     for (index, run) in runs.iter_mut().enumerate() {
         Arc::make_mut(run).payload.ranges = Some(ranges.of_run(index));
@@ -357,7 +357,7 @@ impl CommitEntry {
                     let (previous, salt, alterations) = (Chain(reader.u128()?), reader.u64()?, reader.u64()?);
                     link = Some(Link { previous, salt, alterations });
                 }
-                section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
+                section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| UnexpectedEnd)?.to_string()),
                 section::STEP => {
                     let mut reader = Reader::new(body);
                     step = Some(StepMark { step: reader.u64()? as i64, abandoned: reader.u8()? != 0 });
@@ -507,7 +507,7 @@ fn put_removes(removes: &[RunId], out: &mut Vec<u8>) {
     put_section(section::REMOVES, &body, out);
 }
 
-fn removed(body: &[u8]) -> Result<Vec<RunId>, Short> {
+fn removed(body: &[u8]) -> Result<Vec<RunId>, UnexpectedEnd> {
     let (mut reader, mut runs) = (Reader::new(body), Vec::with_capacity(body.len() / 16));
     while !reader.is_empty() {
         runs.push(RunId(reader.u128()?));

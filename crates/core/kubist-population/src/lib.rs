@@ -17,7 +17,7 @@ use kubist_types::{Cancel, Result, Stats, Thinned};
 use seek::Seek;
 
 #[derive(Clone, Default)]
-pub struct Wanted {
+pub struct Projection {
     /// In the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
@@ -28,13 +28,13 @@ pub struct Wanted {
 pub struct Scanned {
     pub rows: usize,
     pub columns: Vec<ArrayRef>,
-    /// Empty unless [`Wanted::priorities`] is set.
+    /// Empty unless [`Projection::priorities`] is set.
     pub priorities: Vec<u64>,
     pub stats: Stats,
 }
 
 pub struct Scan {
-    pub wanted: Wanted,
+    pub wanted: Projection,
     pub range: PriorityRange,
     /// Lets the scan skip zones that cannot improve the minimum or maximum; it may scan a zone twice.
     pub seek: Option<Arc<Seek>>,
@@ -42,7 +42,7 @@ pub struct Scan {
 }
 
 /// A step that was written as a sample only. `column` marks the records written regardless of their priority.
-pub struct Kept {
+pub struct SampledStep {
     pub whole: Thinned,
     pub column: String,
 }
@@ -218,7 +218,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     fn frame(&self) -> Result<Self>;
 
     /// Totals of subsampled steps, or `None` if all records were written.
-    fn kept(&self) -> Option<Kept> {
+    fn kept(&self) -> Option<SampledStep> {
         None
     }
 

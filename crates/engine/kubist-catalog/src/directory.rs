@@ -30,7 +30,7 @@ use kubist_types::{Cancel, Result, Stats};
 
 use crate::files::TableFiles;
 use crate::look::is_far;
-use crate::lookups::{At, Covered, Covering, Live, RunLocation};
+use crate::lookups::{At, CoveredLookup, Covering, Live, RunLocation};
 use crate::places::Table;
 pub use base::Base;
 use base::Caching;
@@ -317,7 +317,7 @@ impl Runs {
     pub fn places(
         &self,
         files: &TableFiles,
-        wanted: &[(&Covered, Option<Vec<u32>>)],
+        wanted: &[(&CoveredLookup, Option<Vec<u32>>)],
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<RunLocation>> {

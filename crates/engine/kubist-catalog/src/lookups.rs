@@ -19,7 +19,7 @@ pub struct Live {
 
 #[derive(Clone, Default)]
 pub struct Covering {
-    pub lookups: Vec<Covered>,
+    pub lookups: Vec<CoveredLookup>,
     pub others: Arc<Vec<RunLocation>>,
     removed: usize,
 }
@@ -37,16 +37,16 @@ pub enum At {
 }
 
 #[derive(Clone, Debug)]
-pub struct Covered {
+pub struct CoveredLookup {
     pub lookup: Arc<Lookup>,
     /// The common bits of the ids of its runs.
     entry: u128,
-    runs: Arc<Found>,
+    runs: Arc<RunIndex>,
     removed: usize,
 }
 
 #[derive(Debug)]
-enum Found {
+enum RunIndex {
     /// Index and location of every run that was live when this was built, ascending.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
@@ -85,7 +85,7 @@ impl LookupsBuilder {
     pub fn finish(self) -> Covering {
         let covered = |LookupEntries { lookup, entry, mut runs }| {
             runs.sort_unstable_by_key(|(index, _)| *index);
-            Covered { lookup, entry, runs: Arc::new(Found::Known(runs)), removed: 0 }
+            CoveredLookup { lookup, entry, runs: Arc::new(RunIndex::Known(runs)), removed: 0 }
         };
         let lookups = self.lookups.into_iter().map(covered).collect();
         Covering { lookups, others: Arc::new(self.others), removed: 0 }
@@ -101,7 +101,7 @@ impl Live {
     /// True if most of the runs in memory were removed since.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
-            let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
+            let known: usize = in_memory.lookups.iter().map(CoveredLookup::len).sum();
             in_memory.removed > known + in_memory.others.len()
         })
     }
@@ -151,22 +151,22 @@ impl Covering {
     }
 }
 
-impl Covered {
-    pub fn of_table(table: Table) -> Covered {
+impl CoveredLookup {
+    pub fn of_table(table: Table) -> CoveredLookup {
         let entry = entry_of(table.run(0));
-        Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
+        CoveredLookup { lookup: table.lookup().clone(), entry, runs: Arc::new(RunIndex::Table(table)), removed: 0 }
     }
 
     fn leads_to(&self, run: RunId) -> bool {
-        let Found::Known(runs) = &*self.runs else { return false };
+        let RunIndex::Known(runs) = &*self.runs else { return false };
         let is_of = |index: u32| runs.binary_search_by_key(&index, |(index, _)| *index).is_ok();
         self.entry == entry_of(run) && is_of(self.lookup.index_of(run) as u32)
     }
 
     pub fn len(&self) -> usize {
         match &*self.runs {
-            Found::Known(runs) => runs.len() - self.removed,
-            Found::Table(table) => table.len(),
+            RunIndex::Known(runs) => runs.len() - self.removed,
+            RunIndex::Table(table) => table.len(),
         }
     }
 
@@ -177,8 +177,8 @@ impl Covered {
     /// Appends the locations of its runs, all or at some indices, or returns the digest's table with them.
     pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<RunLocation>) -> Option<&Table> {
         let runs = match &*self.runs {
-            Found::Known(runs) => runs,
-            Found::Table(table) => return Some(table),
+            RunIndex::Known(runs) => runs,
+            RunIndex::Table(table) => return Some(table),
         };
         let place = |(index, at): &(u32, At)| RunLocation { run: self.run(*index), at: at.clone() };
         match indices {

@@ -17,15 +17,15 @@ use kubist_index::state::{Run, RunId, State};
 use kubist_store::{LogTail, Stamp};
 use kubist_types::{Cancel, Result};
 
-use crate::chains::{self, Seen};
-use crate::checkpoint::Held;
+use crate::chains::{self, ComparedStamps};
+use crate::checkpoint::LoadedCheckpoint;
 use crate::directory::{Base, Changes, Directory, Runs};
 use crate::error::bad_entry;
 use crate::files::TableFiles;
 use crate::look::FirstLook;
 use crate::schema::TableSchema;
 use crate::view::{Joined, View};
-use crate::vouched::{self, Vouched};
+use crate::vouched::{self, ProvenPositions};
 
 #[derive(Default)]
 pub struct Tail {
@@ -52,14 +52,14 @@ pub struct Tail {
     /// Runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
     /// Also records whether segments were examined for proven positions.
-    pub vouched: Vouched,
+    pub vouched: ProvenPositions,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.
     pub is_known_there: bool,
     pub first_look: Option<FirstLook>,
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    pub seen: Seen,
+    pub seen: ComparedStamps,
     /// The last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
     /// The newest checkpoint before the last listing of rewrites, which were all joined.
@@ -79,7 +79,7 @@ impl Tail {
     }
 
     /// Restarts, from a checkpoint if there is one.
-    pub fn begin(&mut self, held: Option<Held>) {
+    pub fn begin(&mut self, held: Option<LoadedCheckpoint>) {
         self.forget();
         (self.begun, self.stale) = (true, true);
         if let Some(held) = held {

@@ -30,13 +30,13 @@ const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
 const ONE_GROUP: u64 = 0;
 
-pub struct Asked {
+pub struct NamedAggregate {
     pub name: String,
     pub bound: Bound,
 }
 
 pub struct Task {
-    pub aggregates: Vec<Asked>,
+    pub aggregates: Vec<NamedAggregate>,
     pub group_by: Vec<GroupBy>,
     /// By aggregate: the column whose distinct values are counted.
     pub distinct: Vec<Option<String>>,
@@ -205,7 +205,7 @@ impl Task {
         }
         let rows = batch.num_rows();
         let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
-        let of = |asked: &Asked| {
+        let of = |asked: &NamedAggregate| {
             asked.bound.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
         };
         let labels: Vec<ArrayRef> =
@@ -214,7 +214,7 @@ impl Task {
             .distinct
             .iter()
             .map(|name| name.as_ref().map(named).map(|array| (hash(std::slice::from_ref(&array), rows), array)));
-        let wholes = |asked: &Asked| match asked.bound.arguments.first().filter(|_| asked.bound.takes_wholes) {
+        let wholes = |asked: &NamedAggregate| match asked.bound.arguments.first().filter(|_| asked.bound.takes_wholes) {
             Some(argument) => argument.wholes(&batch, &stopped).map(Some),
             None => Ok(None),
         };
@@ -246,7 +246,7 @@ impl Task {
     }
 
     pub fn empty(&self, pilot: &PilotFindings) -> Vec<Box<dyn Accumulator>> {
-        let accumulator = |(number, asked): (usize, &Asked)| {
+        let accumulator = |(number, asked): (usize, &NamedAggregate)| {
             asked.bound.aggregate.accumulator(&Pilot {
                 shifts: &pilot.shifts[number],
                 ends: &pilot.ends[number],

@@ -191,7 +191,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn hollow(&self) -> Box<dyn Accumulator>;
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue>;
 
     /// Why a figure is missing, or which values the bins leave out.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
@@ -226,7 +226,7 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct AggregateValue {
     /// For a histogram: the ends of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
@@ -235,12 +235,12 @@ pub struct Found {
     pub records: f64,
 }
 
-impl Found {
-    pub fn new(interval: Interval, records: f64) -> Vec<Found> {
-        vec![Found { bin: vec![], interval, own: None, records }]
+impl AggregateValue {
+    pub fn new(interval: Interval, records: f64) -> Vec<AggregateValue> {
+        vec![AggregateValue { bin: vec![], interval, own: None, records }]
     }
 
-    pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<Found> {
-        vec![Found { bin: vec![], interval, own: Some(own), records }]
+    pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<AggregateValue> {
+        vec![AggregateValue { bin: vec![], interval, own: Some(own), records }]
     }
 }

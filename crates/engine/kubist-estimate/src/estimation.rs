@@ -23,7 +23,7 @@ use arrow_schema::{Schema, SchemaRef};
 use kubist_expr::{named, several};
 use kubist_index::priority::{PriorityRange, Threshold};
 
-use crate::accumulate::{Accumulated, Asked, Brought, PilotFindings, Task, Values};
+use crate::accumulate::{Accumulated, Brought, NamedAggregate, PilotFindings, Task, Values};
 use crate::aggregate::Bound;
 use crate::aggregates;
 use crate::figure::{Estimate, Figure, Stop, check_groups};
@@ -31,9 +31,9 @@ use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::records::Records;
 use crate::unit;
-use known::Known;
+use known::KnownTotals;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_population::{Number, Population, Scan, Scanned, Wanted, Worth};
+use kubist_population::{Number, Population, Projection, Scan, Scanned, Worth};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 use tails::Tails;
@@ -80,7 +80,7 @@ struct EstimateQuery<P> {
     /// By aggregate: largest half-width, in its unit.
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
-    known: Option<Known>,
+    known: Option<KnownTotals>,
     /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
@@ -94,14 +94,14 @@ struct EstimateQuery<P> {
 #[derive(Clone)]
 struct Source<P> {
     records: P,
-    wanted: Wanted,
+    wanted: Projection,
     brought: Arc<Brought>,
 }
 
 struct Sample<P> {
     source: Source<P>,
     /// The source of the selected records, while `source` is the frame.
-    own: Option<frame::Own<P>>,
+    own: Option<frame::SelectedSource<P>>,
     /// The source without position columns, while `source` has them.
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
@@ -190,28 +190,29 @@ impl<P: Population> Estimation<P> {
             if *names.entry(name.clone()).or_insert(aggregate) != aggregate {
                 return Err(Error::invalid(format!("two aggregates are named {name:?}: choose another name")));
             }
-            Ok(Asked { name, bound: aggregates::bind(aggregate, &visible)? })
+            Ok(NamedAggregate { name, bound: aggregates::bind(aggregate, &visible)? })
         });
-        let aggregates = aggregates.collect::<Result<Vec<Asked>>>()?;
+        let aggregates = aggregates.collect::<Result<Vec<NamedAggregate>>>()?;
         if aggregates.len() > MOST_AGGREGATES {
             return Err(Error::invalid(format!(
                 "{} aggregates: one estimate has at most {MOST_AGGREGATES}",
                 aggregates.len()
             )));
         }
-        let unit_of = |Asked { bound, .. }: &Asked| match &bound.unit {
+        let unit_of = |NamedAggregate { bound, .. }: &NamedAggregate| match &bound.unit {
             Some(unit) => Some(unit.clone()),
             None => unit::of(bound.properties.unit, &bound.arguments),
         };
         let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
         let units: BTreeMap<String, String> = units.collect();
-        let bin_units =
-            aggregates.iter().filter(|asked| asked.bound.properties.outer_bins).map(|Asked { name, bound }| {
+        let bin_units = aggregates.iter().filter(|asked| asked.bound.properties.outer_bins).map(
+            |NamedAggregate { name, bound }| {
                 let units = bound.arguments.iter().map(|argument| argument.unit().map(str::to_owned));
                 (name.clone(), units.collect())
-            });
+            },
+        );
         let bin_units = bin_units.collect();
-        let absolute = aggregates.iter().map(|Asked { name, .. }| {
+        let absolute = aggregates.iter().map(|NamedAggregate { name, .. }| {
             let goal = options.absolute.as_ref();
             goal.map(|goal| goal.of(name, units.get(name).map(String::as_str))).transpose()
         });
@@ -246,13 +247,13 @@ impl<P: Population> Estimation<P> {
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.sample.map_or(end, |fraction| end.min(fraction)).max(low);
         let everything = records.weight().is_some() && weighted::reads_all(&task, &options, watched, low, end)?;
-        let known = Known::of(&records, &options, &task)?;
-        let kept = known.as_ref().map_or(1.0, Known::below);
+        let known = KnownTotals::of(&records, &options, &task)?;
+        let kept = known.as_ref().map_or(1.0, KnownTotals::below);
         let end = end.min(kept);
         // In subsampled steps, only records below this priority exist.
         let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
-        let facts = Facts { rows: known.as_ref().and_then(Known::rows), ..Facts::default() };
+        let facts = Facts { rows: known.as_ref().and_then(KnownTotals::rows), ..Facts::default() };
         let sample = Sample {
             source: Source {
                 records: records.clone(),
@@ -262,7 +263,7 @@ impl<P: Population> Estimation<P> {
                     position_columns: vec![],
                     weight: records.weight().and_then(|weight| columns.iter().position(|column| *column == weight)),
                 }),
-                wanted: Wanted { coded: columns.clone(), columns, priorities: true },
+                wanted: Projection { coded: columns.clone(), columns, priorities: true },
             },
             own: None,
             plain: None,
@@ -421,7 +422,7 @@ impl<P: Population> EstimateQuery<P> {
     }
 
     /// `None` if the range [low, high) is empty.
-    fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
+    fn scan(&self, wanted: Projection, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
 
@@ -456,7 +457,7 @@ impl<P: Population> EstimateQuery<P> {
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
         let (framed, expected) = (all.frame.is_some(), all.expected.as_ref().map(|expected| expected.of.clone()));
-        let wanted = Wanted { priorities: !certain, ..source.wanted.clone() };
+        let wanted = Projection { priorities: !certain, ..source.wanted.clone() };
         let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
         let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), source.records.cancel());
         let brought = source.brought.clone();
@@ -489,8 +490,8 @@ impl<P: Population> EstimateQuery<P> {
     /// Finds the number of records from the manifest and a few runs. It is exact if it is requested or no
     /// goal is set, otherwise as accurate as the figures need.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
-        let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
-        let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
+        let needed = |asked: &NamedAggregate| asked.bound.properties.uses_number_of_records;
+        let is_asked = |NamedAggregate { bound: Bound { properties, .. }, .. }: &NamedAggregate| {
             properties.is_number_of_records
                 || properties.is_number_of_values
                 || properties.follows_from_number_of_records
@@ -532,7 +533,7 @@ impl<P: Population> EstimateQuery<P> {
         Ok((sample, facts))
     }
 
-    fn is_complete(&self, asked: &Asked) -> Result<bool> {
+    fn is_complete(&self, asked: &NamedAggregate) -> Result<bool> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column());
         let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
         let column = self.whole.place(column);

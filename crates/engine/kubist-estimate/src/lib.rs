@@ -33,6 +33,6 @@ pub use estimation::{Estimation, estimate, estimate_of, estimates, estimates_of}
 pub use figure::{Estimate, Figure, Outlook, Stop};
 pub use goal::Absolute;
 pub use options::EstimateOptions;
-pub use own::{Own, Told};
+pub use own::{ExactInterval, JsonValue};
 pub use records::Records;
 pub use words::{bin_in_words, bound_in_words, in_words, texts_in_words, values_in_words};

@@ -13,10 +13,10 @@ use kubist_index::priority::PriorityRange;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::RunId;
 use kubist_population::seek::Seek;
-use kubist_population::{Kept, Number, Population, Scan, Scanned, Subregions, Worth};
+use kubist_population::{Number, Population, SampledStep, Scan, Scanned, Subregions, Worth};
 use kubist_read::bind::BoundQuery;
-use kubist_read::execute::{self, Skips, Wanted};
-use kubist_read::plan::{Listed, Pieces, Planner};
+use kubist_read::execute::{self, Projection, Skips};
+use kubist_read::plan::{Pieces, Planner, RowsByManifest};
 use kubist_read::request::RunOptions;
 use kubist_read::runs::zone_of;
 use kubist_types::Cancel;
@@ -133,7 +133,7 @@ impl Population for Records {
         let mut stats = Stats::default();
         let Some(listed) = self.planner().by_list(most, deadline, &mut stats)? else { return Ok(None) };
         let mut rows = listed.inside;
-        for scanned in execute::scan(listed.open, Wanted::default()).until(deadline) {
+        for scanned in execute::scan(listed.open, Projection::default()).until(deadline) {
             let scanned = scanned?;
             rows += scanned.rows as u64;
             stats.add(&scanned.stats);
@@ -148,7 +148,7 @@ impl Population for Records {
         }
         let (seed, mut stats) = (self.snapshot.core.header.seed, Stats::default());
         let listed = self.planner().by_list(u64::MAX, deadline, &mut stats)?;
-        let Some(Listed { inside, open, expected }) = listed else { return Ok((None, stats)) };
+        let Some(RowsByManifest { inside, open, expected }) = listed else { return Ok((None, stats)) };
         let mut edge = Edge::new(
             inside,
             open.visits.iter().zip(expected).map(|(visit, expected)| {
@@ -229,7 +229,7 @@ impl Population for Records {
             })),
         };
         let pieces = self.planner().pieces(PriorityRange::ALL, &mut stats)?;
-        let mut looked_at = execute::work(pieces, Wanted::default(), skips, Ok);
+        let mut looked_at = execute::work(pieces, Projection::default(), skips, Ok);
         for scanned in looked_at.until(deadline) {
             scanned?;
             if !is_complete.load(Ordering::Relaxed) {
@@ -253,10 +253,10 @@ impl Population for Records {
         Records::new(&self.snapshot, &QuerySpec { filter: None, ..self.spec.clone() }, &self.run)
     }
 
-    fn kept(&self) -> Option<Kept> {
+    fn kept(&self) -> Option<SampledStep> {
         let schema = &self.snapshot.view.schema;
         let (whole, column) = (self.snapshot.whole(self.spec.steps)?, schema.kept_below?);
-        Some(Kept { whole, column: schema.user_field(column).name().clone() })
+        Some(SampledStep { whole, column: schema.user_field(column).name().clone() })
     }
 
     fn scan<T: Send + 'static>(

@@ -15,7 +15,7 @@ use kubist_index::priority::PriorityRange;
 
 use crate::own;
 use kubist_population::seek::{ColumnSearch, Extremum, Seek};
-use kubist_population::{Population, Scan, Scanned, Wanted};
+use kubist_population::{Population, Projection, Scan, Scanned};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
@@ -47,7 +47,7 @@ pub fn bounds(
         [Extremum::Minimum, Extremum::Maximum].map(|extremum| ColumnSearch::new(*column, extremum, data_type))
     });
     let seek = Arc::new(Seek::of_zones(both.collect()));
-    let scan = Scan { wanted: Wanted::default(), range: PriorityRange::ALL, seek: Some(seek.clone()), deadline };
+    let scan = Scan { wanted: Projection::default(), range: PriorityRange::ALL, seek: Some(seek.clone()), deadline };
     records.scan(scan, |_| Ok(()), &mut |()| Ok(()))?;
     let found = seek.searches.chunks(2).zip(&types).map(|(both, data_type)| {
         let found =
@@ -124,7 +124,7 @@ impl Best {
 }
 
 /// A known value lets the search skip runs and zones.
-pub struct Sought {
+pub struct ExtremumTarget {
     pub column: usize,
     pub extremum: Extremum,
     pub seen: Option<Extreme>,
@@ -133,12 +133,12 @@ pub struct Sought {
 /// Exact extremes of all records, `None` without values, and the cost.
 pub fn exact(
     records: &impl Population,
-    sought: &[Sought],
+    sought: &[ExtremumTarget],
     deadline: Option<Instant>,
 ) -> Result<(Vec<Option<Extreme>>, Stats)> {
     let types: Vec<DataType> = sought.iter().map(|sought| type_of(records, sought.column)).collect();
     let mut wides: Vec<Option<i256>> = Vec::new();
-    let searches = sought.iter().zip(&types).map(|(Sought { column, extremum, seen }, data_type)| {
+    let searches = sought.iter().zip(&types).map(|(ExtremumTarget { column, extremum, seen }, data_type)| {
         let (column_search, seen) = (ColumnSearch::new(*column, *extremum, data_type), seen.as_ref());
         let best = seen.map_or(Best::default(), |seen| Best::seen(seen, data_type, *extremum));
         best.key.into_iter().for_each(|key| column_search.take(key));
@@ -149,7 +149,8 @@ pub fn exact(
     let mut columns: Vec<usize> = sought.iter().map(|sought| sought.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    let (wanted, range) = (Wanted { columns: columns.clone(), priorities: false, coded: vec![] }, PriorityRange::ALL);
+    let (wanted, range) =
+        (Projection { columns: columns.clone(), priorities: false, coded: vec![] }, PriorityRange::ALL);
     let scan = Scan { wanted, range, seek: Some(seek.clone()), deadline };
     let look = {
         let seek = seek.clone();
@@ -167,7 +168,7 @@ pub fn exact(
     };
     let mut stats = Stats::default();
     let planned = records.scan(scan, look, &mut |(found, cost): (Vec<Option<i256>>, Stats)| {
-        for ((best, found), Sought { extremum, .. }) in wides.iter_mut().zip(found).zip(sought) {
+        for ((best, found), ExtremumTarget { extremum, .. }) in wides.iter_mut().zip(found).zip(sought) {
             *best = better(*extremum, *best, found);
         }
         stats.add(&cost);

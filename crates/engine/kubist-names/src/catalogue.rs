@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kubist::store::{Found, Store};
+use kubist::store::{Content, Store};
 use kubist_catalog::error::store_error;
 use kubist_crdt::{Causal, Context, Dot, DotStore};
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Entry, Listed, Names, Scalar, Setting, Site};
+use crate::entry::{CatalogueEntry, Entry, Names, Scalar, Setting, Site};
 use crate::log::{self, Head, Line, Op, damaged};
 use crate::objects::{Objects, Parts, line_name, pack_name, route};
-use crate::search::{Index, Wanted};
+use crate::search::{Index, Search};
 
 /// A log with more objects is packed.
 const PACK_FROM: usize = 64;
@@ -123,9 +123,9 @@ impl Catalogue {
     /// `NotATable` if there is no catalogue; `Damaged` names the object and the line; a storage error.
     pub fn open(location: &str) -> Result<Catalogue> {
         match kubist::Location::parse(location)?.find().map_err(store_error)? {
-            Found::Store(store) => Catalogue::open_in(store),
-            Found::NoStore(why) => Err(absent(location, why)),
-            Found::Nothing => Err(absent(location, "nothing is there")),
+            Content::Store(store) => Catalogue::open_in(store),
+            Content::NoStore(why) => Err(absent(location, why)),
+            Content::Nothing => Err(absent(location, "nothing is there")),
         }
     }
 
@@ -191,7 +191,7 @@ impl Catalogue {
     /// # Errors
     ///
     /// `Missing` if there is no such name, with similar ones.
-    pub fn get(&self, name: &str) -> Result<Listed> {
+    pub fn get(&self, name: &str) -> Result<CatalogueEntry> {
         Ok(self.entry(name)?.listed(name))
     }
 
@@ -200,7 +200,7 @@ impl Catalogue {
     /// # Errors
     ///
     /// `Invalid` for a wrong condition names the character.
-    pub fn find(&mut self, wanted: &Wanted) -> Result<Vec<String>> {
+    pub fn find(&mut self, wanted: &Search) -> Result<Vec<String>> {
         self.index.get_or_insert_with(|| Index::of(&self.state.store)).find(wanted)
     }
 

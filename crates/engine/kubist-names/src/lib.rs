@@ -41,6 +41,6 @@ mod sync;
 
 pub use catalogue::{Catalogue, New, SiteInfo};
 pub use checkpoint::Pruned;
-pub use entry::{Listed, Scalar, Setting};
-pub use search::Wanted;
+pub use entry::{CatalogueEntry, Scalar, Setting};
+pub use search::Search;
 pub use sync::{Exchanged, sync};

@@ -16,7 +16,7 @@ use kubist_expr::{Meant, Nulls, Predicate, Value, Zone, in_unit_of};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 
 use crate::grids::Grids;
-use crate::postings::Sought;
+use crate::postings::KeyLookup;
 use crate::request::{Part, Request};
 pub(crate) use cells::{Axis, CellGrid};
 use kubist_catalog::decoded::QueryId;
@@ -66,7 +66,7 @@ pub struct BoundQuery {
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) most_scratch: Option<u64>,
-    pub(crate) sought: Vec<Sought>,
+    pub(crate) sought: Vec<KeyLookup>,
     /// The range of priorities of all selected rows, if the predicate leaves few identity values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
@@ -215,7 +215,7 @@ impl BoundQuery {
             let mut keys = keys(values_of(column)?.as_ref(), seed);
             keys.sort_unstable();
             keys.dedup();
-            Some(Sought { column: *column, keys })
+            Some(KeyLookup { column: *column, keys })
         });
         let sought = sought.collect();
         let of_identity = match schema.identity[..] {

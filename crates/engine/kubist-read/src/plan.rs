@@ -89,7 +89,7 @@ pub struct Planner {
 }
 
 /// The matching rows, as far as the manifest decides.
-pub struct Listed {
+pub struct RowsByManifest {
     /// Number of rows in runs that match completely.
     pub inside: u64,
     pub open: ReadPlan,
@@ -323,7 +323,7 @@ impl Planner {
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
-    pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Listed>> {
+    pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<RowsByManifest>> {
         let query = &self.logical.query;
         // A damaged table without a grid has no known positions.
         if !query.grids.are_known()
@@ -335,7 +335,7 @@ impl Planner {
         }
         let everything = PriorityRange::ALL;
         let open = ReadPlan { query: query.clone(), range: everything, visits: Vec::new() };
-        let mut listed = Listed { inside: 0, open, expected: Vec::new() };
+        let mut listed = RowsByManifest { inside: 0, open, expected: Vec::new() };
         if query.predicate.is_always() {
             listed.inside = query.snapshot.view.rows();
             return Ok(Some(listed));

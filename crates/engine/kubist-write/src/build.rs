@@ -15,7 +15,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use kubist_expr::Zone;
 use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS, MortonKey};
-use kubist_index::layout::{Capacity, Known, Placed, Placement, place};
+use kubist_index::layout::{Capacity, Placed, Placement, TreeState, place};
 use kubist_index::priority::{PriorityRange, Threshold};
 use rayon::prelude::*;
 
@@ -155,7 +155,7 @@ impl SortedRows {
         &self,
         geometry: &Geometry,
         capacity: &Capacity,
-        known: &dyn Known,
+        known: &dyn TreeState,
         top: CubeId,
         above: Threshold,
         rows: Vec<u32>,

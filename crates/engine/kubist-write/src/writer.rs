@@ -20,7 +20,7 @@ use crate::incoming::{own, slices};
 use crate::names::{first_free_log, own_log};
 use crate::output::{DEFAULT_MEMORY, identify};
 use crate::runs::{PART_SHARE, Prepared, Runs, SORT_BYTES};
-use crate::seen::Seen;
+use crate::seen::RemainingDirectories;
 use crate::spill::{Part, Spill, batch_bytes};
 use kubist_catalog::chains;
 use kubist_catalog::core::Core;
@@ -645,7 +645,7 @@ impl Writer {
                 spill.into_parts(SORT_BYTES, memory / PART_SHARE, &cancel)?
             }
         };
-        let (core, seen) = (self.core.clone(), Seen::all(known));
+        let (core, seen) = (self.core.clone(), RemainingDirectories::all(known));
         let seen = match first {
             Some(first) => seen.and(first),
             None => seen,

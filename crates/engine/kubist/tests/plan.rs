@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist::store::MemoryStore;
 use kubist::{OptimizeOptions, Query, Stats, Table, Value, WriterOptions};
 use kubist_index::priority::PriorityRange;
-use kubist_read::execute::{self, Wanted};
+use kubist_read::execute::{self, Projection};
 use kubist_read::plan::Planner;
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn table() -> Table {
 }
 
 fn found(planner: &mut Planner, range: PriorityRange) -> Vec<i64> {
-    let wanted = Wanted { columns: vec![0], priorities: false, coded: vec![] };
+    let wanted = Projection { columns: vec![0], priorities: false, coded: vec![] };
     let mut ids = Vec::new();
     for scanned in execute::scan(planner.read_plan(range, &mut Stats::default()).unwrap(), wanted) {
         let scanned = scanned.unwrap();

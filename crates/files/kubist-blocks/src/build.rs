@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kubist_types::{Cancel, Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::fetch::Found;
+use crate::fetch::FetchedValues;
 use crate::layout::{Block, Storage, Variable};
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, Tiling};
@@ -274,7 +274,7 @@ impl IndexBuild<'_> {
         sorted_copies: Option<&SortedCopies>,
     ) -> Result<Vec<BlockSample>> {
         let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
-        let look = |block: u64, found: &Found<'_>| {
+        let look = |block: u64, found: &FetchedValues<'_>| {
             let sample = if self.sorted > 0.0 { spread::sampled(variable, found) } else { Vec::new() };
             let summary = Summary::of_found(variable, found);
             if let Some(sorted_copies) = sorted_copies {
@@ -366,7 +366,7 @@ struct SortedCopies {
 }
 
 impl SortedCopies {
-    fn look(&self, variable: &Variable, block: u64, summary: &Summary, found: &Found<'_>) {
+    fn look(&self, variable: &Variable, block: u64, summary: &Summary, found: &FetchedValues<'_>) {
         if self.bytes.load(Ordering::Relaxed) >= HELD || !self.likely.has(summary) {
             return;
         }

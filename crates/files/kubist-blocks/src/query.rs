@@ -30,7 +30,7 @@ pub use self::hits::Hit;
 pub use self::population::Positions;
 pub use self::report::{Report, RunOptions};
 
-use self::kept::Kept;
+use self::kept::LimitedResult;
 use crate::files::{Files, Member};
 use crate::grid::{Column, FILE, FileQuery, Grid};
 use crate::layout::Storage;
@@ -160,7 +160,7 @@ impl Files {
             if let Some((part, parts)) = query.split {
                 tasks = share(tasks, part, parts);
             }
-            let mut kept = Kept::new(limit);
+            let mut kept = LimitedResult::new(limit);
             report.rows = 0;
             for wave in tasks.chunks(WAVE) {
                 let task = |index: usize| execution.found(&wave[index]);

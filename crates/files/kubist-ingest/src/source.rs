@@ -92,16 +92,16 @@ pub struct State {
 
 /// Steps of a file that the table has.
 #[derive(Clone)]
-pub struct Known {
+pub struct IngestedSteps {
     key: String,
     /// `None` if all steps are ingested again, or without a table.
     snapshot: Option<Snapshot>,
     own: Arc<Mutex<HashMap<String, u64>>>,
 }
 
-impl Known {
-    pub(crate) fn new(key: String, snapshot: Option<Snapshot>) -> Known {
-        Known { key, snapshot, own: Arc::default() }
+impl IngestedSteps {
+    pub(crate) fn new(key: String, snapshot: Option<Snapshot>) -> IngestedSteps {
+        IngestedSteps { key, snapshot, own: Arc::default() }
     }
 
     pub(crate) fn token(&self, label: &str) -> Option<String> {
@@ -172,7 +172,7 @@ pub trait Source: Send {
     /// # Errors
     ///
     /// The source failed.
-    fn start(&mut self, known: &Known) -> Result<()>;
+    fn start(&mut self, known: &IngestedSteps) -> Result<()>;
 
     /// The next step.
     ///

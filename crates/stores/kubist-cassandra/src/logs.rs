@@ -42,7 +42,7 @@ use futures_util::future::try_join_all;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::claims::{Holder, RENEWAL, this_process};
 use kubist_store::names::check_part;
-use kubist_store::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Size};
+use kubist_store::{Error, LogEntry, LogOwner, LogTail, Result, Size, StoredKind};
 use scylla::value::MaybeUnset::{Set, Unset};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
@@ -106,11 +106,11 @@ impl Rows {
     }
 }
 
-type Found = BTreeMap<(u64, i64), Rows>;
+type EntriesByEpoch = BTreeMap<(u64, i64), Rows>;
 
 /// Reads entries of a partition, of all epochs, from a majority.
-async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
-    let mut found = Found::new();
+async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<EntriesByEpoch> {
+    let mut found = EntriesByEpoch::new();
     let values = (store, writer, bucket(from), from as i64);
     type Row = (i64, i64, i32, Option<i64>, Option<i64>, Option<Bytes>);
     link.scan(READ, &values, Agreed::Enough, Some(AT_A_TIME), |row: Row| {
@@ -178,7 +178,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
 }
 
 /// Returns the damage if the chain is broken.
-fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
+fn follow(found: &EntriesByEpoch, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
         match entry.bytes() {
@@ -251,7 +251,7 @@ pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
     let ends: Vec<u64> = ends.try_collect().await?;
-    Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect())
+    Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: StoredKind::Log, name, bytes }).collect())
 }
 
 pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {

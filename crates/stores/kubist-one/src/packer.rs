@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use kubist_store::names::check_part;
-use kubist_store::{Capabilities, Error, Kept, LogOwner, LogTail, MemoryStore, Result, Segment, Size, Store};
+use kubist_store::{Capabilities, Error, LogOwner, LogTail, MemoryStore, Result, Segment, Size, Store, StoredKind};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::extents::{Extent, Extents, Nonce};
@@ -276,7 +276,7 @@ impl Store for Packer {
         let mut sizes = self.rest.sizes()?;
         let state = self.file.state();
         let size = |(name, extents): (&String, &Extents)| Size {
-            kind: Kept::Segment,
+            kind: StoredKind::Segment,
             name: name.clone(),
             bytes: extents.length(),
         };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kubist_store::{Error, Found, PATHS, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, Error, PATHS, Result, Scheme, Store, StoreLocation};
 
 use crate::format::MAGIC;
 use crate::local::LocalFile;
@@ -53,9 +53,9 @@ impl fmt::Display for At {
 }
 
 impl StoreLocation for At {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         match self.sealed()? {
-            Some(store) => Ok(Found::Store(Arc::new(store))),
+            Some(store) => Ok(Content::Store(Arc::new(store))),
             None => self.inner.find(),
         }
     }

@@ -60,7 +60,7 @@ pub use location::Directories;
 
 use claim_files::Claims;
 use directory::StoreDirectory;
-use entries::Known;
+use entries::LogEnds;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
@@ -73,7 +73,7 @@ pub struct LocalStore {
     directory: Arc<StoreDirectory>,
     open_files: OpenFiles,
     waited: AtomicBool,
-    known: Arc<Known>,
+    known: Arc<LogEnds>,
     claims: Claims,
 }
 

@@ -32,8 +32,8 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     ///
     /// # Errors
     ///
-    /// Any error that leaves the result uncertain: [`Found::Nothing`] must be certain.
-    fn find(&self) -> Result<Found>;
+    /// Any error that leaves the result uncertain: [`Content::Nothing`] must be certain.
+    fn find(&self) -> Result<Content>;
 
     /// A handle to a store that may not exist, if finding it would take a network request. Results count only once
     /// [`StoreLocation::find`] has found the store.
@@ -79,7 +79,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 
 /// The content of a location.
 #[derive(Debug)]
-pub enum Found {
+pub enum Content {
     /// Certainly nothing.
     Nothing,
     /// Something else. The text is a sentence that begins with "it is".

@@ -9,7 +9,7 @@ use kubist_types::human;
 
 use super::frames::{Frame, frames};
 use super::reel::AnimationOutput;
-use super::{Asked, Read};
+use super::{PlotRequest, Read};
 use crate::failure::{Failure, Result};
 use crate::output::{print_json, remark};
 use crate::parse;
@@ -18,7 +18,7 @@ use crate::progress::Progress;
 /// Frames per second, unless --style sets them.
 const PER_SECOND: f64 = 10.0;
 
-pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
+pub fn run(asked: &PlotRequest, cancel: &Cancel) -> Result<()> {
     let command = asked.command;
     let output = AnimationOutput::new(&command.output)?;
     let fps = asked.look.fps.unwrap_or(PER_SECOND);
@@ -80,7 +80,7 @@ struct Survey {
 }
 
 struct Run<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a PlotRequest<'a>,
     cancel: &'a Cancel,
     progress: Progress,
     /// Frames read so far, in all passes.

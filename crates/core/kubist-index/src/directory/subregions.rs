@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::cube::MortonKey;
     use crate::forest::Forest;
-    use crate::layout::{Capacity, Known, Placed, place};
+    use crate::layout::{Capacity, Placed, TreeState, place};
     use crate::ramps::Ramp;
     use crate::state::{Commit, State};
     use proptest::prelude::*;
@@ -243,7 +243,7 @@ mod tests {
 
     type Rows = Vec<(MortonKey, u64)>;
 
-    impl Known for Directory<Rows> {
+    impl TreeState for Directory<Rows> {
         fn cutoff(&self, cube: CubeId) -> Threshold {
             self.cutoff(cube)
         }

@@ -4,7 +4,9 @@ use arrow_buffer::i256;
 
 use kubist_population::seek::Extremum;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{
+    Accumulator, Aggregate, AggregateValue, Bound, Definition, Pilot, Properties, Records, Rows, same,
+};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::own::{self, unit};
@@ -94,7 +96,7 @@ impl Accumulator for Extreme {
         Box::new(Extreme { seen: None, whole: None, ..*self })
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let seen = self.seen.or(self.whole.map(|whole| whole as f64 / self.divisor));
         let found = match (seen, self.extremum) {
             (None, _) => Interval::unknown(),
@@ -102,8 +104,8 @@ impl Accumulator for Extreme {
             (Some(value), Extremum::Minimum) => Interval { low: f64::NEG_INFINITY, ..Interval::exact(value) },
             (Some(value), Extremum::Maximum) => Interval { high: f64::INFINITY, ..Interval::exact(value) },
         };
-        let Some(whole) = self.whole.map(i256::from_i128) else { return Found::new(found, 0.0) };
+        let Some(whole) = self.whole.map(i256::from_i128) else { return AggregateValue::new(found, 0.0) };
         let end = |end: f64| end.is_finite().then_some(whole);
-        Found::exactly(found, [Some(whole), end(found.low), end(found.high)], 0.0)
+        AggregateValue::exactly(found, [Some(whole), end(found.low), end(found.high)], 0.0)
     }
 }

@@ -10,7 +10,9 @@ use std::cmp::Ordering;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{
+    Accumulator, Aggregate, AggregateValue, Bound, Definition, Pilot, Properties, Records, Rows, same,
+};
 use crate::call::Call;
 use crate::distribution::share;
 use crate::interval::{Conditions, Interval};
@@ -344,7 +346,7 @@ impl<T: Ranked> Accumulator for Ordered<T> {
         Box::new(self.emptied())
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let Rank { value, low, high } = self.quantile(conditions.p, conditions.alpha, conditions.clustered);
         let number = |value: T| value.number() / self.divisor;
         let interval = Interval {
@@ -355,8 +357,8 @@ impl<T: Ranked> Accumulator for Ordered<T> {
         };
         let own = [value, low, high].map(|value| value.and_then(T::whole));
         match own[0] {
-            Some(_) => Found::exactly(interval, own, self.records()),
-            None => Found::new(interval, self.records()),
+            Some(_) => AggregateValue::exactly(interval, own, self.records()),
+            None => AggregateValue::new(interval, self.records()),
         }
     }
 

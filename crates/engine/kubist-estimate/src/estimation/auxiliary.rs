@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_schema::{Field, Schema};
-use kubist_population::{Population, REPRESENTATIVES, Wanted};
+use kubist_population::{Population, Projection, REPRESENTATIVES};
 use kubist_types::error::{Error, Result};
 
 use super::{EstimateQuery, Facts, LOOKED_AT, Sample, Source};
@@ -32,7 +32,7 @@ impl<P: Population> EstimateQuery<P> {
             position_columns: position_columns.collect(),
             weight: None,
         });
-        let source = Source { brought, wanted: Wanted { columns, ..wanted.clone() }, ..sample.source.clone() };
+        let source = Source { brought, wanted: Projection { columns, ..wanted.clone() }, ..sample.source.clone() };
         Sample { plain: Some(sample.source), source, ..sample }
     }
 

@@ -8,14 +8,14 @@ use arrow_schema::{Field, Schema};
 use kubist_index::order;
 
 use super::{EstimateQuery, Facts, Sample};
-use crate::accumulate::{Accumulated, Asked, Group};
+use crate::accumulate::{Accumulated, Group, NamedAggregate};
 use crate::auxiliary::Expected;
 use crate::distribution::{missed_group, normal, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Frame, Interval};
-use crate::own::{self, Own};
+use crate::own::{self, ExactInterval};
 use crate::sums::Sums;
-use crate::zones::{self, Extreme, Sought};
+use crate::zones::{self, Extreme, ExtremumTarget};
 use kubist_population::{Number, Population};
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
@@ -102,7 +102,7 @@ impl<P: Population> EstimateQuery<P> {
                     value: found.interval.value,
                     low: found.interval.low,
                     high: found.interval.high,
-                    own: found.own.zip(asked.bound.own.clone()).map(|([value, low, high], data_type)| Own {
+                    own: found.own.zip(asked.bound.own.clone()).map(|([value, low, high], data_type)| ExactInterval {
                         data_type,
                         value,
                         low,
@@ -156,7 +156,7 @@ impl<P: Population> EstimateQuery<P> {
             .collect()
     }
 
-    fn first_column(&self, asked: &Asked) -> Option<usize> {
+    fn first_column(&self, asked: &NamedAggregate) -> Option<usize> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column())?;
         Some(self.whole.place(column))
     }
@@ -179,10 +179,10 @@ impl<P: Population> EstimateQuery<P> {
     pub(super) fn with_constants(&self, mut figures: Vec<Figure>, facts: Facts) -> Result<(Vec<Figure>, Facts)> {
         let alike =
             |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
-        let constant = |asked: &&Asked| {
+        let constant = |asked: &&NamedAggregate| {
             asked.bound.properties.alike_asks_zones && figures.iter().any(|figure| alike(figure, &asked.name))
         };
-        let constants: Vec<(&Asked, usize)> = self
+        let constants: Vec<(&NamedAggregate, usize)> = self
             .task
             .aggregates
             .iter()
@@ -218,13 +218,13 @@ impl<P: Population> EstimateQuery<P> {
         let (decided, stats) = self.find_extremes(&mut figures)?;
         let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
         let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
-        let open = |asked: &&Asked| {
+        let open = |asked: &&NamedAggregate| {
             let mut mine = figures.iter().filter(|figure| figure.aggregate == asked.name);
             asked.bound.properties.lies_among_values
                 && !decided.contains(&asked.name)
                 && mine.any(|figure| unbounded(figure) || constant(figure))
         };
-        let open: Vec<(&Asked, usize)> =
+        let open: Vec<(&NamedAggregate, usize)> =
             task.aggregates.iter().filter(open).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
         let facts = self.with_bounds(facts, open.iter().map(|(_, column)| *column))?;
         for asked in &task.aggregates {
@@ -270,7 +270,11 @@ impl<P: Population> EstimateQuery<P> {
                 continue;
             }
             let whole = figure.own.as_ref().and_then(|own| own.value);
-            sought.push(Sought { column, extremum, seen: figure.value.map(|number| Extreme { number, whole }) });
+            sought.push(ExtremumTarget {
+                column,
+                extremum,
+                seen: figure.value.map(|number| Extreme { number, whole }),
+            });
             places.push((index, asked));
         }
         if sought.is_empty() {
@@ -285,7 +289,7 @@ impl<P: Population> EstimateQuery<P> {
                 (figure.value, figure.low, figure.high) = (Some(number), number, number);
                 figure.own = whole.zip(asked.bound.own.clone()).map(|(whole, data_type)| {
                     let whole = Some(whole);
-                    Own { data_type, value: whole, low: whole, high: whole }
+                    ExactInterval { data_type, value: whole, low: whole, high: whole }
                 });
             }
             (figure.fraction, figure.exact) = (1.0, found.is_some());
@@ -293,8 +297,8 @@ impl<P: Population> EstimateQuery<P> {
         Ok((decided, stats))
     }
 
-    fn outer_bins(&self, figures: &[Figure]) -> Vec<&Asked> {
-        let open = |asked: &&Asked| {
+    fn outer_bins(&self, figures: &[Figure]) -> Vec<&NamedAggregate> {
+        let open = |asked: &&NamedAggregate| {
             let mine = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && !figure.bin.is_empty();
             asked.bound.properties.outer_bins && figures.iter().any(mine)
         };
@@ -399,7 +403,7 @@ impl<P: Population> EstimateQuery<P> {
             match &mut figure.own {
                 Some(found) => found.bounded(figure.low, figure.high),
                 found if figure.exact && own::is_narrow(own) => {
-                    *found = Some(Own::rounded(own, figure.value, figure.low, figure.high));
+                    *found = Some(ExactInterval::rounded(own, figure.value, figure.low, figure.high));
                 }
                 _ => {}
             }
@@ -412,7 +416,7 @@ impl<P: Population> EstimateQuery<P> {
             };
             let without = |figure: &&mut Figure| figure.aggregate == asked.name && figure.value.is_none();
             for figure in figures.iter_mut().filter(without).filter(|figure| figure.own.is_none()) {
-                let mut nothing = Own { data_type: own.clone(), value: None, low: None, high: None };
+                let mut nothing = ExactInterval { data_type: own.clone(), value: None, low: None, high: None };
                 nothing.bounded(figure.low, figure.high);
                 figure.own = Some(nothing);
             }
@@ -439,7 +443,7 @@ impl<P: Population> EstimateQuery<P> {
         let identity = self.whole.identity().filter(|_| conditions.clustered);
         let units = identity.as_deref().unwrap_or("records");
         let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
-        for (number, Asked { name, bound }) in leaning {
+        for (number, NamedAggregate { name, bound }) in leaning {
             if bound.properties.unbounded {
                 warnings.push(format!(
                     "{name}: it has no interval until all records are read, because it rounds or branches inside the \

@@ -16,7 +16,7 @@ use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
 use crate::bind::BoundQuery;
-use crate::execute::{Keeps, Scanned, Skip, Wanted};
+use crate::execute::{Keeps, Projection, Scanned, Skip};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
@@ -88,7 +88,7 @@ pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
     range: PriorityRange,
-    wanted: &Wanted,
+    wanted: &Projection,
     skip: Option<&Skip>,
     keeps: Keeps,
 ) -> Result<Scanned> {

@@ -19,7 +19,7 @@ use kubist_index::state::{Run, RunId};
 use kubist_population::seek::{ColumnSearch, Extremum, Seek};
 use kubist_types::{Result, Stats};
 
-use super::pieces::Short;
+use super::pieces::PageStandIns;
 use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
@@ -257,8 +257,9 @@ impl Planner {
             has_values != Some(false)
         };
         // If one page does not decide, many pages do not.
-        let of_pages =
-            |short: &Short<'_>| (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>();
+        let of_pages = |short: &PageStandIns<'_>| {
+            (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>()
+        };
         let short = self.abridged(deadline, stats)?.map(|short| (of_pages(&short), short));
         let is_complete = match short {
             Some((None, _)) if logical.unheld_runs() > 0 => return Ok(None),

@@ -143,11 +143,11 @@ impl Planner {
     }
 
     /// `None` if reading all pages is cheaper.
-    pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
+    pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<PageStandIns<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
         let abridged = runs.abridged(&query.snapshot.core, &query.region.boxes, stats, &query.cancel)?;
-        Ok(abridged.map(|abridged| Short { planner: self, abridged, deadline }))
+        Ok(abridged.map(|abridged| PageStandIns { planner: self, abridged, deadline }))
     }
 
     /// Calls `work` with the runs that meet the query's region until it returns false, and returns whether
@@ -224,13 +224,13 @@ impl Planner {
 }
 
 /// A stand-in for the primary runs of every page, and these runs on request.
-pub(super) struct Short<'a> {
+pub(super) struct PageStandIns<'a> {
     planner: &'a Planner,
     abridged: Abridged,
     deadline: Option<Instant>,
 }
 
-impl Short<'_> {
+impl PageStandIns<'_> {
     pub fn len(&self) -> usize {
         self.abridged.runs.len()
     }

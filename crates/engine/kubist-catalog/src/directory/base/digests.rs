@@ -19,7 +19,7 @@ use super::{Base, Caching, read};
 use crate::error::{bad_entry, is_damage, store_error};
 use crate::fetch::Piece;
 use crate::files::TableFiles;
-use crate::lookups::{At, Covered, Covering, LookupsBuilder, RunLocation};
+use crate::lookups::{At, CoveredLookup, Covering, LookupsBuilder, RunLocation};
 use crate::places::Table;
 use crate::stop::stoppable;
 
@@ -237,7 +237,7 @@ impl Base {
             for of in places.lookups {
                 let (pages, segment, begin) =
                     (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
-                lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
+                lookups.push(CoveredLookup::of_table(Table::new(pages, segment, begin, of)));
             }
         }
         self.leave_out_removed(&mut lookups);
@@ -247,7 +247,7 @@ impl Base {
     }
 
     /// Drops indexes without live runs, because cleaning may free their bytes.
-    fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
+    fn leave_out_removed(&self, lookups: &mut Vec<CoveredLookup>) {
         // By the first run of an index: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
         for covered in &*lookups {
