@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "progressive"]
 
 
-class Questions:
+class Queries:
     """Queries and estimates of a table or a snapshot."""
 
     _known_extent: _extent.Extent | None = None
