@@ -248,7 +248,6 @@ fn arithmetic(
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
-/// The number as a step of a computation; `None` for null.
 pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     match operand {
         Numeric::Null => None,
@@ -263,7 +262,6 @@ pub(crate) fn step(operand: Numeric, kind: Kind) -> Option<Compute> {
     }
 }
 
-/// From the common kind of the operands.
 fn kind_of_call(function: Function, common: Kind) -> Kind {
     match function {
         Function::Divide if common == Kind::Int => Kind::F64,

@@ -24,7 +24,7 @@ use arrow_schema::Schema;
 use kubist_index::gradual::Never;
 use std::sync::Arc;
 
-/// Limit of an expression's tests and steps. Each takes some hundred bytes of memory, and time for each row.
+/// Limit of an expression's tests and steps: each takes some hundred bytes of memory, and time for each row.
 const MOST_PARTS: usize = 1 << 18;
 
 pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {
@@ -291,7 +291,6 @@ fn as_number_beside(one: Meaning, other: &Meaning) -> Meaning {
     }
 }
 
-/// Conditions can be equal but have no order.
 fn compare_tests(op: Op, left: Test, right: Test) -> Result<Test, ExprError> {
     match op {
         Op::Eq => Ok(same(left, vec![right])),

@@ -1,7 +1,8 @@
 //! The bound form of an expression: names are columns with known types, and literals are converted to these types.
 //!
 //! `bind` creates it from the syntax tree. `evaluate` computes it for each row, and `zone` for the minimum and maximum
-//! of many rows. A [`Test`] is true, false or unknown (as NULL in SQL), a [`Compute`] is a number, a [`Text`] a string.
+//! of many rows. A [`Test`] is true, false or unknown (as NULL in SQL), a [`Compute`] is a number, and a [`Text`] is a
+//! string.
 //!
 //! The form grows linearly with the expression's text. An operand of several comparisons (in `IN`, `BETWEEN`, `CASE`)
 //! is stored and computed once: `Once` computes it first, and [`Known`] refers to the result.
@@ -28,7 +29,6 @@ pub(crate) struct Column {
     pub data_type: DataType,
     /// The lowest and highest order key (`kubist_index::order`) that the type allows, without NaN.
     pub numbers: (u64, u64),
-    /// `None` if unknown.
     pub unit: Option<Arc<Unit>>,
 }
 
@@ -123,7 +123,8 @@ pub(crate) enum Function {
     Atan,
     Atan2,
     Hypot,
-    /// The angle in degrees between two positions on the sky. Operands: longitude and latitude of each position.
+    /// The angle in degrees between two positions on the sky; the operands are the longitude and latitude of both
+    /// positions.
     Separation,
     /// The HEALPix cell of this order.
     Healpix(u32),
@@ -164,14 +165,14 @@ pub(crate) enum Part {
     IsoYear,
     Day,
     DayOfYear,
-    /// From 0 for Sunday.
+    /// Counts from 0 for Sunday.
     DayOfWeek,
-    /// From 1 for Monday.
+    /// Counts from 1 for Monday.
     IsoDayOfWeek,
     Hour,
     Minute,
     Second,
-    /// Since the beginning of the minute, like the next two.
+    /// This and the next two count since the beginning of the minute.
     Millisecond,
     Microsecond,
     Nanosecond,
@@ -205,7 +206,7 @@ pub(crate) struct TextCall {
 pub(crate) enum TextFunction {
     Upper,
     Lower,
-    /// `length` characters, the first one at position `start`. Positions count from 1, or from the end if negative.
+    /// `length` characters from position `start`, which counts from 1, or from the end if negative.
     Substring {
         start: i64,
         length: Option<i64>,
@@ -236,7 +237,6 @@ pub(crate) enum PointList {
     Bytes(Vec<Arc<[u8]>>),
 }
 
-/// The two operands of a comparison.
 #[derive(Clone, Debug)]
 pub(crate) enum Sides {
     /// Integers, each multiplied by its factor, to compare times in different units.
@@ -271,13 +271,13 @@ pub(crate) enum Sides {
 pub(crate) enum Test {
     /// `None` is unknown.
     Constant(Option<bool>),
-    /// True for values in the range, unknown for null and NaN. `span` is the range in the column's order keys.
+    /// True for values in the range and unknown for null and NaN; `span` is the range in the column's order keys.
     Within {
         operand: Operand,
         range: Range,
         span: Option<Span>,
     },
-    /// True for values in the list. Other values are false, or unknown if the list contains null (`null`).
+    /// True for values in the list; other values are false, or unknown if the list contains null (`null`).
     Among {
         operand: Operand,
         points: Arc<Points>,
@@ -318,7 +318,7 @@ pub(crate) enum Test {
 }
 
 impl Operand {
-    /// The number of tests and steps; `bind` limits it.
+    /// Number of tests and steps, which `bind` limits.
     pub(crate) fn size(&self) -> usize {
         match self {
             Operand::Column(_) => 1,

@@ -6,11 +6,10 @@ use arrow_schema::DataType;
 use half::f16;
 
 pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
-    /// Converts an integer, which must fit.
     fn from_whole(value: i256) -> Self;
     fn from_float(value: f64) -> Self;
     fn as_f64(self) -> f64;
-    /// Converts to an integer; `None` if it needs more than 128 bits.
+    /// Converts to an integer; `None` beyond 128 bits.
     fn as_i128(self) -> i128;
     /// The difference to a smaller integer, if it fits; otherwise an equal hash for equal values.
     fn above(self, least: Self) -> usize;

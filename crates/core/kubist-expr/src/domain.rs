@@ -87,7 +87,7 @@ pub(crate) enum Range {
     Bytes(Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
 }
 
-/// A range in order keys. Values in the range have keys in `[low, high]`. All comparable values with keys in
+/// A range in order keys: values in the range have keys in `[low, high]`, and all comparable values with keys in
 /// `[sure_low, sure_high]` are in the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
@@ -97,7 +97,7 @@ pub(crate) struct Span {
     pub sure_high: u64,
 }
 
-/// The reason why a literal has no position in a family; `None` if it has another kind.
+/// Why a literal has no position in a family; `None` if it has another kind.
 pub(crate) type Mismatch = Option<String>;
 
 pub(crate) fn value_type(data_type: &DataType) -> &DataType {
@@ -238,7 +238,7 @@ impl Family {
         }
     }
 
-    /// The values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the comparison
+    /// Returns the values `v` for which `v op literal` is true, or for `<>` the range of `=`. `None` if the comparison
     /// is always unknown.
     pub(crate) fn range(&self, op: Op, position: &Position) -> Option<Range> {
         let Some((first, last)) = self.ends() else {
@@ -412,7 +412,7 @@ impl Span {
         Span { low, high, sure_low: low, sure_high: high }
     }
 
-    /// For types in which several values may share a key: the keys of the bounds are not sure.
+    /// For types whose values may share a key: the keys of the bounds are not sure.
     fn inexact(low: u64, high: u64, bounded_low: bool, bounded_high: bool) -> Span {
         let sure_low = if bounded_low { low.checked_add(1) } else { Some(0) };
         let sure_high = if bounded_high { high.checked_sub(1) } else { Some(u64::MAX) };

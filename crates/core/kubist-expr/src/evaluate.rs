@@ -101,7 +101,7 @@ pub(crate) fn answers<const N: usize>(
     }
 }
 
-/// Combines tests by AND (`all`) or OR. Stops when the remaining tests cannot change the result.
+/// Combines tests by AND (`all`) or OR, and stops when the remaining tests cannot change the result.
 fn join<const N: usize>(
     tests: &[Test],
     rows: &Rows<'_>,
@@ -146,7 +146,8 @@ fn same<const N: usize>(
     }))
 }
 
-/// Calls `each` for each branch of a `CASE`, with the rows whose first true test it has. Returns the remaining rows.
+/// Calls `each` for each branch of a `CASE`, with the rows whose first true test it has, and returns the remaining
+/// rows.
 pub(crate) fn untold<T>(
     whens: &[(Test, T)],
     rows: &Rows<'_>,
@@ -237,7 +238,6 @@ fn each_value<const N: usize>(
     }
 }
 
-/// Runs `$body` with `$row` bound to a function from a row to its bytes.
 macro_rules! with_bytes {
     ($array:expr, $row:ident => $body:expr) => {{
         let array: &dyn Array = $array;
@@ -312,7 +312,7 @@ fn comparable<T: Cell>(values: &[T]) -> BooleanBuffer {
     pack(values, |value| value.partial_cmp(&value).is_some())
 }
 
-/// Null and NaN are in neither result.
+/// Null and NaN are in neither result, here and in [`among`].
 fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffer, ExprError> {
     fn between<T: Cell>(values: &[T], low: T, high: T, answer: bool) -> BooleanBuffer {
         match answer {
@@ -383,7 +383,6 @@ fn bytes_within<'a>(
     })
 }
 
-/// Null and NaN are in neither result.
 fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanBuffer, ExprError> {
     let found = match (array.data_type(), points) {
         (DataType::Boolean, PointList::Whole(points)) => {

@@ -42,7 +42,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// [`ExprError`] names the mistake, or the column that does not fit. Text, bytes and constants are refused.
+    /// [`ExprError`] names the mistake, or the column that does not fit; it refuses text, bytes and constants.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
         let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         let of = match meaning {
@@ -67,7 +67,6 @@ impl Expression {
         Expression { of: Of::Number(compute) }
     }
 
-    /// The computation; `None` for a condition.
     pub(crate) fn number(&self) -> Option<&Compute> {
         match &self.of {
             Of::Number(compute) => Some(compute),
@@ -148,8 +147,8 @@ impl Expression {
         }
     }
 
-    /// Evaluates to one exact integer per row, if [`Expression::whole_type`] is a type. A decimal is the integer that
-    /// it is stored as, without its scale; a time is a number of its unit.
+    /// Evaluates to one exact integer per row, if [`Expression::whole_type`] is a type. A decimal is its unscaled
+    /// integer, and a time is a count of its unit.
     ///
     /// # Errors
     ///
@@ -178,7 +177,7 @@ impl Expression {
     }
 
     /// Evaluates to one number per row: NaN if it is null, unknown or NaN. The batch must have the columns that the
-    /// expression reads, under their names. Calls `stopped` before each step and cancels if it returns true.
+    /// expression reads, under their names. `stopped` runs before each step, and true cancels the evaluation.
     ///
     /// # Errors
     ///
@@ -187,7 +186,6 @@ impl Expression {
         let mut numbers = Vec::new();
         for part in parts(batch) {
             let of_part = self.numbers(&Rows::new(&part, stopped))?;
-            // Most batches have one part.
             match numbers.is_empty() {
                 true => numbers = of_part,
                 false => numbers.extend(of_part),
@@ -230,7 +228,7 @@ impl Expression {
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// True for each row without a value. Rows after the end of this vector have values.
+    /// True for each row without a value; rows beyond the end of this vector have values.
     missing: Vec<bool>,
 }
 
@@ -241,7 +239,6 @@ impl Wholes {
     }
 }
 
-/// The integers of a stored column.
 fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     let Some(wide) = array.as_primitive_opt::<Decimal256Type>() else {
         return Ok(Vector { values: Values::of(array, Kind::Int)?, nulls: array.nulls().cloned() });
@@ -256,8 +253,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// Reads a lone column as doubles. Arithmetic keeps the type of its operands, such as integers, and only its result
-/// becomes doubles.
+/// Reads a lone column as doubles. Arithmetic keeps the type of its operands, and only its result becomes doubles.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },

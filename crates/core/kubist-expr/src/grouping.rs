@@ -19,7 +19,7 @@ use arrow_select::concat::concat;
 use kubist_index::with_exact_primitive;
 use std::sync::Arc;
 
-/// Maximum bytes of a text in a `CASE` that is used as a group. Each row may get one.
+/// Maximum bytes of a text in a `CASE` that is used as a group, because each row may get one.
 const LONGEST_TEXT: usize = 1_024;
 
 #[derive(Clone, Debug)]

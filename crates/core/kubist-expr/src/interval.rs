@@ -31,7 +31,7 @@ const MOST_STEPS: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
-    /// Bounds of the numbers that are not NaN. There are no such numbers if `low` exceeds `high`.
+    /// Bounds of the numbers that are not NaN; `low` exceeds `high` if there are no such numbers.
     pub low: f64,
     pub high: f64,
     /// NaN or null is possible.
@@ -82,7 +82,6 @@ impl Interval {
         Interval { low, high, ..self }
     }
 
-    /// The bounds after conversion to, or rounding in, a kind of number.
     fn in_kind(self, kind: Kind) -> Interval {
         if self.is_empty() {
             return self;
@@ -170,7 +169,7 @@ impl Interval {
         }
     }
 
-    /// Bounds of a sine or cosine with these turning points.
+    /// Returns bounds of a sine or cosine with these turning points.
     fn wave(self, of: impl Fn(f64) -> f64, maximum: f64, minimum: f64) -> Interval {
         let others = self.others || !self.is_finite();
         let whole = Interval { low: -1.0, high: 1.0, others };
@@ -206,7 +205,7 @@ impl Neg for Interval {
     }
 }
 
-/// The nearest float. This is monotone: a larger integer never has a smaller float.
+/// The nearest float, which is monotone: a larger integer never has a smaller float.
 pub(crate) fn float(whole: i256) -> f64 {
     match whole.to_i128() {
         Some(whole) => whole as f64,
@@ -363,7 +362,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Rounds, and removes bounds of integers that may not fit the type, because their evaluation fails.
+/// Rounds, and removes bounds of integers that may not fit the type, because evaluation fails for these integers.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
     if is_too_large { Interval::ANY } else { of.in_kind(kind) }
@@ -401,7 +400,6 @@ fn unary(function: Function, of: Interval) -> Interval {
     }
 }
 
-/// The image under a function that rises over its domain.
 fn positive(of: Interval, function: impl Fn(f64) -> f64) -> Interval {
     if of.is_empty() { of } else { of.rising(function).widened(LOOSE) }
 }

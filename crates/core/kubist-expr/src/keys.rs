@@ -1,4 +1,5 @@
-//! The range of a column's values that a predicate can select. Sorted indexes prune by it before they read zones.
+//! The range of a column's values that a predicate can select, for sorted indexes, which prune by it before they read
+//! zones.
 
 use crate::Predicate;
 use crate::bound::{Operand, PointList, Points, Sides, Test};
@@ -51,7 +52,7 @@ impl Keys {
 }
 
 impl Predicate {
-    /// The keys that selected rows can have in a column, which is a schema index.
+    /// Keys that selected rows can have in the column with this schema index.
     pub fn keys_of(&self, column: usize) -> Keys {
         let keys = keys(&self.test, column);
         if !self.computes() || self.size() > MOST_CONTRACTED {
@@ -70,8 +71,8 @@ impl Predicate {
         computes(&self.test)
     }
 
-    /// The predicate `column IN values`, for millions of values of the column's type. `column` is an exact name.
-    /// Null and NaN equal nothing. `stopped` is called at intervals.
+    /// The predicate `column IN values`, for millions of values of the column's type; null and NaN equal nothing.
+    /// `column` is an exact name, and `stopped` runs at intervals.
     ///
     /// # Errors
     ///

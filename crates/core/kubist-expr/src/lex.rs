@@ -25,8 +25,8 @@ const SYMBOLS: &[&str] = &[
     "$",
 ];
 
-/// Limit of digits in a number, more than any double or decimal needs. It bounds the time to convert a number, which
-/// happens for each column that it is compared with.
+/// Limit of digits in a number, more than any double or decimal needs. It bounds the conversion time, which each
+/// comparison with a column needs.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
@@ -34,7 +34,7 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// Each token has its position in bytes.
+/// Returns each token with its position in bytes.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExprError> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -163,7 +163,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// An unquoted date, such as `2020-01-31`, at a number and the following text.
+/// Reads an unquoted date, such as `2020-01-31`, from a number and the following text.
 fn date_without_quotes(number: &str, rest: &str) -> Option<String> {
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let (month, day) = (rest.get(..3)?.strip_prefix('-')?, rest.get(3..6)?.strip_prefix('-')?);

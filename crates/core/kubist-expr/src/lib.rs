@@ -180,7 +180,7 @@ impl Predicate {
         Predicate { test: Test::Or(tests), parts: vec![parts] }
     }
 
-    /// Selects the rows for which this predicate is false, so no row for which it is unknown.
+    /// Selects the rows for which this predicate is false; unknown rows stay unselected.
     pub fn negated(self) -> Predicate {
         let parts = vec![format!("NOT ({self})")];
         Predicate { test: bind::not(self.test), parts }
@@ -203,9 +203,9 @@ impl Predicate {
         columns
     }
 
-    /// Returns one value per row, without nulls: true for selected rows. The batch needs only the columns that
-    /// the predicate reads, found by name. `stopped` is called before each test and each step of a computation,
-    /// and true cancels the evaluation.
+    /// Returns one value per row, without nulls: true for selected rows. The batch needs only the columns that the
+    /// predicate reads, found by name. `stopped` runs before each test and computation step, and true cancels the
+    /// evaluation.
     ///
     /// # Errors
     ///
@@ -221,13 +221,13 @@ impl Predicate {
         Ok(BooleanArray::new(found.finish(), None))
     }
 
-    /// The number of tests and steps, which is linear in the length of the text.
+    /// Number of tests and steps, linear in the length of the text.
     pub fn size(&self) -> usize {
         self.test.size()
     }
 
-    /// Returns the ranges and lists of the predicate, if it consists only of these. Zones can then be decided
-    /// column by column, which is faster than `verdict`.
+    /// Returns the ranges and lists of the predicate, if it has nothing else. Zones can then be decided column by
+    /// column, which is faster than `verdict`.
     pub fn key_ranges(&self) -> Option<Vec<KeyRanges<'_>>> {
         let tests = match &self.test {
             Test::And(tests) => &tests[..],
@@ -255,8 +255,8 @@ impl fmt::Display for Predicate {
     }
 }
 
-/// Converts a text with a unit, such as `2 cm`, to the unit of a column; `None` if the text has no unit or the
-/// column is not numeric. Durations are in the unit of their type.
+/// Converts a text with a unit, such as `2 cm`, to the unit of a column; a duration has the unit of its type. `None` if
+/// the text has no unit or the column is not numeric.
 ///
 /// # Errors
 ///
@@ -277,9 +277,9 @@ pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>
     }
 }
 
-/// The inclusive range of order keys for the values from `low` to `high`; `None` if it is empty. If the type's
-/// keys are not exact (`order::is_exact`), the range may contain keys of other values. A missing bound is open.
-/// NaN is excluded, unless both bounds are missing.
+/// Returns the inclusive range of order keys for the values from `low` to `high`; `None` if it is empty. If the type's
+/// keys are not exact (`order::is_exact`), the range may contain keys of other values. A missing bound is open, and NaN
+/// is excluded unless both bounds are missing.
 ///
 /// # Errors
 ///

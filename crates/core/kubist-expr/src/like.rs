@@ -15,7 +15,7 @@ pub(crate) type GoOn<'a> = dyn FnMut(usize) -> Result<(), ExprError> + 'a;
 /// Limit of a pattern's bytes, because a search may compare it at each character.
 const LONGEST: usize = 4096;
 
-/// Limit of a compiled regular expression's bytes. Its time is linear in the text, times its size.
+/// Limit of a compiled regular expression's bytes; matching time is proportional to this size times the text length.
 const LARGEST: usize = 1 << 20;
 
 const DEEPEST: u32 = 64;
@@ -35,7 +35,7 @@ enum Kind {
 
 #[derive(Clone, Debug)]
 struct Like {
-    /// Between the `%`; only the first and the last one can be empty.
+    /// The text between the `%`; only the first and the last segment can be empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -236,7 +236,7 @@ mod tests {
     use arrow_string::like::{ilike, like};
     use proptest::prelude::*;
 
-    /// The reference: Arrow's kernels, which use a regular expression.
+    /// The reference is Arrow's kernels, which use a regular expression.
     fn by_arrow(text: &str, pattern: &str, ignore_case: bool) -> bool {
         let texts = StringArray::from(vec![text]);
         let pattern = Scalar::new(StringArray::from(vec![pattern]));

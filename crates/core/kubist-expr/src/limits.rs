@@ -18,7 +18,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// The text is no expression.
+    /// Fails if the text is no expression.
     pub fn of(condition: &str) -> Result<Limits, ExprError> {
         let mut limits = Limits::default();
         limits.add(&parse(condition)?);

@@ -5,7 +5,7 @@ pub fn several(text: &str) -> Vec<&str> {
     split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
 }
 
-/// Splits at commas outside parentheses and quotes; `None` if those are unbalanced or an argument is empty.
+/// Splits at commas outside parentheses and quotes; `None` if these are unbalanced or an argument is empty.
 pub fn split(inner: &str) -> Option<Vec<&str>> {
     if inner.trim().is_empty() {
         return Some(vec![]);

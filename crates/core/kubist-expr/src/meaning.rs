@@ -9,7 +9,6 @@ pub(crate) enum Meaning {
     Literal(Literal),
     Operand(Box<Operand>),
     Test(Box<Test>),
-    /// A `CASE` of texts.
     Choice(Box<Choice>),
 }
 

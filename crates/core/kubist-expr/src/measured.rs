@@ -1,7 +1,7 @@
 //! Units of operands: the unit of a result, and the conversion of operands with different units.
 //!
-//! In sums and comparisons, a number without a unit takes the unit of the other side; in products it is a
-//! factor. Operands are converted to the unit of the first, and different kinds are refused.
+//! In sums and comparisons, a number without a unit takes the unit of the other side; in products it is a factor.
+//! Operands are converted to the unit of the first one; different kinds are refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
@@ -22,7 +22,6 @@ fn subject(operand: &Operand) -> String {
     }
 }
 
-/// A literal with a unit, such as `20um`.
 fn written(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Quantity(quantity)) => Some(quantity.clone()),
@@ -30,7 +29,7 @@ fn written(meaning: &Meaning) -> Option<Quantity> {
     }
 }
 
-/// Like [`written`], but also accepts a text where numbers are expected: `'20 um'`.
+/// Accepts a literal with a unit, such as `20um`, and a text where numbers are expected: `'20 um'`.
 fn quantity(meaning: &Meaning) -> Option<Quantity> {
     match meaning {
         Meaning::Literal(Literal::Text(text)) => Quantity::parse(text),
@@ -66,7 +65,7 @@ fn is_value(operand: &Operand) -> bool {
     }
 }
 
-/// A function's operands as plain numbers, and the unit of the result.
+/// Returns a function's operands as plain numbers, and the unit of the result.
 pub(crate) fn resolve(
     function: Function,
     mut operands: Vec<Meaning>,
@@ -156,8 +155,8 @@ pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<
     alike(values, units, written)
 }
 
-/// Operands as numbers of the same unit, and that unit: of the first column or computed number, or else of the
-/// first literal.
+/// Returns operands as numbers of the same unit, and that unit: the first column's or computed number's, or else the
+/// first literal's.
 fn alike(
     operands: Vec<Meaning>,
     units: &Arc<Units>,
@@ -248,7 +247,6 @@ pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Oper
     })
 }
 
-/// Converts a literal to the unit of the compared operand.
 pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
     use Family::{Decimal, Duration, Float, Int};
     let quantity = match (literal, family(operand)) {
@@ -287,7 +285,6 @@ pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> 
     }
 }
 
-/// The meaning of a number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
     /// A value, such as a position or a temperature.

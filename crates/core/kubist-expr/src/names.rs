@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 const UNIT: &str = "unit";
-/// The key of an uncertain unit, because a plain number is a factor of the values.
+/// Marks a unit as uncertain, because a plain number is a factor of the values.
 const SCALED: &str = "unit of a multiple";
 
 const MOST_REGULAR: usize = 64;
 
-/// A text with more lookups makes maps, which cost more than a search.
+/// With more lookups than this, maps are built, which cost more than a search.
 const SEARCHES: usize = 8;
 
 const LISTED: usize = 20;
@@ -134,7 +134,6 @@ pub(crate) fn metadata_of(unit: &Unit) -> HashMap<String, String> {
     key.iter().map(|key| ((*key).to_owned(), unit.name.to_string())).collect()
 }
 
-/// The unit in which a type counts time.
 pub(crate) fn counted_in(data_type: &DataType) -> Option<&'static str> {
     use DataType::{Date32, Date64, Duration, Time32, Time64, Timestamp};
     match data_type {

@@ -1,6 +1,6 @@
 //! Suggestions for misspelt names.
 
-/// Minimum letters of a name for a match with the beginning of another.
+/// Minimum letters of a name to match it with the beginning of another.
 const LEAST_BEGINNING: usize = 3;
 
 /// Up to three candidates that are similar to an unknown name, most similar first.
@@ -17,8 +17,8 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
     near.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Optimal string alignment distance: characters to change, insert, delete or swap with the next. A prefix or a
-/// word of a name is near it.
+/// Optimal string alignment distance: characters to change, insert, delete or swap with the next. A prefix or a word
+/// inside a name counts as near.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > 64 {

@@ -27,7 +27,7 @@ pub(crate) enum Number {
     NaN,
 }
 
-/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros; zero has none.
+/// `digits * 10^exponent`, with a sign. The digits have no leading and trailing zeros, and zero has no digits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -52,7 +52,7 @@ pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
 const WIDEST: i64 = 77;
 
 impl Decimal {
-    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign; `None` if it is not a number.
+    /// Reads `12`, `1.5`, `.5`, `5.`, `1e-5`, without a sign; `None` for other text.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, power) = match text.find(['e', 'E']) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -143,7 +143,7 @@ impl Decimal {
         Decimal { negative: self.negative != other.negative, ..product }
     }
 
-    /// The exact sum; `None` if it has more digits than a 256-bit integer.
+    /// The exact sum; `None` beyond the digits of a 256-bit integer.
     pub(crate) fn plus(&self, other: &Decimal) -> Option<Decimal> {
         let exponent = match (self.is_zero(), other.is_zero()) {
             (true, _) => other.exponent,

@@ -1,4 +1,4 @@
-//! Columns of a result that are computed for each row, and their names.
+//! Computed result columns and their names.
 
 use crate::error::ExprError;
 use crate::expression::Expression;
@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;
 
-/// The expression and the name in `expression AS name`, if the text gives one.
+/// Returns the expression and the name in `expression AS name`, if the text gives one.
 pub fn named(text: &str) -> (&str, Option<String>) {
     let tokens = tokens(text).unwrap_or_default();
     let depth = tokens.iter().fold(0, |depth, (token, _)| match token {
@@ -68,7 +68,7 @@ impl Output {
         self.values.column()
     }
 
-    /// One value per row, as [`Grouping::evaluate`] computes it, in the type of the column.
+    /// Returns one value per row, as [`Grouping::evaluate`] computes it, in the type of the column.
     ///
     /// # Errors
     ///

@@ -16,13 +16,13 @@ use crate::types::{self, Unknown};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Limit of nesting, with chains of operators.
+/// Limit of nesting, including chains of operators.
 const MAX_HEIGHT: usize = 128;
 
 /// Nested parentheses, calls and signs, which take some kB of stack each in an unoptimised build.
 const MAX_DEPTH: usize = 64;
 
-/// Bytes of a text. Parsing and binding may take some hundred times as much memory.
+/// Maximum bytes of a text, because parsing and binding may take some hundred times its size in memory.
 const MOST_BYTES: usize = 16 << 20;
 
 const FOREIGN: &[&str] = &[
@@ -604,7 +604,6 @@ impl Parser<'_> {
         call(&name, operands)
     }
 
-    /// Dots are part of a column name.
     fn name(&mut self) -> Parsed {
         let mut name = String::new();
         let mut quoted = false;

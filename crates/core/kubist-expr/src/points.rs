@@ -18,8 +18,8 @@ use std::sync::Arc;
 const MOST_OF_A_RANGE: usize = 64;
 
 impl Predicate {
-    /// Values of the plain type `data_type`: each selected row has one of them in the column with this schema
-    /// index. Without null or NaN; `None` if there are too many.
+    /// Returns values of the plain type `data_type` such that each selected row has one in the column with this schema
+    /// index. Null and NaN are excluded; `None` if there are too many values.
     pub fn values_of(&self, column: usize, data_type: &DataType) -> Option<ArrayRef> {
         array(points(&self.test, column)?, data_type)
     }

@@ -84,7 +84,7 @@ impl<'a> Rows<'a> {
         Ok(array)
     }
 
-    /// Runs `ask` while the result of `compute` is available to [`Rows::known`].
+    /// Runs `ask` while [`Rows::known`] can return the result of `compute`.
     pub(crate) fn knowing<T>(
         &self,
         compute: &Arc<Compute>,

@@ -28,7 +28,7 @@ pub struct Steps(Vec<Stage>);
 enum Stage {
     Unary(Function),
     Whole,
-    /// A function of the number and a constant; the constant may come first.
+    /// A function of the number and a constant, which may be the first operand.
     With {
         function: Function,
         constant: f64,
@@ -121,7 +121,7 @@ fn stepped(compute: &Compute, corners: Corners) -> Smoothness {
     Smoothness::Stepped(Expression::of_number(left.clone()), Steps(stages))
 }
 
-/// The outermost function and its argument, if it has one. The stage is `None` if the function does not change
+/// Returns the outermost function and its argument, if it has one; the stage is `None` if the function does not change
 /// values.
 fn outermost(compute: &Compute) -> Option<(Option<Stage>, &Compute)> {
     let (function, operands) = match &compute.step {
@@ -155,7 +155,7 @@ pub(crate) fn constant(compute: &Compute) -> Option<f64> {
     }
 }
 
-/// Rises everywhere, falls everywhere, or turns at 0 as `abs` does.
+/// Whether it rises everywhere, falls everywhere, or turns at 0 as `abs` does.
 fn is_monotone(function: Function) -> bool {
     use Function::*;
     rounds(function) || matches!(function, Negate | Abs | Sqrt | Exp | Ln | Log2 | Log10 | Atan | Radians | Degrees)

@@ -68,7 +68,7 @@ pub(crate) enum Syntax {
         escape: Option<char>,
         ignore_case: bool,
     },
-    /// With an operand, each `WHEN` is a value to compare with; otherwise a condition.
+    /// With an operand, each `WHEN` is a value to compare with; otherwise it is a condition.
     Case {
         operand: Option<Box<Syntax>>,
         whens: Vec<(Syntax, Syntax)>,

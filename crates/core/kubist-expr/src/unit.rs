@@ -36,7 +36,7 @@ impl Quantity {
             Some(size) => (true, size),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        // The longest prefix that is a number: in `2eV` it is `2`.
+        // Takes the longest prefix that is a number: in `2eV` it is `2`.
         let ends = size.char_indices().map(|(at, _)| at).take(64);
         let (number, unit) = ends.filter_map(|at| Some((Decimal::parse(&size[..at])?, size[at..].trim()))).last()?;
         let begins = unit.chars().next().is_some_and(|first| first.is_alphabetic() || "°%µ".contains(first));
@@ -55,8 +55,8 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Converts a difference, such as `0.1 mas` or `2 degC`, to `unit`; a scale's zero is not subtracted. `None` if the
-/// text is no number with a unit. `subject` names the owner of `unit` in errors.
+/// Converts a difference, such as `0.1 mas` or `2 degC`, to `unit`, without subtracting a scale's zero; `None` if the
+/// text is no number with a unit. Errors name `subject`, the owner of `unit`.
 pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> Result<Option<f64>, ExprError> {
     let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
     Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
@@ -110,7 +110,6 @@ impl Units {
         Ok(known.relations.entry(pair).or_insert(relation).clone())
     }
 
-    /// Converts a number to another scale; `None` if that is not possible.
     fn on_scale(&self, number: &Decimal, from: &str, to: &str) -> Result<Option<Number>, ExprError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (number.to_string(), from.to_owned(), to.to_owned());
@@ -134,11 +133,10 @@ impl UnitCache {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    /// The name to display.
     pub name: Arc<str>,
-    /// Units and their nonzero powers in [`PARTS`], each once.
+    /// Units and their nonzero powers in [`PARTS`], each unit once.
     factors: Vec<(Arc<str>, i32)>,
-    /// The name in the syntax of fend-core; `None` if it knows no such unit.
+    /// The name in the syntax of fend-core; `None` if fend-core does not know the unit.
     asked: Option<String>,
     /// A plain number is a factor of the values, as in `x * 1e6`, so it is uncertain whether the unit or the
     /// quantity changed.
@@ -168,7 +166,7 @@ impl Role {
 
 enum Met {
     Number(Number),
-    /// Between scales with different zeros, named in the syntax of fend-core.
+    /// A change between scales with different zeros, named in the syntax of fend-core.
     Scales {
         from: String,
         to: String,
@@ -178,7 +176,6 @@ enum Met {
 pub(crate) enum Change {
     None,
     Times(Decimal),
-    /// Divides by this integer.
     Over(Decimal),
     Unknown,
 }
@@ -206,7 +203,7 @@ impl Unit {
         }
     }
 
-    /// The same for a difference: a scale's zero is not subtracted.
+    /// Converts a difference to a number in this unit, without subtracting a scale's zero; errors name `subject`.
     pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
         match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
@@ -246,8 +243,7 @@ impl Unit {
         ))
     }
 
-    /// The conversion from another unit; an error if its kind differs. `subjects` name the owners of both
-    /// units.
+    /// The conversion from another unit, or an error if the kinds differ; `subjects` name the owners of both units.
     pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
         if self.is(other) {
             return Ok(Change::None);
@@ -295,7 +291,7 @@ impl Unit {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
 
-    /// Multiplies (`power` 1) or divides (-1); `None` if all factors cancel, or if there are too many.
+    /// Multiplies (`power` 1) or divides (-1); `None` if all factors cancel or there are too many.
     pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
         let mut factors = self.factors.clone();
         for (name, parts) in &other.factors {
@@ -372,7 +368,7 @@ fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
 }
 
-/// Formats a unit: `kg m/s^2`.
+/// Formats a unit, such as `kg m/s^2`.
 fn written(factors: &[(Arc<str>, i32)]) -> String {
     let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
     let divides = below.len() == 1 && factors.len() > 1;
@@ -392,7 +388,6 @@ fn power(name: &str, parts: i32) -> String {
     if parts == PARTS { name } else { format!("{name}^{}", exponent(parts)) }
 }
 
-/// Formats a power: `2`, `-1`, `(1/2)`.
 fn exponent(parts: i32) -> String {
     let common = (1..=PARTS).rev().find(|by| parts % by == 0 && PARTS % by == 0).unwrap_or(1);
     match PARTS / common {

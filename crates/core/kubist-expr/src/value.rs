@@ -13,11 +13,11 @@ pub enum Value {
     /// Matches nothing, as in SQL.
     Null,
     Bool(bool),
-    /// Against dates, times and durations, in the column's unit.
+    /// Compared with dates, times and durations, it counts the column's unit.
     Int(i128),
-    /// Against decimals it stands for its shortest decimal text.
+    /// Compared with decimals, it stands for its shortest decimal text.
     Float(f64),
-    /// Against dates and times it is ISO 8601.
+    /// Compared with dates and times, it is ISO 8601.
     Text(String),
     Binary(Vec<u8>),
 }
@@ -49,18 +49,16 @@ impl fmt::Display for Value {
     }
 }
 
-/// Digits as written, dates as instants. Texts and bytes are shared, because a literal may be compared with
-/// many columns.
+/// Numbers keep their digits as written, and dates are instants. Texts and bytes are shared, because a literal may be
+/// compared with many columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
     Bool(bool),
     Number(Number),
-    /// `20um`
     Quantity(Quantity),
     Text(Arc<str>),
     Binary(Arc<[u8]>),
-    /// `DATE '...'`, `TIME '...'`, `TIMESTAMP '...'`.
     Moment {
         moment: Moment,
         text: Arc<str>,
@@ -81,7 +79,7 @@ impl From<&Value> for Literal {
 }
 
 impl Literal {
-    /// For messages, shortened if it is long.
+    /// Formats it for messages, shortened if it is long.
     pub(crate) fn described(&self) -> String {
         let noun = match self {
             Literal::Null => return "NULL".to_owned(),

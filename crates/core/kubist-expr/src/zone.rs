@@ -1,6 +1,6 @@
 //! Decisions of a predicate from the statistics of a zone, before rows are read.
 //!
-//! For every test, three bits say whether it can be true, false or unknown for some row. `NOT` only swaps two bits.
+//! For every test, three bits record whether it can be true, false or unknown for some row. `NOT` only swaps two bits.
 //! Everything else is conservative: an unnecessary bit costs a read, but no bit is missing.
 
 use crate::bound::{Column, Operand, PointList, Sides, Test};
@@ -9,24 +9,22 @@ use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
 use kubist_geometry::Containment;
 
-/// Statistics of a column in a zone. A wider range and `Nulls::Some` are always valid too. A column without order
-/// keys or statistics has the range from 0 to `u64::MAX`.
+/// Statistics of a column in a zone. A wider range and `Nulls::Some` are always valid too. Without order keys or
+/// statistics, the range is from 0 to `u64::MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// The lowest order key of the rows that are not null, NaN included. Undefined if all rows are null.
+    /// The lowest order key of the rows that are not null, NaN included; undefined if all rows are null.
     pub min: u64,
-    /// The highest order key, likewise.
+    /// The highest order key; undefined if all rows are null.
     pub max: u64,
     pub nulls: Nulls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// No row is null.
     None,
     /// Some rows may be null.
     Some,
-    /// Every row is null.
     All,
 }
 
@@ -41,7 +39,6 @@ pub enum Verdict {
     All,
 }
 
-/// The truth values that rows of a zone can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answers {
     yes: bool,
@@ -279,7 +276,7 @@ impl<'a> KeyRanges<'a> {
     pub(crate) fn of(test: &'a Test) -> Option<KeyRanges<'a>> {
         let (Operand::Column(column), spans) = (match test {
             Test::Within { operand, span: Some(span), .. } => (operand, std::slice::from_ref(span)),
-            // With a null in the list, a row outside may be unknown instead of false. Neither is selected.
+            // With a null in the list, a row outside may be unknown instead of false; neither is selected.
             Test::Among { operand, points, .. } => (operand, &points.spans[..]),
             _ => return None,
         }) else {
@@ -288,8 +285,8 @@ impl<'a> KeyRanges<'a> {
         Some(KeyRanges { column: column.index, numbers: column.numbers, spans })
     }
 
-    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] of the zones for which they are false. `min` and `max` are the
-    /// lowest and highest keys per zone, which contains only numbers.
+    /// Clears [`SOME_INSIDE`] and [`ALL_INSIDE`] where a zone makes them false. `min` and `max` are the lowest and
+    /// highest keys per zone, which contains only numbers.
     pub fn narrow(&self, min: &[u64], max: &[u64], zones: &mut [u8]) {
         let fits = zones.iter_mut().zip(min.iter().zip(max));
         match self.spans {

@@ -1,4 +1,4 @@
-//! Formulas and the statistics of zones: verdicts and key ranges against the rows themselves.
+//! Verdicts and key ranges of formulas, compared with the rows themselves.
 
 use crate::oracle::Rng;
 use crate::rows::zones;
@@ -17,7 +17,6 @@ fn number(rng: &mut Rng, centre: f64, width: f64) -> f64 {
     centre + width * (rng.next() as f64 / u64::MAX as f64 - 0.5)
 }
 
-/// Values close together, as in a zone.
 fn batch(rng: &mut Rng) -> RecordBatch {
     let rows = 1 + rng.below(6);
     let width = rng.pick(&[0.0, 1e-9, 0.01, 1.0, 20.0]);
@@ -143,7 +142,6 @@ fn verdicts_and_keys_of_formulas_hold_for_every_row() {
             }
         }
     }
-    // Each verdict is frequent, so the test means something.
     assert!(decided.iter().all(|count| *count > CASES / 20), "{decided:?}");
 }
 

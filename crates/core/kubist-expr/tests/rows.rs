@@ -25,7 +25,6 @@ pub fn zones(batch: &RecordBatch) -> Vec<Zone> {
     batch.columns().iter().map(|array| zone(array.as_ref())).collect()
 }
 
-/// Compares by canonical hash.
 fn values_hold_what_is_selected(predicate: &Predicate, table: &Table, found: &BooleanArray, sql: &str) {
     for (column, array) in table.batch.columns().iter().enumerate() {
         if !is_identity_type(array.data_type()) {

@@ -41,7 +41,7 @@ pub struct Scan {
     pub deadline: Option<Instant>,
 }
 
-/// The subsampled steps. `column` marks the records that were written regardless of their priority.
+/// The subsampled steps; `column` marks the records that were written regardless of their priority.
 pub struct SampledStep {
     pub whole: Thinned,
     pub column: String,
@@ -67,19 +67,18 @@ impl Number {
 /// The largest fraction of an estimate's variance that may come from the number of records.
 pub const MOST_PART: f64 = 0.6;
 
-/// The benefit of counting the records before they are sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth {
     /// The relative standard error that the results should have.
     pub error: f64,
     /// Approximate records to examine if their total is counted first.
     pub known: f64,
-    /// Approximate records to examine without that count.
+    /// Approximate records to examine without this count.
     pub unknown: f64,
 }
 
 impl Worth {
-    /// Whether this number is precise enough to reduce the records to examine, even if it is not exact.
+    /// Whether this number, even if it is not exact, is precise enough to reduce the records to examine.
     pub fn serves(&self, number: Number) -> bool {
         let part = self.part(number).powi(2);
         part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
@@ -94,9 +93,9 @@ impl Worth {
 /// Regions of space, each with an estimated number of records and typical values of columns.
 pub struct Subregions {
     pub rows: Vec<f64>,
-    /// The variance of each number, per record.
+    /// Variances of the estimated numbers, per record.
     pub variances: Vec<f64>,
-    /// For each column, [`REPRESENTATIVES`] representative values per region, between its minimum and maximum.
+    /// Per column, [`REPRESENTATIVES`] representative values per region, between its minimum and maximum.
     pub representatives: Vec<ArrayRef>,
     pub locator: Arc<dyn SubregionLocator>,
 }
@@ -104,7 +103,7 @@ pub struct Subregions {
 pub const REPRESENTATIVES: usize = 8;
 
 pub trait SubregionLocator: Send + Sync {
-    /// The region of each record, from the columns of [`Population::located_by`]; `None` outside all regions.
+    /// Returns record regions from the columns of [`Population::located_by`]; `None` outside all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
 
@@ -118,11 +117,11 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// The stored index of a visible column.
     fn place(&self, visible: usize) -> usize;
 
-    /// Index of a stored column.
+    /// Finds the index of a stored column.
     ///
     /// # Errors
     ///
-    /// `Expression`, with a list of the columns.
+    /// `Expression`, which lists the columns.
     fn find(&self, name: &str) -> Result<usize>;
 
     /// The same records, prepared to read these stored columns.
@@ -137,7 +136,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// The group of records that share a priority, as messages print it after a number: "of `pid`" or "blocks".
     fn identity(&self) -> Option<String>;
 
-    /// The mean number of records that share a priority.
+    /// Returns the mean number of records that share a priority.
     ///
     /// # Errors
     ///
@@ -156,14 +155,14 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// A storage error, or damage.
     fn rough_rows(&self) -> Result<f64>;
 
-    /// The exact number of records and the cost, or `None` if counting must examine more than `most` records.
+    /// Returns the exact number of records and the cost, or `None` if counting must examine more than `most` records.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
 
-    /// The number of records, if it is worth its cost, and that cost.
+    /// Counts the records if the number is worth its cost, and returns both.
     ///
     /// # Errors
     ///
@@ -184,7 +183,7 @@ pub trait Population: Clone + Send + Sync + 'static {
         None
     }
 
-    /// The regions of the records; `None` if they are unknown, or cost more than examining `most` records.
+    /// Record regions; `None` if they are unknown, or cost more than examining `most` records.
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool>;
 
-    /// The records that also fulfil a condition.
+    /// Selects the records that also fulfil a condition.
     ///
     /// # Errors
     ///

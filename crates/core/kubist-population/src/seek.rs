@@ -13,7 +13,7 @@ pub enum Extremum {
 }
 
 impl Extremum {
-    /// Maps an order key so that the lower key is the better value. The map is its own inverse.
+    /// Maps an order key so that the lower key is the better value; the map is its own inverse.
     pub fn rank(self, key: u64) -> u64 {
         if self == Extremum::Minimum { key } else { !key }
     }
@@ -23,12 +23,12 @@ impl Extremum {
 pub struct ColumnSearch {
     pub column: usize,
     pub extremum: Extremum,
-    /// Order keys of numbers; others stand for NaN or null.
+    /// The order keys of numbers; all other keys stand for NaN or null.
     numbers: (u64, u64),
     /// The keys of -0.0 and 0.0; `None` for types with one zero.
     zeros: Option<(u64, u64)>,
     may_differ: bool,
-    /// The best key so far, in the form of [`Extremum::rank`], like all keys below.
+    /// The best key so far, like all keys below in the form of [`Extremum::rank`].
     best: Mutex<Option<u64>>,
 }
 
@@ -50,7 +50,6 @@ impl ColumnSearch {
         (first..=last).contains(&key).then(|| self.without_negative_zero(self.extremum.rank(key)))
     }
 
-    /// Replaces the key of -0.0 by the key of 0.0.
     pub fn without_negative_zero(&self, rank: u64) -> u64 {
         match self.zeros {
             Some((negative, zero)) if self.extremum.rank(rank) == negative => self.extremum.rank(zero),
@@ -68,8 +67,8 @@ impl ColumnSearch {
         *best = Some(best.map_or(rank, |known| known.min(rank)));
     }
 
-    /// The best key that a value of a zone can have; the key of infinity if NaN hides it. `None` if the zone
-    /// has no numbers.
+    /// Returns the best key that a zone can contain, or the key of infinity if NaN hides it; `None` if the zone has no
+    /// numbers.
     pub fn promise(&self, zone: &Zone) -> Option<u64> {
         let (first, last) = self.numbers;
         let has_numbers = zone.nulls != Nulls::All && zone.min <= last && zone.max >= first;
@@ -104,7 +103,7 @@ impl Seek {
         Seek { searches, by_zones: true }
     }
 
-    /// Whether to read a run or page, from its zone of each column.
+    /// Whether to read a run or page, given its zones by column.
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
         let mut promises = self
             .searches

@@ -45,7 +45,7 @@ impl<'a> Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// The exact name of a numeric column, and how it repeats.
+    /// Returns the exact name of a numeric column, and how it repeats.
     pub(crate) fn column(&self, name: &str) -> Result<(&str, Option<Repeats>)> {
         let index = column_index(self.schema, name)?;
         let field = self.schema.field(index);
@@ -68,7 +68,7 @@ impl Columns<'_> {
         })
     }
 
-    /// A position in the units of its columns, sorted by column.
+    /// Returns a position in the units of its columns, sorted by column.
     pub(crate) fn position(&self, what: &str, position: &Position) -> Result<Vec<(String, f64)>> {
         if position.is_empty() {
             return Err(invalid(format!("{what} names no column")));

@@ -9,7 +9,7 @@ use kubist_expr::{ExprError, Meant, Predicate, Value, column_index};
 use crate::columns::{Columns, Repeats, invalid};
 use crate::{End, Length, Periodic, Region, formula};
 
-/// Regions in one list, and the depth of nested regions.
+/// Maximum number of regions in one list, and maximum depth of nested regions.
 const MOST_REGIONS: usize = 4096;
 const SHOWN: usize = 200;
 

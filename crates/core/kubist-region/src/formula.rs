@@ -74,8 +74,7 @@ fn rings(what: &str, rings: &[Vec<[f64; 2]>]) -> Result<String> {
     Ok(rings.iter().map(ring).collect::<Vec<_>>().join("; "))
 }
 
-/// Refuses a column whose period the region names. In a declared period, images of shapes are shapes of their
-/// own.
+/// Refuses a column whose period only the region names; with a declared period, each image is a shape of its own.
 fn unperiodic(what: &str, (name, repeats): (&str, Option<Repeats>)) -> Result<String> {
     match repeats {
         None | Some(Repeats { declared: Some(_), .. }) => Ok(quoted(name)),
@@ -99,7 +98,7 @@ pub(crate) fn images(name: &str, low: f64, high: f64, period: f64) -> String {
     (-IMAGES - 1..=IMAGES).map(image).collect::<Vec<_>>().join(" OR ")
 }
 
-/// The difference from a coordinate, to the nearest image if the column is periodic.
+/// Formats the difference from a coordinate, to the nearest image if the column is periodic.
 fn difference(name: &str, from: f64, period: Option<f64>) -> String {
     let plain = format!("({}::float64 - ({from:?}))", quoted(name));
     match period {
@@ -113,7 +112,7 @@ fn length(what: &str, name: &str, length: &Length, columns: &Columns<'_>) -> Res
     if found < 0.0 { Err(invalid(format!("{what} is {found}, and must not be negative"))) } else { Ok(found) }
 }
 
-/// The period to measure with; `None` if all images of the points within the radius are elsewhere.
+/// Returns the period to measure with; `None` if all images of the points within the radius are elsewhere.
 fn measured(what: &str, at: f64, radius: f64, (name, repeats): (&str, Option<Repeats>)) -> Result<Option<f64>> {
     let Some(Repeats { length, declared }) = repeats else { return Ok(None) };
     if radius > length / 2.0 {

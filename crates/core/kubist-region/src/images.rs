@@ -43,7 +43,7 @@ impl Columns<'_> {
         Predicate::parse(&images, &self.plain).map(Some)
     }
 
-    /// The images of a bounded shape that meet the intervals of the values; `None` if there is only the shape.
+    /// The images of a bounded shape that meet the intervals of the values; `None` if the shape has no other image.
     pub(crate) fn images(&self, shape: &Region) -> Result<Option<Vec<Region>>> {
         let shifts = match shape {
             Region::Cylinder(Cylinder { from, to, radius }) => self.shifts_of_axis(from, to, &[radius])?,

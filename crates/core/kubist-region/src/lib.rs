@@ -1,7 +1,7 @@
 //! Regions of space and of the sky, as all interfaces describe them.
 //!
-//! A [`Region`] has a JSON form: an object with one key, the kind. [`Region::predicate`] makes it a condition
-//! of kubist-expr, so queries prune and decide it like any other condition.
+//! A [`Region`] has a JSON form: an object with one key, the kind. [`Region::predicate`] makes it a condition of
+//! kubist-expr, so queries prune and decide it like any other condition.
 //!
 //! ```json
 //! {"difference": [{"sphere": {"center": {"x": 0, "y": 0, "z": 0}, "radius": 2}},
@@ -50,7 +50,6 @@ pub type Position = BTreeMap<String, Length>;
 /// Longitude and latitude in degrees.
 pub type Direction = [f64; 2];
 
-/// The columns of longitude and latitude.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkyColumns(pub [String; 2]);
 
@@ -63,7 +62,7 @@ impl Default for SkyColumns {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Region {
-    /// Closed ranges by column, all of which hold.
+    /// Closed ranges by column, which must all hold.
     Box(BTreeMap<String, [Option<End>; 2]>),
     Sphere(Sphere),
     Ellipsoid(Ellipsoid),
@@ -109,7 +108,7 @@ pub struct Cylinder {
     pub radius: Length,
 }
 
-/// A cylinder whose radius changes linearly; a radius of 0 gives a cone.
+/// A cylinder with a linearly changing radius; a radius of 0 gives a cone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frustum {

@@ -19,7 +19,7 @@ pub fn sphere(schema: &Schema) -> Option<[String; 2]> {
     })
 }
 
-/// The interval of a column's values, after which space repeats. Its text is the length, if it begins at 0, and
+/// The interval of a column's values, after which space repeats. Its text is the length if it begins at 0, and
 /// otherwise both bounds: `25`, `-12.5:12.5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {
@@ -28,7 +28,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// Invalid text is no period.
+    /// Reads the metadata of a column; invalid text is no period.
     pub fn of(field: &Field) -> Option<Period> {
         let text = field.metadata().get(PERIOD).filter(|_| field.data_type().is_numeric())?;
         text.parse().ok()
@@ -49,7 +49,7 @@ impl Period {
         self.first <= low && high <= self.last
     }
 
-    /// The distances to the images of a closed range that meet the interval.
+    /// Returns the distances to the images of a closed range that meet the interval.
     pub(crate) fn shifts(&self, low: f64, high: f64) -> impl Iterator<Item = f64> + use<> {
         let (first, last, length) = (self.first, self.last, self.length());
         let (begin, end) = (((first - high) / length).ceil(), ((last - low) / length).floor());

@@ -1,4 +1,3 @@
-//! Mistakes are refused by name.
 
 use arrow_schema::{DataType, Field, Schema};
 use kubist_region::Region;

@@ -1,5 +1,5 @@
-//! Each kind of region over random cases. A definition gives a point's distance from the boundary, negative
-//! inside; rows within rounding of it are not compared.
+//! Each kind of region over random cases. A definition gives a point's distance from the boundary, negative inside;
+//! rows closer to it than rounding errors are not compared.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,7 +41,6 @@ fn point(rng: &mut SmallRng) -> Vector {
     })
 }
 
-/// The remainder nearest to 0.
 fn nearest(difference: f64, period: f64) -> f64 {
     difference - period * (difference / period).round()
 }
@@ -159,7 +158,7 @@ fn repeated(rng: &mut SmallRng, kind: usize, periods: [Period; 2]) -> (Value, De
     (value, Box::new(images))
 }
 
-/// The batch in a table with these periods: values outside of the intervals become their bounds.
+/// Returns the batch in a table with these periods: values outside their intervals become the bounds.
 fn within(batch: &RecordBatch, periods: [Period; 2]) -> RecordBatch {
     let inside = |value: f64, period: Period| value.clamp(period.first + 1e-5, period.last - 1e-5);
     let x = batch.column(0).as_any().downcast_ref::<Float32Array>().unwrap();
@@ -175,7 +174,6 @@ fn within(batch: &RecordBatch, periods: [Period; 2]) -> RecordBatch {
     RecordBatch::try_new(schema, vec![Arc::new(x), Arc::new(y), batch.column(2).clone()]).unwrap()
 }
 
-/// Rows close together, as in a zone.
 fn batch(rng: &mut SmallRng) -> RecordBatch {
     let width = [0.0, 0.01, 0.2, 2.0][rng.random_range(0..4)];
     let (rows, centre) = (rng.random_range(1..8), point(rng));

@@ -19,8 +19,8 @@ struct Switch {
 }
 
 impl Cancel {
-    /// A switch that is set once `asks` returns true. Every thread of a call runs `asks`, so it must be fast,
-    /// and stay true.
+    /// A switch that is set once `asks` returns true. Every thread of a call runs `asks`, so it must be fast, and stay
+    /// true.
     pub fn asking(asks: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
         Cancel(Arc::new(Switch { asks: Some(Box::new(asks)), ..Switch::default() }))
     }

@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for Domain {
 
 /// # Errors
 ///
-/// Names the dimension that occurs twice or whose domain is invalid.
+/// The error names the dimension that occurs twice or whose domain is invalid.
 pub fn dimensions_from_json<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Dimension>, D::Error> {
     struct Dimensions;
     impl<'de> Visitor<'de> for Dimensions {

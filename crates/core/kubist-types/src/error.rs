@@ -104,8 +104,8 @@ pub enum Error {
     /// A handle was used in a forked process.
     #[error("this handle of {location} was opened before a fork: open the table again in this process")]
     Forked { location: String },
-    /// An earlier write or sync failed, so this writer stops. Acknowledged commits are safe, and a new writer
-    /// can continue.
+    /// An earlier write or sync failed, so this writer stops; acknowledged commits are safe, and a new writer can
+    /// continue.
     #[error("{0}")]
     Refused(String),
     /// The storage could not be reached or failed, so the outcome is unknown.
@@ -144,7 +144,7 @@ impl Error {
         Error::storage(ErrorKind::of_io(&source), message, source)
     }
 
-    /// A kind that is no storage error becomes `Unavailable`.
+    /// Wraps a storage error; any other kind becomes `Unavailable`.
     pub fn storage(kind: ErrorKind, message: impl Display, source: impl Into<Source>) -> Error {
         let failure = Failure { message: message.to_string(), source: source.into() };
         match kind {

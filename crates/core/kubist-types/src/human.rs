@@ -148,7 +148,7 @@ pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
     numbers.iter().map(shown).collect()
 }
 
-/// Divides by a power of ten, in two steps, because the divisor may be subnormal.
+/// Divides by a power of ten in two steps, because the divisor may be subnormal.
 fn over(value: f64, power: i32) -> f64 {
     const SUBNORMAL: i32 = -300;
     match power < SUBNORMAL {

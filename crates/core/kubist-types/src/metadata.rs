@@ -7,10 +7,10 @@ pub use kubist_region::{PERIOD, Period, SPHERE, sphere};
 
 /// The key of a column's unit.
 pub const UNIT: &str = "unit";
-/// The key under which xarray, netCDF and others have it.
+/// The key for units in xarray, netCDF and others.
 const UNITS: &str = "units";
 
-/// The unit of a column of given data; none if it is blank.
+/// Returns the unit of a data column; `None` if it is blank.
 pub fn unit_of(field: &arrow_schema::Field) -> Option<&str> {
     [UNIT, UNITS]
         .iter()

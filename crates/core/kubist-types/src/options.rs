@@ -23,7 +23,7 @@ impl Dimension {
     }
 }
 
-/// The expected range of a dimension. It only shapes the grid: other values are stored and found too.
+/// The expected range of a dimension, which only shapes the grid: values outside are stored and found too.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Domain {
     /// Linear between the minimum and maximum of the first commit, widened.
@@ -82,8 +82,7 @@ pub struct TableOptions {
     /// The columns that determine a record's priority. If empty, priorities come from the writer's name and a
     /// row counter, so each record is sampled on its own.
     pub identity: Vec<String>,
-    /// Columns with a secondary index, so that `column = value` and `column IN (...)` read only zones with such
-    /// a value.
+    /// Columns with a secondary index: `column = value` and `column IN (...)` then read only zones with such a value.
     pub lookup: Vec<String>,
     /// Target number of records in a cube; by default 2,048, and 65,536 with strata of windows.
     pub capacity: Option<u32>,
@@ -96,12 +95,12 @@ pub struct TableOptions {
     /// Where the strata of runs end. `Windows` is for loaders of random batches. An existing table keeps its own.
     pub strata: Strata,
     pub sampling: Sampling,
-    /// Error bounds by column. Stored values are rounded within the bound, take fewer bytes, and are returned by
-    /// all queries. A number is absolute, in the column's unit. Text may have another unit (`1um`) or be relative
-    /// to each value (`1e-4 rel`). Columns of the identity, with a secondary index or without numbers have none.
+    /// Error bounds by column. Stored values are rounded within the bound and take fewer bytes, and all queries return
+    /// the rounded values. A number is absolute, in the column's unit; text may have another unit (`1um`) or be
+    /// relative to each value (`1e-4 rel`). Columns of the identity, with a secondary index or without numbers have no
+    /// bound.
     pub accuracy: Vec<(String, Value)>,
-    /// Units of columns, such as `m/s`. They are stored in the Arrow metadata under `unit`, where the schema may
-    /// also have them.
+    /// Units of columns, such as `m/s`, stored in the Arrow metadata under `unit`; the schema may also have them there.
     pub units: Vec<(String, String)>,
     /// Periods of columns: a length in the column's unit, text with another unit (`25 kpc`), or the interval of
     /// the values (`-12.5:12.5`) if it does not begin at 0. Boxes, regions and distances of queries wrap around.
@@ -114,14 +113,14 @@ pub struct TableOptions {
     /// Opens an existing table if it agrees with these options. It may have more columns, and keeps its
     /// metadata.
     pub exist_ok: bool,
-    /// Several machines write to the table's directory, where file locks may be valid on one machine only.
-    /// Directories on network file systems always count as shared.
+    /// Several machines write to the table's directory, where file locks may be valid on one machine only; network file
+    /// systems always count as shared.
     pub shared: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct WriterOptions {
-    /// The name; `None` takes the first free one of `writer-1`, `writer-2`, …
+    /// The name; `None` takes the first free one among `writer-1`, `writer-2`, …
     pub name: Option<String>,
     /// Approximate bytes of rows in memory before a commit spills to scratch files; 1 GiB by default.
     pub memory_bytes: Option<usize>,
@@ -135,7 +134,7 @@ pub struct WriterOptions {
 pub struct CommitOptions {
     /// The simulation step of these rows; it increases with each commit.
     pub step: Option<i64>,
-    /// Identifies the commit within its writer. A second commit with the same token does nothing and returns
-    /// the first one's result, also after a restart.
+    /// Identifies the commit within its writer. A second commit with the same token does nothing and returns the first
+    /// result, also after a restart.
     pub token: Option<String>,
 }

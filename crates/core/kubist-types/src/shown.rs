@@ -6,8 +6,7 @@
 
 use std::borrow::Cow;
 
-/// Escapes control characters (also line ends), invisible characters, and marks that change the text's
-/// direction.
+/// Escapes control characters (also line ends), invisible characters, and marks that change the text's direction.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);

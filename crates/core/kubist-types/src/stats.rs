@@ -26,7 +26,7 @@ pub struct Stats {
     /// Rows of zones with at least one decoded column.
     pub rows_read: u64,
     pub bytes_read: u64,
-    /// The part of `bytes_read` from the local cache or decoded pages.
+    /// Bytes from the local cache or decoded pages, included in `bytes_read`.
     pub bytes_cached: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
@@ -46,7 +46,7 @@ impl Stats {
         self.round_trips += cost.round_trips;
     }
 
-    /// Adds the counts of a part of the query, except the time and the rows returned.
+    /// Adds the counts of a part of the query, without its time and the rows returned.
     pub fn add(&mut self, part: &Stats) {
         self.rows_read += part.rows_read;
         self.bytes_read += part.bytes_read;

@@ -90,7 +90,7 @@ impl Step {
         format!("{sign}{before}.{after}")
     }
 
-    /// The digits without trailing zeros, and the power of ten that they count.
+    /// Returns the digits without trailing zeros, and their power of ten.
     pub fn shortest(self) -> (u8, i32) {
         if self.digits % 10 == 0 { (self.digits / 10, self.power + 1) } else { (self.digits, self.power) }
     }
@@ -118,7 +118,7 @@ impl Step {
         steps.saturating_sub(OFF)..=steps.saturating_add(OFF)
     }
 
-    /// Multiples in a range with their counts, ascending, without duplicates from rounding.
+    /// Returns the ascending multiples in a range with their counts, without duplicates from rounding.
     pub fn within(self, low: f64, high: f64) -> Vec<(i64, f64)> {
         let slack = if self.value() * SLACK < f64::MAX { self.value() * SLACK } else { 0.0 };
         let first = self.above((low - slack).max(f64::MIN));
@@ -132,8 +132,7 @@ impl Step {
     }
 }
 
-/// A step and its multiples in a range: about `most`, and at least `fewest`, if the range contains so many
-/// floats.
+/// A step and its multiples in a range: about `most`, and at least `fewest` if the range contains so many floats.
 pub fn marks(low: f64, high: f64, most: usize, fewest: usize) -> (Step, Vec<(i64, f64)>) {
     let least = resolution(low, high);
     let mut step = Step::at_least(part(low, high, most.max(1) as f64).max(least), MARKS);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thinned {
-    /// The sample fraction, above which only records that are always kept were written.
+    /// The sample fraction: above it, only records that are always kept were written.
     pub below: f64,
     /// Number of records before sampling.
     pub rows: u64,
@@ -14,7 +14,7 @@ pub struct Thinned {
     pub always: u64,
     /// Bytes of the kept records' values before encoding.
     pub bytes: u64,
-    /// The sums over all records by numeric column, except sums that are not finite or not exact enough as a float.
+    /// Sums over all records by numeric column, except sums that are not finite or not exact enough as a float.
     pub sums: BTreeMap<String, ColumnSum>,
 }
 

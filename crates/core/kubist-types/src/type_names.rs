@@ -2,11 +2,11 @@
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// By the type's name in Arrow, NumPy or SQL, in any case.
+/// Finds the type by its name in Arrow, NumPy or SQL, in any case.
 ///
 /// # Errors
 ///
-/// A message that lists the types, if the name is unknown.
+/// The message lists the types if the name is unknown.
 pub fn data_type(name: &str) -> Result<DataType, String> {
     let lower = name.trim().to_ascii_lowercase();
     if let Some(found) = lower.strip_suffix(']').and_then(|text| text.split_once('[')).and_then(of_unit) {

@@ -42,7 +42,6 @@ fn each_name_is_written_and_read() {
     assert_eq!(names, BTreeSet::from_iter(QuerySpec::NAMES.iter().copied()));
     let cell: BTreeSet<&str> = written["per_cell"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(cell, BTreeSet::from_iter(PerCell::NAMES.iter().copied()));
-    // serde's error lists the names that it accepts.
     let error = serde_json::from_str::<QuerySpec>(r#"{"other": 1}"#).unwrap_err().to_string();
     let listed: BTreeSet<&str> = error.split('`').skip(1).step_by(2).filter(|name| *name != "other").collect();
     assert_eq!(listed, names);

@@ -11,8 +11,8 @@ use crate::moment::{DAY, Moment};
 use crate::number::Number;
 use crate::value::Literal;
 
-/// Builds the sum from three operands: a date or timestamp, an integer, and the name of a unit. If `t` is a constant,
-/// so is the result; otherwise it is computed per row. The integer is negative for `t - INTERVAL 3 DAY`.
+/// Builds the sum from a date or timestamp, an integer and the name of a unit; the integer is negative for
+/// `t - INTERVAL 3 DAY`. If `t` is a constant, so is the result; otherwise it is computed per row.
 ///
 /// # Errors
 ///
@@ -49,7 +49,6 @@ pub(super) fn added(operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
     Ok(Operand::Compute(Compute { stored, ..Compute::new(Kind::Int, step) }).into())
 }
 
-/// Adds an interval to a constant.
 fn moved(moment: Moment, months: i128, nanoseconds: i128) -> Result<Meaning, ExprError> {
     if moment.of_day {
         return Err(ExprError::type_mistake("an interval can be added to a date or a timestamp, not to a time of day"));

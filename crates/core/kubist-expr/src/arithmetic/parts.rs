@@ -1,4 +1,4 @@
-//! `extract`, `date_part` and the functions of one part, such as `year(t)`.
+//! `extract`, `date_part` and functions of a single field, such as `year(t)`.
 
 use crate::bound::{Compute, Function, Kind, Operand, Part, Step};
 use crate::domain::Family;
@@ -82,7 +82,7 @@ fn is_of_day(part: Part) -> bool {
     matches!(part, Hour | Minute | Second | Millisecond | Microsecond | Nanosecond)
 }
 
-/// The operand and its unit in nanoseconds; `None` for null.
+/// Returns the operand and its unit in nanoseconds; `None` for null.
 pub(super) fn operand(name: &str, time: Meaning, of_day: bool) -> Result<Option<(Operand, i128)>, ExprError> {
     let described = describe(&time);
     let takes_times = || {

@@ -268,7 +268,7 @@ pub(super) fn is_null(choice: Choice) -> Result<Test, ExprError> {
     judged(choice, &mut |text| super::is_null(text))
 }
 
-/// `CASE ... END IN (...)`: each text is looked up in the whole list.
+/// `CASE ... END IN (...)` looks up each text in the whole list.
 pub(super) fn among(choice: Choice, items: Vec<Meaning>) -> Result<Test, ExprError> {
     let mut literals = Vec::with_capacity(items.len());
     for item in items {

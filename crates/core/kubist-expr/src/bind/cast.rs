@@ -44,7 +44,7 @@ fn refused(what: &str, to: &DataType) -> ExprError {
     ExprError::type_mistake(format!("{what} cannot be cast to {to}"))
 }
 
-/// A decimal column as integers with all digits. `None` for other columns and types, and beyond 128 bits.
+/// Returns a decimal column as integers with all digits; `None` for other columns and types, and beyond 128 bits.
 fn decimals(operand: &Operand, to: &DataType) -> Option<Compute> {
     let column = operand.column()?;
     let scale = match column.data_type {

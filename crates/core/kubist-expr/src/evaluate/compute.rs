@@ -1,7 +1,7 @@
 //! Computation over whole columns.
 //!
-//! Nulls propagate, and division or remainder by zero gives null. An integer beyond 128 bits is an error, so
-//! that no wrong or missing result passes unnoticed.
+//! Nulls propagate, and division or remainder by zero gives null. An integer beyond 128 bits is an error, so no wrong
+//! result is returned.
 
 mod buckets;
 mod calendar;

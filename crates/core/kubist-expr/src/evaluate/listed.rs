@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 const FEW: usize = 8;
 /// Bits of the hash filter per point: about one of 64 values outside the list passes.
 const SIEVE_BITS: usize = 64;
-/// Limit of bits in the hash filter, so that it stays in the processor's cache.
+/// Limit of the hash filter's bits, so that it stays in the processor's cache.
 const MOST_SIEVE_BITS: usize = 1 << 17;
 
 pub(super) enum ValueSet<T> {

@@ -1,4 +1,3 @@
-//! Texts that are computed for each row.
 
 use super::compute::vector;
 use super::untold;

@@ -23,9 +23,8 @@ pub struct Conversion {
 
 #[derive(Clone, Debug)]
 enum Factor {
-    /// Multiply by this number, also stored as a sum of two floats. `exact` is false if it was rounded.
+    /// Multiplies by this number, also stored as a sum of two floats; `exact` is false if it was rounded.
     Times { number: Decimal, exact: bool, high: f64, low: f64 },
-    /// Divide by this integer.
     Over(Decimal),
 }
 
@@ -42,7 +41,7 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// Why there is no conversion.
+    /// The message says why there is no conversion.
     pub fn between(from: &str, to: &str) -> Result<Option<Conversion>, String> {
         let (from, to) = (Unit::new(from, &Arc::default()), Unit::new(to, &Arc::default()));
         if from.name == to.name || from.is(&to) {
@@ -100,7 +99,7 @@ impl Conversion {
         self.whole(Decimal::from_integer(value))
     }
 
-    /// The same for a float, taken as its shortest decimal text.
+    /// Converts a float exactly, taken as its shortest decimal text; `None` if the result is not an integer.
     pub fn integer_of_float(&self, value: f64) -> Option<i128> {
         match Number::from_f64(value) {
             Number::Finite(value) => self.whole(value),

@@ -1,16 +1,16 @@
-//! Conversion factors between units, from fend-core. That is a calculator, so this module passes only text that
-//! looks like units to it, and limits the work. Factors are exact, or cut after 40 digits.
+//! Conversion factors between units, from fend-core, exact or cut after 40 digits. fend-core is a calculator, so this
+//! module passes only text that looks like units to it, and limits the work.
 
 use crate::number::{Decimal, Number};
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const LONGEST: usize = 40;
-/// Reliable digits of a number times a factor of 40 digits.
+/// Reliable digits of a number times a 40-digit factor.
 const SURE_DIGITS: usize = 36;
 /// Maximum steps of a conversion, where common units take some hundred.
 const MOST_STEPS: u64 = 20_000;
-/// Other spellings of units, which fend-core does not know.
+/// Spellings of units that fend-core does not know.
 const ALSO: &[(&str, &str)] = &[
     ("angstrom", "0.1 nm"),
     ("Angstrom", "0.1 nm"),
@@ -121,7 +121,7 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
 }
 
-/// Adds `^` before a power at the end of a name: `s-1` becomes `s^-1`, `m2` becomes `m^2`. Names the year in full.
+/// Adds `^` before a power at the end of a name (`s-1` becomes `s^-1`, `m2` becomes `m^2`), and names the year in full.
 fn with_powers(unit: &str) -> String {
     let raised = |word: &str| {
         if let Some((name, power)) = word.split_once('^') {

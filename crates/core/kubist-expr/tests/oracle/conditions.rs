@@ -252,7 +252,6 @@ pub fn condition(rng: &mut Rng, depth: usize) -> Cond {
             Cond::Like(rng.chance(30), rng.chance(30), index, rng.pick(&patterns).into())
         }
         15..=16 => {
-            // Two columns of the same kind.
             let kind = |cell: &Cell| match cell {
                 Cell::Time(_, _, clock) => 10 + *clock as usize,
                 Cell::Bool(_) => 1,

@@ -182,7 +182,6 @@ fn typed(expr: &Expr, other: Option<Num>) -> Option<Num> {
 }
 
 thread_local! {
-    /// A computation exceeded 128 bits.
     static BEYOND: StdCell<bool> = const { StdCell::new(false) };
 }
 

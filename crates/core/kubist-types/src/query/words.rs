@@ -18,7 +18,6 @@ pub mod end {
         })
     }
 
-    /// The schema of a bound that plain JSON cannot express.
     pub fn other_schema() -> Json {
         let text = |about: &str| json!({"type": "string", "description": about});
         json!({

@@ -7,8 +7,8 @@ use crate::number::BinWidth;
 /// 2^53: larger floats have no neighbours at distance 1.
 const CLOSEST: f64 = 9_007_199_254_740_992.0;
 
-/// Integer multiples of a decimal, each rounded once. So an edge is the float nearest to its decimal text: 0.3,
-/// although 3 * 0.1 is larger.
+/// Integer multiples of a decimal, each rounded once: an edge is the float nearest to its decimal text, so 0.3 although
+/// 3 * 0.1 is larger.
 pub(super) struct Edges {
     mantissa: f64,
     power: f64,
@@ -25,7 +25,7 @@ impl Edges {
         if self.divides { number * self.mantissa / self.power } else { number * (self.mantissa * self.power) }
     }
 
-    /// The largest edge up to the value, where `round` rounds edges to the precision of the column.
+    /// Returns the largest edge up to the value, where `round` rounds edges to the precision of the column.
     pub(super) fn below(&self, value: f64, round: impl Fn(f64) -> f64) -> f64 {
         let number = (value / self.edge(1.0)).floor();
         // If edges are closer than floats, each float is an edge.

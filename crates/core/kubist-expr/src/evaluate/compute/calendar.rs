@@ -44,8 +44,8 @@ fn of_date(part: Part, days: i64) -> i64 {
     }
 }
 
-/// Adds months, and then units. Days that the new month lacks become its last day. `None` if the result is too far
-/// away.
+/// Adds months, and then units. A day that the new month lacks becomes its last day. `None` if the result is out of
+/// range.
 pub(crate) fn shifted(value: i128, months: i128, units: i128, day: i128) -> Option<i128> {
     if months == 0 {
         return value.checked_add(units);

@@ -25,7 +25,7 @@ pub(super) fn chosen(
     Ok(Vector { values: found.values, nulls: Some(NullBuffer::new(found.valid.finish())) })
 }
 
-/// Each row's first value that is not null. A value is computed only for rows without an earlier one.
+/// Returns each row's first value that is not null, and computes a value only for rows without an earlier one.
 pub(super) fn first(of: &[Compute], rows: &Rows<'_>, kind: Kind) -> Result<Vector, ExprError> {
     let mut found = Found::new(kind, rows.count());
     let mut left = BooleanBuffer::new_set(rows.count());

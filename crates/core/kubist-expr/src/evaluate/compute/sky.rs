@@ -21,14 +21,14 @@ fn numbers<const N: usize>(of: [&Compute; N], rows: &Rows<'_>) -> Result<Numbers
     Ok((found, nulls))
 }
 
-/// Degrees between two positions; NaN if one is no position.
+/// Degrees between two positions; NaN if either is not a position.
 pub(super) fn separations(of: [&Compute; 4], rows: &Rows<'_>) -> Result<Vector, ExprError> {
     let ([a, b, c, d], nulls) = numbers(of, rows)?;
     let values = (0..a.len()).map(|row| sky::separation([a[row], b[row]], [c[row], d[row]]));
     Ok(Vector { values: Values::F64(values.collect()), nulls })
 }
 
-/// Null for no position.
+/// Null if the operands are not a position.
 pub(super) fn cells(order: u32, of: [&Compute; 2], rows: &Rows<'_>) -> Result<Vector, ExprError> {
     let ([longitudes, latitudes], nulls) = numbers(of, rows)?;
     let at = |row: usize| [longitudes[row], latitudes[row]];
