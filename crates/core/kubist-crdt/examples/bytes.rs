@@ -26,7 +26,6 @@ fn others(site: u16) -> impl Iterator<Item = u16> {
     (0..SITES).filter(move |&other| other != site)
 }
 
-// Each function returns the bytes sent and the size of the final set.
 
 fn state_based(changes: usize) -> (usize, usize) {
     let mut sites = vec![Causal::<u16, Set>::default(); SITES.into()];

@@ -41,9 +41,7 @@ impl<I: Copy + Ord, S: DotStore<I>> Causal<I, S> {
         self.context.join(&other.context);
     }
 
-    /// Makes a change at `site` and returns it.
-    ///
-    /// `X' = X ⊔ m^δ(X)`, equation 4.2.
+    /// Makes a change at `site` and returns it: `X' = X ⊔ m^δ(X)`, equation 4.2.
     pub fn change(&mut self, site: I, operation: impl FnOnce(&S, Dot<I>) -> Change<I, S>) -> Change<I, S> {
         let change = operation(&self.store, self.context.next(site));
         self.join(&change.delta());
@@ -52,8 +50,8 @@ impl<I: Copy + Ord, S: DotStore<I>> Causal<I, S> {
 
     /// The part of `delta` that this state lacks, so that `X ⊔ news = X ⊔ delta`; `None` if it lacks nothing.
     ///
-    /// The join of the delta's irreducible parts that are not below the state (V. Enes, P. S. Almeida, C.
-    /// Baquero, J. Leitao, Efficient synchronization of state-based CRDTs, ICDE 2019).
+    /// It joins the delta's irreducible parts that are not below the state (V. Enes, P. S. Almeida, C. Baquero, J.
+    /// Leitao, Efficient synchronization of state-based CRDTs, ICDE 2019).
     pub fn news(&self, delta: &Causal<I, S>) -> Option<Causal<I, S>> {
         let store = delta.store.only(&|dot| !self.context.contains(dot));
         let mut kept = BTreeSet::new();

@@ -20,12 +20,12 @@ impl<I> Default for Vector<I> {
 }
 
 impl<I: Copy + Ord> Vector<I> {
-    /// The number of changes of `site`.
+    /// Number of changes by `site`.
     pub fn get(&self, site: I) -> u64 {
         self.0.get(&site).copied().unwrap_or(0)
     }
 
-    /// Raises the number of `site` to at least `counter`.
+    /// Raises the number for `site` to at least `counter`.
     pub fn raise(&mut self, site: I, counter: u64) {
         if counter > self.get(site) {
             self.0.insert(site, counter);
@@ -47,7 +47,7 @@ impl<I: Copy + Ord> Vector<I> {
         });
     }
 
-    /// Whether `other` has every change of this vector.
+    /// Whether `other` has every change in this vector.
     pub fn is_within(&self, other: &Vector<I>) -> bool {
         self.0.iter().all(|(&site, &counter)| counter <= other.get(site))
     }
@@ -120,7 +120,7 @@ impl<I: Copy + Ord> Context<I> {
         }
     }
 
-    /// The dot of the next change of `site`, which must have all its own changes.
+    /// The dot for the next change by `site`; the context must have all earlier changes by `site`.
     pub fn next(&self, site: I) -> Dot<I> {
         Dot(site, self.vector.get(site) + 1)
     }

@@ -1,7 +1,7 @@
 //! Dot stores: the live dots of a state and their meaning.
 //!
-//! A store is joined together with the contexts of both sides. A dot that only one side has stays, unless the
-//! other side has seen and replaced it.
+//! A join also uses the contexts of both sides. A dot that only one side has stays, unless the other side has seen and
+//! replaced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub trait DotStore<I: Copy + Ord>: Default + Clone {
     /// The part whose dots satisfy `keep`.
     fn only(&self, keep: &dyn Fn(Dot<I>) -> bool) -> Self;
 
-    /// Joins `other`, which has seen the dots of `others`, to this store, which has seen those of `own`.
+    /// Joins `other`, which has seen the dots in `others`, to this store, which has seen the dots in `own`.
     fn join(&mut self, own: &Context<I>, other: &Self, others: &Context<I>);
 }
 
@@ -110,7 +110,7 @@ impl<I: Copy + Ord, V: Clone> DotStore<I> for DotFun<I, V> {
 }
 
 impl<I: Copy + Ord, V: Clone> DotFun<I, V> {
-    /// The values of the register, in the order of their dots: one, or those of concurrent writes.
+    /// The values of the register, in the order of their dots; there are several after concurrent writes.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.0.values()
     }
@@ -131,7 +131,7 @@ impl<I: Copy + Ord, V: Clone> DotFun<I, V> {
     }
 }
 
-/// The increments and decrements of one site.
+/// The increments and decrements by a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// The sum of the increments.
@@ -161,9 +161,9 @@ impl<I: Copy + Ord> DotFun<I, Tally> {
     }
 }
 
-/// A map to dot stores, without keys that have no dot.
+/// A map to dot stores; every key has a dot.
 ///
-/// Join (figure 4): `v(k) = (m(k), c) ⊔ (m'(k), c')` for each key of either, if it is not empty.
+/// Join (figure 4): `v(k) = (m(k), c) ⊔ (m'(k), c')` for each key in either map, if it is not empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     transparent,
@@ -234,7 +234,7 @@ impl<K: Clone + Ord, S> DotMap<K, S> {
         DotMap(BTreeMap::from([(key, store)]))
     }
 
-    /// Joins a map whose dots all belong to `key`. It costs as much as the key's store, and not as the map.
+    /// Joins a map whose dots all belong to `key`; the cost depends on the key's store, not on the map.
     pub fn join_at<I: Copy + Ord>(&mut self, key: &K, own: &Context<I>, other: &S, others: &Context<I>)
     where
         S: DotStore<I>,
@@ -246,7 +246,7 @@ impl<K: Clone + Ord, S> DotMap<K, S> {
         }
     }
 
-    /// Removes a key: the visible dots go, and concurrent updates of the key stay.
+    /// Removes a key: the visible dots go, and concurrent updates to the key stay.
     pub fn removing<I: Copy + Ord>(&self, key: &K) -> Change<I, DotMap<K, S>>
     where
         S: DotStore<I>,
@@ -288,7 +288,7 @@ impl<I: Copy + Ord, E: Clone + Ord> DotMap<E, DotSet<I>> {
     }
 }
 
-/// A map as a sequence of pairs, because JSON has only texts as keys.
+/// Stores a map as a sequence of pairs, because JSON has only texts as keys.
 mod pairs {
     use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The delta-state form: the causal anti-entropy algorithm of figure 4.23.
 //!
-//! A site keeps its recent deltas until every neighbour has confirmed them, and sends a neighbour the join of
-//! its unconfirmed deltas (the delta interval of equation 4.3). An interval begins where the neighbour's
-//! knowledge ends, which is the causal delta-merging condition. A lost or repeated message does no harm.
+//! A site keeps its recent deltas until every neighbour has confirmed them, and sends a neighbour the join of its
+//! unconfirmed deltas (the delta interval of equation 4.3). An interval begins where the neighbour's knowledge ends,
+//! which is the causal delta-merging condition. Lost or repeated messages do no harm.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +66,8 @@ impl<I: Copy + Ord, S: DotStore<I>> Gossip<I, S> {
 
     /// Joins an interval and returns the number to confirm to its sender.
     ///
-    /// Only the new part goes on to the neighbours. In figure 4.23 the whole interval does; then known changes
-    /// return with each new one, and a site sends as much as in the state-based form.
+    /// Only the new part goes on to the neighbours. In figure 4.23 the whole interval does; then known changes return
+    /// with each new one, and a site sends as much as in the state-based form.
     pub fn receive(&mut self, interval: &Interval<I, S>) -> u64 {
         if let Some(news) = self.state.news(&interval.delta) {
             self.state.join(&news);
@@ -76,7 +76,7 @@ impl<I: Copy + Ord, S: DotStore<I>> Gossip<I, S> {
         interval.end
     }
 
-    /// Notes that a neighbour has everything before `end`, and drops the deltas that all neighbours have.
+    /// Records that a neighbour has everything before `end`, and drops the deltas that all neighbours have.
     pub fn confirm(&mut self, neighbour: I, end: u64) {
         if let Some(confirmed) = self.confirmed.get_mut(&neighbour) {
             *confirmed = end.max(*confirmed);

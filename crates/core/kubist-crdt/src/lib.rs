@@ -1,12 +1,12 @@
-//! Conflict-free replicated data types: values that several sites change without waiting for each other, and
-//! that are equal once the sites have the same changes.
+//! Conflict-free replicated data types: several sites change a value without waiting for each other, and have equal
+//! values once they have the same changes.
 //!
 //! The crate is pure: no I/O, no clock, no randomness. The caller numbers its changes and transports them.
 //!
 //! # Types
 //!
-//! Each change has a [`Dot`]: the site and the number of the change. A **dot store** keeps the dots that no
-//! later change has replaced, and gives them a meaning:
+//! Each change has a [`Dot`]: the site and the number of the change. A **dot store** keeps the dots that no later
+//! change has replaced, and gives them a meaning:
 //!
 //! | type | dot store | concurrent changes |
 //! |---|---|---|
@@ -19,7 +19,7 @@
 //!
 //! # Forms
 //!
-//! The forms differ in the messages of the sites. All use the same dot stores, and `tests/` compares them.
+//! The forms differ in the messages between sites. All use the same dot stores, and `tests/` compares them.
 //!
 //! | form | sends | needs | here |
 //! |---|---|---|---|

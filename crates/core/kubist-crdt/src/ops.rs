@@ -15,7 +15,7 @@ use crate::{Change, Context, Dot, DotStore, Vector};
     deserialize = "I: Ord + Deserialize<'de>, M: Deserialize<'de>"
 ))]
 pub struct Envelope<I, M> {
-    /// The sender and its number of the message.
+    /// The sender, and the sender's number for the message.
     pub dot: Dot<I>,
     /// The messages that the sender had delivered, with this one.
     pub stamp: Vector<I>,
@@ -45,7 +45,7 @@ impl<I: Copy + Ord, M> Inbox<I, M> {
         Envelope { dot, stamp: self.delivered.clone(), message }
     }
 
-    /// The dot of the next message of `site`.
+    /// The dot of the next message from `site`.
     pub fn next(&self, site: I) -> Dot<I> {
         Dot(site, self.delivered.get(site) + 1)
     }
@@ -64,7 +64,7 @@ impl<I: Copy + Ord, M> Inbox<I, M> {
         ready
     }
 
-    /// Whether a message is the next of its sender and all its causes are delivered.
+    /// Whether a message is the next from its sender and all its causes are delivered.
     fn follows(&self, envelope: &Envelope<I, M>) -> bool {
         envelope.dot == self.next(envelope.dot.0)
             && envelope.stamp.iter().all(|(site, n)| site == envelope.dot.0 || n <= self.delivered.get(site))
@@ -102,7 +102,7 @@ impl<I: Copy + Ord, S: DotStore<I>> Replica<I, S> {
         self.inbox.send(self.site, change)
     }
 
-    /// Accepts a message of another site, in any order and any number of times.
+    /// Accepts a message from another site, in any order and any number of times.
     pub fn receive(&mut self, envelope: Envelope<I, Change<I, S>>) {
         for ready in self.inbox.receive(envelope) {
             self.effect(&ready.message);

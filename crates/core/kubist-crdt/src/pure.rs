@@ -4,9 +4,9 @@
 //! The log keeps the version vector of an addition only until the addition is **stable**: every site has
 //! delivered it, so no later operation can be concurrent with it.
 //!
-//! Figure 4.18 drops an addition whose element is present. Then a removal can make the result depend on the
-//! order of two concurrent additions. This type follows equation 4.1 and Baquero and others 2017: an addition
-//! replaces the earlier additions of its causal past, and concurrent additions are both kept.
+//! Figure 4.18 drops an addition whose element is present, so a removal can make the result depend on the order of two
+//! concurrent additions. This type follows equation 4.1 and Baquero and others 2017: an addition replaces the earlier
+//! additions in its causal past, and concurrent additions both stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl<I: Copy + Ord, E: Clone + Ord> PureSet<I, E> {
         envelope
     }
 
-    /// Accepts a message of another site, in any order and any number of times.
+    /// Accepts a message from another site, in any order and any number of times.
     pub fn receive(&mut self, envelope: Envelope<I, PureOp<E>>) {
         for ready in self.inbox.receive(envelope) {
             self.effect(&ready);
@@ -68,7 +68,7 @@ impl<I: Copy + Ord, E: Clone + Ord> PureSet<I, E> {
         }
     }
 
-    /// Moves stable additions out of the log: those within the meet of all vectors.
+    /// Moves stable additions, within the meet of all vectors, out of the log.
     fn prune(&mut self) {
         let mut everywhere = self.inbox.delivered().clone();
         self.heard.values().for_each(|vector| everywhere.meet(vector));

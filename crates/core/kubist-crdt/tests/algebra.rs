@@ -51,7 +51,6 @@ fn any_order_and_grouping_of_deltas_is_the_state() {
         }
         let state = joined(&states);
         deltas.shuffle(&mut random);
-        // Groups of deltas, some of them twice.
         let groups: Vec<State> = deltas.chunks(random.random_range(1..5)).map(joined).collect();
         assert_eq!(joined(groups.iter().chain(&deltas[..3])), state, "seed {seed}");
     }
@@ -75,7 +74,6 @@ fn a_context_is_the_set_of_its_dots() {
         for dot in (0..3).flat_map(|site| (1..10).map(move |n| Dot(site, n))) {
             assert_eq!(context.contains(dot), one.contains(&dot) || two.contains(&dot));
         }
-        // No dot of the cloud continues the vector.
         assert!(context.cloud().all(|dot| dot.1 > context.vector().get(dot.0) + 1));
     }
 }

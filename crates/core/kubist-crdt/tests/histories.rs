@@ -88,7 +88,6 @@ pub struct Noted {
 pub struct History {
     pub ops: Vec<Noted>,
     pub states: Vec<State>,
-    /// A state of every site at random times.
     pub earlier: Vec<State>,
 }
 

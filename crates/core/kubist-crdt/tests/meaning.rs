@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::histories::{History, Op, history, joined};
 
-/// Whether an operation of the history that has seen `number` satisfies `test`.
 fn replaced(history: &History, number: usize, test: impl Fn(Op) -> bool) -> bool {
     history.ops.iter().any(|later| later.seen.contains(&number) && test(later.op))
 }

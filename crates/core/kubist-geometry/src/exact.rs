@@ -10,19 +10,20 @@ use std::cmp::Ordering;
 /// (3 + 16ε)ε with ε = 2^-53.
 const QUICK: f64 = 3.330_669_073_875_471_6e-16;
 
-/// Returns the side of the line from `a` to `b` that `c` is on: `Greater` for left, `Less` for right, `Equal` for on
-/// the line. The product of any two coordinates must be finite. Calculates exactly only if rounding could change
-/// the sign.
+/// Returns the side of the line from `a` to `b` where `c` is: `Greater` for left, `Less` for right, `Equal` for on the
+/// line. The product of any two coordinates must be finite. The calculation is exact only if rounding could change the
+/// sign.
 pub(crate) fn turn(a: Point, b: Point, c: Point) -> Ordering {
     let (left, right) = ((a[0] - c[0]) * (b[1] - c[1]), (a[1] - c[1]) * (b[0] - c[0]));
     let found = left - right;
     if found.abs() > QUICK * (left.abs() + right.abs()) { found.total_cmp(&0.0) } else { exactly(a, b, c) }
 }
 
-/// The exact result of [`turn`]: multiplies the determinant out into six products, and adds them without rounding.
+/// Returns the exact result of [`turn`]: multiplies the determinant out into six products, and adds them without
+/// rounding.
 fn exactly(a: Point, b: Point, c: Point) -> Ordering {
     let products = [(a[0], b[1]), (-a[0], c[1]), (-c[0], b[1]), (-a[1], b[0]), (a[1], c[0]), (c[1], b[0])];
-    // The sum is stored as numbers of increasing size whose bits do not overlap. So the largest nonzero one has the
+    // The sum is stored as numbers of increasing size whose bits do not overlap, so the largest nonzero one has the
     // sign of the sum.
     let (mut sum, mut count) = ([0.0; 12], 0);
     for (one, other) in products {
@@ -53,13 +54,13 @@ pub(crate) fn meet(a: Point, b: Point, c: Point, d: Point) -> bool {
         || (of_b.is_eq() && is_between(c, d, b))
 }
 
-/// Whether the segments cross at one point that is an end of neither. Segments on the same line do not cross.
+/// Whether the segments cross at one point that is an end of neither; segments on the same line do not cross.
 pub(crate) fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
     let is_across = |one: Ordering, other: Ordering| one != other && one.is_ne() && other.is_ne();
     is_across(turn(a, b, c), turn(a, b, d)) && is_across(turn(c, d, a), turn(c, d, b))
 }
 
-/// Whether a point is in the smallest box around `a` and `b`. For a point on their line: whether it is between them.
+/// Whether a point is in the smallest box around `a` and `b`. A point on their line is then between them.
 pub(crate) fn is_between(a: Point, b: Point, point: Point) -> bool {
     (0..2).all(|d| a[d].min(b[d]) <= point[d] && point[d] <= a[d].max(b[d]))
 }

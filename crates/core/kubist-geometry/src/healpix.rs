@@ -13,7 +13,7 @@ const MOST_CELLS: u32 = 64;
 const RING_OF_FACE: [f64; 12] = [2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0];
 const TURN_OF_FACE: [f64; 12] = [1.0, 3.0, 5.0, 7.0, 0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0];
 
-/// The order, from the number of cells along a base cell: a power of two, at most 2^29.
+/// Returns the order for a number of cells along a base cell: a power of two, at most 2^29.
 pub fn order_of(side: i128) -> Option<u32> {
     let order = side.checked_ilog2()?;
     (order <= DEEPEST && side == 1 << order).then_some(order)
@@ -53,7 +53,7 @@ pub fn cell(order: u32, [longitude, latitude]: Point) -> u64 {
     ((face as u64) << (2 * order)) | spread(x as u64) | spread(y as u64) << 1
 }
 
-/// The bits of a number, each followed by a zero.
+/// Spreads the bits of a number: a zero follows each bit.
 fn spread(number: u64) -> u64 {
     let steps = [
         (16, 0x0000_ffff_0000_ffff),
@@ -107,12 +107,12 @@ pub(crate) fn touches(order: u32, cell: u64, low: Point, high: Point) -> bool {
     separations(low, high, centre(order, cell)).0 <= radius(order)
 }
 
-/// Bounds of the cells of the positions in a box.
+/// Bounds of the cells that the positions in a box have.
 pub fn cells(order: u32, low: Point, high: Point) -> (u64, u64) {
     (end(order, low, high, false), end(order, low, high, true))
 }
 
-/// A cell at or below all cells of the box or, with `top`, at or above them.
+/// Returns a cell at or below all cells of the box or, with `top`, at or above all cells.
 fn end(order: u32, low: Point, high: Point, top: bool) -> u64 {
     let whole = |at: u32, cell: u64| {
         let below = 2 * (order - at);

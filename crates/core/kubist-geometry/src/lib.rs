@@ -1,11 +1,11 @@
 //! Regions that a formula cannot describe: polygons in a plane, polygons on the sky, and sets of HEALPix cells.
 //!
-//! A region tests single points, and whole boxes. A box is inside or outside if all its points are; otherwise it is
+//! A region tests single points and whole boxes. A box is inside or outside if all its points are; otherwise it is
 //! undecided, and its points must be tested one by one. A box may also be undecided because a decision would be
 //! expensive. Points on the boundary are inside.
 //!
 //! A position on the sky is longitude and latitude, or right ascension and declination, in degrees. Longitudes that
-//! differ by 360 degrees are the same. A latitude beyond ±90 is invalid: such a point is in no region.
+//! differ by 360 degrees are the same. A point with a latitude beyond ±90 is in no region.
 
 mod exact;
 pub mod healpix;
@@ -22,7 +22,6 @@ pub use sky_polygon::SkyPolygon;
 /// x and y, or longitude and latitude.
 pub type Point = [f64; 2];
 
-/// The relation of a box to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
     /// Every valid position in the box is in the region.
@@ -74,7 +73,7 @@ impl Shape {
         }
     }
 
-    /// The number of corners, or of ranges of cells: a measure of memory and time.
+    /// Number of corners or of cell ranges: a measure of memory and time.
     pub fn size(&self) -> usize {
         match self {
             Shape::Polygon(polygon) => polygon.size(),

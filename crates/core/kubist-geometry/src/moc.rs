@@ -20,7 +20,7 @@ impl Moc {
     ///
     /// # Errors
     ///
-    /// A text that names the mistake.
+    /// The text names the mistake.
     pub fn parse(text: &str) -> Result<Moc, String> {
         let (mut ranges, mut order, mut deepest) = (Vec::new(), None, 0);
         for word in text.split(|letter: char| letter == ',' || letter.is_whitespace()) {

@@ -1,5 +1,5 @@
-//! Polygons in a plane, with holes, and exact tests of points and boxes. Edges are listed by slabs of y, so the
-//! test of a point examines only the edges at its height.
+//! Polygons in a plane, with holes, and exact tests of points and boxes. Edges are listed by slabs of y, so a point
+//! test examines only the edges at its height.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ const MOST_COORDINATE: f64 = 1e100;
 
 type Edge = [Point; 2];
 
-/// The points inside a ring and outside of its holes, with all edges.
+/// The points inside a ring and outside its holes, with all edges.
 #[derive(Clone, Debug)]
 pub struct Polygon {
     edges: Vec<Edge>,
@@ -32,17 +32,17 @@ impl Polygon {
     ///
     /// # Errors
     ///
-    /// A text that names the mistake.
+    /// The text names the mistake.
     pub fn parse(text: &str) -> Result<Polygon, String> {
         Polygon::new(&rings(text)?)
     }
 
-    /// Checks rings of corners. A ring may repeat its first corner at its end.
+    /// Checks rings of corners; a ring may repeat its first corner at its end.
     ///
     /// # Errors
     ///
-    /// A text that names the mistake: a coordinate that is not finite, a ring with fewer than three corners or
-    /// that crosses or touches itself, rings that cross, a hole outside of the border.
+    /// The text names the mistake: a coordinate that is not finite, a ring with fewer than three corners, a ring that
+    /// crosses or touches itself, rings that cross, or a hole outside the border.
     pub fn new(rings: &[Vec<Point>]) -> Result<Polygon, String> {
         let mut edges: Vec<Vec<Edge>> = Vec::new();
         for (number, ring) in rings.iter().enumerate() {

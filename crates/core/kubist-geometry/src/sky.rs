@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 
 /// Upper bound of the rounding error of [`separation`], in degrees.
 const SLACK: f64 = 1e-12;
-/// Differences within this of a multiple of the half period count as reaching it.
+/// Differences this close to a multiple of the half period count as reaching it.
 const NEAR: f64 = 1e-9;
 
 pub fn is_position([longitude, latitude]: Point) -> bool {
@@ -18,8 +18,8 @@ pub fn is_beyond(low: Point, high: Point) -> bool {
 
 /// The angle between two positions from 0 to 180, or NaN if one is no position.
 ///
-/// The haversine formula gives the sine of the half angle without cancellation, and its cosine for the opposite
-/// point. So all distances have about 15 digits.
+/// The haversine formula gives the sine of the half angle without cancellation, and its cosine for the opposite point,
+/// so all distances have about 15 digits.
 pub fn separation(one: Point, other: Point) -> f64 {
     if !is_position(one) || !is_position(other) {
         return f64::NAN;
@@ -57,7 +57,7 @@ pub fn distance(number: f64, period: f64) -> f64 {
     rest.min(period - rest)
 }
 
-/// The first bound exceeds the second if the box has no position.
+/// Bounds of [`separation`] over a box. The first bound exceeds the second if the box has no position.
 pub fn separations(low: Point, high: Point, from: Point) -> (f64, f64) {
     let (least, most) = (low[1].max(-90.0), high[1].min(90.0));
     if !(least <= most) {

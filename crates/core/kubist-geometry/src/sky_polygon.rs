@@ -8,7 +8,7 @@ use crate::polygon::Polygon;
 use crate::sky::{is_position, position, separation, separations, vector};
 use crate::{Containment, Point};
 
-/// Degrees from the centre to the farthest corner.
+/// Maximum degrees from the centre to the farthest corner.
 const MOST_RADIUS: f64 = 89.0;
 /// Boxes that reach farther from the centre are undecided.
 const MOST_REACH: f64 = 89.5;
@@ -34,7 +34,7 @@ impl SkyPolygon {
     ///
     /// # Errors
     ///
-    /// A text that names the mistake.
+    /// The text names the mistake.
     pub fn parse(text: &str) -> Result<SkyPolygon, String> {
         SkyPolygon::new(&rings(text)?)
     }
@@ -43,8 +43,8 @@ impl SkyPolygon {
     ///
     /// # Errors
     ///
-    /// A text that names the mistake: those of [`Polygon::new`], a latitude beyond ±90, a corner farther than
-    /// 89 degrees from the corners' centre.
+    /// The text names the mistake: a mistake that [`Polygon::new`] names, a latitude beyond ±90, or a corner farther
+    /// than 89 degrees from the corners' centre.
     pub fn new(rings: &[Vec<Point>]) -> Result<SkyPolygon, String> {
         let corners = || rings.iter().flatten();
         if let Some(corner) = corners().find(|corner| !is_position(**corner)) {

@@ -1,4 +1,4 @@
-//! Polygons of a plane against the angle that their border turns around a point.
+//! Compares polygons in a plane with the angle that their border turns around a point.
 
 use kubist_geometry::{Containment, Point, Polygon};
 use rand::rngs::SmallRng;
@@ -7,7 +7,6 @@ use std::f64::consts::TAU;
 
 const CASES: u64 = 5_000;
 
-/// A ring around a centre, whose corners often lie on a coarse grid.
 fn ring(rng: &mut SmallRng, centre: Point, size: f64) -> Vec<Point> {
     let corners = rng.random_range(3..12);
     let on_grid = rng.random_bool(0.5);

@@ -1,8 +1,8 @@
 //! A common priority threshold for all writers of a step, which keeps the step within a budget.
 //!
-//! Each writer adds its records to a histogram of priorities. From the sum, every writer computes the same
-//! threshold: the upper edge of the last bin up to which the records fit. A bin is at most 1/128 of its
-//! priority wide, so less than 1 % of a large budget stays unused.
+//! Each writer adds its records to a histogram of priorities. From the sum, every writer computes the same threshold:
+//! the upper edge of the last bin up to which the records fit. A bin is at most 1/128 of its priority wide, so less
+//! than 1 % of a large budget stays unused.
 //!
 //! The records below the threshold are a uniform sample, as if the threshold had been fixed in advance (Ting,
 //! "Adaptive threshold sampling and unbiased estimation", arXiv 1708.04970).
@@ -29,7 +29,7 @@ pub fn edge(bin: usize) -> Threshold {
     }
 }
 
-/// The largest bin edge below which there are at most `budget` rows (or bytes) of the histogram.
+/// Returns the largest bin edge below which the histogram has at most `budget` rows (or bytes).
 pub fn threshold(bins: &[u64], budget: u64) -> Threshold {
     let mut held = 0u64;
     for (bin, more) in bins.iter().enumerate() {

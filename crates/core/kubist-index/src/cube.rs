@@ -11,7 +11,7 @@ pub const MAX_DIMENSIONS: usize = 8;
 /// A point's position on the space-filling curve: `KEY_BITS` wide, right aligned.
 pub type MortonKey = u128;
 
-/// The number of dimensions of a grid, and of bits per dimension.
+/// Number of dimensions of a grid, and of bits per dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: u32,
@@ -76,7 +76,7 @@ impl Geometry {
         self.dimensions as usize
     }
 
-    /// Number of bits of a coordinate, and the deepest level.
+    /// Number of bits in a coordinate, and the deepest level.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -112,7 +112,7 @@ impl Geometry {
         self.first_bits(key, self.bits)
     }
 
-    /// The coordinates of a key, from its highest `count` bits.
+    /// Returns the coordinates of a key, from its highest `count` bits.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
         let (mut coordinates, k) = ([0; MAX_DIMENSIONS], self.dimensions as usize);
         if count == 0 {

@@ -32,7 +32,7 @@ pub struct Changes<L> {
     pub added: Vec<Arc<Run<L>>>,
     /// New cutoffs, and perhaps unchanged ones.
     pub cutoffs: Vec<(CubeId, Threshold)>,
-    /// Removed runs; replicas of these runs are dead too.
+    /// Removed runs; replicas that copy these runs are dead too.
     pub removed: SpreadSet<RunId>,
 }
 
@@ -62,9 +62,9 @@ impl<L> Directory<L> {
         Directory::made(forest, live, cutoffs, Threshold::ALL, stop)
     }
 
-    /// Builds a partial directory: all runs that meet a box and a range of priorities, and any of the cutoffs.
-    /// Plans for this box and range return the same rows as with the whole directory. By I2, rows below a cube
-    /// have priorities at or above its cutoff, so a walk that descends further finds no other rows.
+    /// Builds a partial directory: all runs that meet a box and a range of priorities, and any subset of the cutoffs.
+    /// Plans for this box and range return the same rows as with the whole directory. By I2, rows below a cube have
+    /// priorities at or above its cutoff, so a walk that descends further finds no other rows.
     ///
     /// # Errors
     ///
@@ -103,8 +103,8 @@ impl<L> Directory<L> {
         Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
-    /// Returns the directory of the changed state. The time is proportional to the changed blocks, with one step
-    /// for each other block and each removed or copied run.
+    /// Returns the directory of the changed state. The time is proportional to the changed blocks, with one step for
+    /// each other block and each removed or copied run.
     ///
     /// # Panics
     ///
@@ -241,7 +241,7 @@ fn stride(forest: &Forest) -> usize {
 
 fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
     let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
-    // The sort does not follow the pointers to the runs. Most runs arrive nearly sorted.
+    // The sort does not follow the pointers to the runs; most runs arrive nearly sorted.
     gradual::sort(&mut order, stop)?;
     let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())

@@ -1,5 +1,5 @@
-//! Tests whether a grid fits the data. It does not if boxes examine many more records per returned record than
-//! with a grid that is learned from a sample of the data.
+//! Tests whether a grid fits the data. A grid does not fit if boxes examine many more records per returned record than
+//! with a grid learned from a data sample.
 //!
 //! If the data has outgrown a grid, the grid separates neighbours only at depths that the tree does not reach.
 //! The estimate arranges the sample in a tree of small cubes, and counts the pieces whose bounds intersect boxes
@@ -16,7 +16,7 @@ const SHARE: f64 = 0.01;
 pub const LEAST_SAMPLE: usize = 1024;
 /// A grid is outgrown when boxes examine this many times as many records as with a new grid.
 const OUTGROWN: f64 = 1.3;
-/// A new scale leaves one in this many values at either end to its tails.
+/// A new scale leaves one in this many values to the tail at either end.
 const OUTLIERS: usize = 1024;
 
 /// `values[d][record]`; NaN for missing numbers.
@@ -52,8 +52,8 @@ pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     examined as f64 / returned.max(1) as f64
 }
 
-/// Arranges a cube's records, in key order, as a tree does. If all records are in one child, every box across the
-/// cube examines more.
+/// Arranges a cube's records, in key order, as a tree does. If all records are in one child, every box across the cube
+/// examines more.
 fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usize], pieces: &mut Vec<Vec<usize>>) {
     if records.len() <= PIECE + PIECE / 4 || cube.level() >= geometry.deepest() {
         pieces.extend(records.chunks(PIECE).map(<[usize]>::to_vec));
@@ -76,8 +76,8 @@ fn descend(geometry: &Geometry, keys: &[MortonKey], cube: CubeId, records: &[usi
     }
 }
 
-/// Boxes around records of the sample, with equal fractions of the records. Their widths are proportional to
-/// the spread of the values.
+/// Boxes around sampled records, with equal fractions of the records and widths proportional to the spread of the
+/// values.
 fn boxes(sample: &Sample) -> Vec<Vec<(f64, f64)>> {
     let records = sample.first().map_or(0, Vec::len);
     let spreads: Vec<f64> = sample.iter().map(|values| spread(values).unwrap_or(1.0)).collect();

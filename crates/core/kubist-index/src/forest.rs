@@ -1,9 +1,8 @@
-//! The forest: one tree of cubes for each grid of a table.
+//! The forest: one tree of cubes per grid of a table.
 //!
-//! A table begins with grid 0. A later grid divides space differently, and runs move to its tree over time. A
-//! record is in one primary run of the whole forest (I1). All other rules apply to each tree: cutoffs (I2), and
-//! replicas copy runs of their own tree (I4). So a query reads every tree that has runs, in the coordinates of
-//! its grid.
+//! A table begins with grid 0. A later grid divides space differently, and runs move to its tree over time. A record is
+//! in one primary run of the whole forest (I1). All other rules apply to each tree: cutoffs (I2), and replicas copy
+//! runs in their own tree (I4). So a query reads every tree that has runs, in the coordinates of its grid.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +70,7 @@ impl Forest {
     }
 }
 
-/// A region of space: for each grid the box of coordinates around it.
+/// A region of space: by grid, the box of coordinates around it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region(BTreeMap<u32, GridBox>);
 
@@ -92,7 +91,7 @@ impl Region {
         self.0.remove(&grid);
     }
 
-    /// The box in a grid; `None` if the region has no part there.
+    /// The box in a grid; `None` if the region does not reach this grid.
     pub fn in_tree(&self, grid: u32) -> Option<&GridBox> {
         self.0.get(&grid)
     }

@@ -12,7 +12,6 @@ pub trait Stop {
     fn look(&self) -> Result<(), Self::Stopped>;
 }
 
-/// A switch that never cancels.
 pub struct Never;
 
 impl Stop for Never {
@@ -56,7 +55,7 @@ impl<'a, S: Stop> Steps<'a, S> {
     }
 }
 
-/// Unstable sort, which after an error leaves an undefined order and maybe duplicates.
+/// Sorts unstably; after an error, the order is undefined and there may be duplicates.
 ///
 /// # Errors
 ///

@@ -92,7 +92,7 @@ impl Scale {
         if sound && low.is_finite() && high.is_finite() { Ok(()) } else { Err(BadDomain { low, high }) }
     }
 
-    /// The coordinate of a value among `2^bits`, `6 < bits <= 32`.
+    /// Returns the coordinate of a value among `2^bits`, `6 < bits <= 32`.
     #[inline]
     pub fn coordinate(&self, value: f64, bits: u32) -> u32 {
         let count = 1u64 << bits;

@@ -1,15 +1,14 @@
-//! A directory for frequent small commits, which are not merged into it one by one.
+//! A directory for frequent small commits, without merging each one into it.
 //!
-//! Recent commits are in a second, small directory, so a commit costs its own runs and a fraction of the
-//! occasional merges. Writers read both; the first query merges the two, and later commits start a new small
-//! one.
+//! Recent commits are in a second, small directory, so a commit costs its own runs and a fraction of the occasional
+//! merges. Writers read both; the first query merges the two, and later commits start a new small one.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::directory::{Changes, Directory};
 use crate::forest::Forest;
 
-/// The small directory is merged when it has at least this many runs and this fraction of the large one's.
+/// The small directory is merged when it has at least this many runs, and 1/`LATE_SHARE` of the large one's.
 const LATE_RUNS: usize = 256;
 const LATE_SHARE: usize = 8;
 
@@ -52,7 +51,7 @@ impl<L> Layers<L> {
         })
     }
 
-    /// A cube may be in both directories: its lowest cutoff counts.
+    /// Returns both directories. For a cube in both, its lowest cutoff counts.
     pub fn parts(&self) -> Vec<Arc<Directory<L>>> {
         match self.joined.get() {
             Some(joined) => vec![joined.clone()],

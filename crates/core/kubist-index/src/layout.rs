@@ -1,9 +1,9 @@
 //! Placement of a commit's rows, and the cutoffs that it requires.
 //!
-//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. The others go to a child
-//! if enough rows go there to justify a run; otherwise they stay as overflow. Cutoffs need no reads, because the
-//! counts of a cube's runs give the number of rows below a priority (`ramps`). The capacity is a target, and
-//! correctness does not depend on it.
+//! Rows move down from the root. A cube keeps the rows with priorities below its cutoff. The others go to a child if
+//! enough rows go there to justify a run; otherwise they stay as overflow. Cutoffs need no reads, because the counts in
+//! a cube's runs give the number of rows below a priority (`ramps`). The capacity is a target, and correctness does not
+//! depend on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;
@@ -18,7 +18,7 @@ pub struct Capacity {
     pub worth_distributing: usize,
     /// Fewer rows than this for a child stay in its parent as overflow.
     pub worth_pushing: usize,
-    /// The same for a child that already has rows.
+    /// Fewer rows than this for a child that already has rows stay in its parent.
     pub worth_adding: usize,
 }
 
@@ -33,13 +33,13 @@ impl Capacity {
         Capacity { rows, leaf_rows: rows + rows / 4, worth_distributing: rows / 2, worth_pushing, worth_adding }
     }
 
-    /// The capacity of commits. Small commits would make too many small runs, so their rows stay higher in the tree
+    /// The capacity for commits. Small commits would make too many small runs, so their rows stay higher in the tree
     /// until the optimizer moves them down in bulk.
     pub fn for_commits(rows: u32) -> Capacity {
         Capacity::adding(rows, 0.5)
     }
 
-    /// The capacity of rewrites; `share` is the fraction of the capacity that justifies a run.
+    /// The capacity for rewrites; `share` is the fraction of the capacity that justifies a run.
     pub fn adding(rows: u32, share: f64) -> Capacity {
         let usual = Capacity::new(rows);
         let worth_adding = ((rows as f64 * share) as usize).clamp(usual.worth_pushing, usual.worth_distributing.max(1));
@@ -78,7 +78,7 @@ pub struct Placement {
     /// Rows at or above the cutoff.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Whether these are few rows for a leaf with rows, or overflow of a cube with many runs, as from small commits.
+    /// Whether these are few rows for a leaf with rows, or overflow in a cube with many runs, as from small commits.
     pub is_one_of_many: bool,
 }
 
@@ -173,9 +173,9 @@ fn has_many_runs(known: &dyn TreeState, cube: CubeId) -> bool {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placed {
-    /// In depth-first order of cubes; none is empty.
+    /// Nonempty placements in depth-first order of cubes.
     pub placements: Vec<Placement>,
-    /// The cutoff of every cube whose children received rows, or could have received rows.
+    /// Cutoffs of the cubes whose children received rows, or could have received rows.
     pub cutoffs: Vec<(CubeId, Threshold)>,
 }
 

@@ -239,7 +239,7 @@ macro_rules! with_exact_primitive {
     }};
 }
 
-/// The order key of each row, undefined for nulls. `None` if the type has no order (nested types, two-part
+/// Returns one order key per row, undefined for nulls; `None` if the type has no order (nested types, two-part
 /// intervals).
 pub fn keys(array: &dyn Array) -> Option<Vec<u64>> {
     with_exact_primitive!(array.data_type(), T => return Some(primitive_keys::<T>(array)), _ => {});
@@ -298,7 +298,7 @@ pub fn is_exact(data_type: &DataType) -> bool {
     }
 }
 
-/// The lowest and highest key that are not NaN.
+/// The lowest and highest key without NaN.
 pub fn number_keys(data_type: &DataType) -> (u64, u64) {
     match data_type {
         DataType::Float16 => (f16::NEG_INFINITY.key(), f16::INFINITY.key()),
@@ -319,7 +319,7 @@ pub fn zero_keys(data_type: &DataType) -> Option<(u64, u64)> {
     }
 }
 
-/// The number with this key of a fixed-width type, rounded to `f64`; times in the type's unit.
+/// Returns the number with this key in a fixed-width type, rounded to `f64`; times are in the type's unit.
 pub fn number(data_type: &DataType, key: u64) -> f64 {
     fn of<T: ArrowPrimitiveType>(key: u64) -> f64
     where
@@ -330,7 +330,7 @@ pub fn number(data_type: &DataType, key: u64) -> f64 {
     with_exact_primitive!(data_type, T => of::<T>(key), _ => key as f64)
 }
 
-/// The exact integer with this key of integers, dates and times in the type's unit; `None` for other types.
+/// Returns the exact integer with this key for integers, dates and times in the type's unit; `None` for other types.
 pub fn integer(data_type: &DataType, key: u64) -> Option<i128> {
     fn of<T: ArrowPrimitiveType>(key: u64) -> i128
     where

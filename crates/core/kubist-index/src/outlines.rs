@@ -1,4 +1,4 @@
-//! The properties of a page's runs that every query tests, in arrays: the runs are scattered in memory.
+//! The properties of a page's runs that every query tests, in arrays, because the runs are scattered in memory.
 
 use crate::cube::{GridBox, MAX_DIMENSIONS};
 use crate::forest::{Forest, Region};
@@ -10,12 +10,12 @@ pub struct Outlines {
     grid: u32,
     dimensions: usize,
     priorities: Vec<(u64, u64)>,
-    /// Spans of the cubes of the runs, then of the cutoffs: first and last coordinate in each dimension.
+    /// Spans of the runs' cubes, then of the cutoffs: first and last coordinate by dimension.
     spans: Vec<[u32; 2]>,
 }
 
 impl Outlines {
-    /// The page's entries are all in one grid.
+    /// Requires that all entries of the page are in one grid.
     pub fn of<L>(page: &Page<L>, forest: &Forest) -> Outlines {
         let Some(first) = page.cubes().next() else {
             return Outlines { grid: 0, dimensions: 1, priorities: Vec::new(), spans: Vec::new() };

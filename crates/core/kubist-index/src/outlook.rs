@@ -1,5 +1,5 @@
-//! Replication: a cube's *outlook* is the number of levels below it that have copies of its records. Without
-//! copies, a small box reads a few rows from every cube above. Copies avoid this, and take storage.
+//! Replication: a cube's *outlook* is the number of levels below it that have copies of its records. Without copies, a
+//! small box reads a few rows from every cube above; copies avoid this, and take storage.
 //!
 //! The thesis's OutlookTree (section 4.4.1) is between a plain tree and the D8tree, in which every cube has the
 //! lowest priorities of its whole region.
@@ -17,16 +17,16 @@ use crate::priority::Threshold;
 pub enum Replication {
     /// Each record is stored once.
     None,
-    /// Copies reach to the level of an average record of the cube's region, and `boost` levels further:
-    /// `ceil(log_K(1 / P) + boost)` levels. P = W(cube) is the fraction of its region's records that the cube
-    /// keeps, and K = 2^k the number of its children (thesis, section 4.4.1).
+    /// Copies reach to the level of an average record in the cube's region, and `boost` levels further:
+    /// `ceil(log_K(1 / P) + boost)` levels. P = W(cube) is the fraction of its region's records that the cube keeps,
+    /// and K = 2^k is its number of children (thesis, section 4.4.1).
     Outlook { boost: f64 },
     /// Copies reach to this level; the root is level 0 (the D8tree).
     Full { height: u32 },
 }
 
-/// Copies reach one level above an average record. They save most of the pages that small boxes read, and take
-/// a small part of the storage of all copies.
+/// Copies reach one level above an average record: they save most of the pages that small boxes read, and take a small
+/// fraction of the storage for all copies.
 impl Default for Replication {
     fn default() -> Replication {
         Replication::Outlook { boost: -1.0 }

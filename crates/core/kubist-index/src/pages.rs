@@ -1,10 +1,9 @@
-//! The directory of a large table, divided into pages of neighbouring runs (docs/design/manifest.md). A list of
-//! the pages, with their boxes and priorities, gives the pages that a query may need, whatever the tree's depth.
+//! The directory of a large table, divided into pages of neighbouring runs (docs/design/manifest.md). The list of
+//! pages, with their boxes and priorities, shows which pages a query may need, whatever the tree's depth.
 //!
-//! Pages must be compact in space, so runs of large inner cubes have separate pages (the upper tier). In a very
-//! large directory, the inner cubes of subtrees that fit in a page have separate pages too (the middle tier). A
-//! sample of the whole table then does not read a page for each subtree. A page's box is in one grid, so all its
-//! runs are in one tree.
+//! Pages must be compact in space, so runs of large inner cubes have separate pages (the upper tier). In a very large
+//! directory, the inner cubes of subtrees that fit in a page have separate pages too (the middle tier), so a sample of
+//! the whole table does not read a page per subtree. A page's box is in one grid, so all its runs are in one tree.
 //!
 //! A later level may lower the cutoff of a cube in an older level. A reader of the old cutoff must not miss the
 //! new one, so the priorities of a later level's page begin at its lowest cutoff.
@@ -66,7 +65,8 @@ pub struct Summary {
     pub span: GridBox,
     /// The range of the runs' priorities. In a later level it begins at the page's lowest cutoff, if that is lower.
     pub priorities: (u64, u64),
-    /// The lowest priority of primary runs and, in a later level, of cutoffs. If this is unknown, of all runs.
+    /// The lowest priority of primary runs and, in a later level, of cutoffs; if unknown, the lowest priority of all
+    /// runs.
     pub primaries_from: u64,
 }
 
@@ -157,7 +157,7 @@ impl Sizes {
 pub struct Dealer<L> {
     forest: Forest,
     sizes: Sizes,
-    /// Entries that wait for later ones, at most a page. They show whether a subtree fits on a page.
+    /// Entries that wait for later ones, at most a page; they show whether a subtree fits on a page.
     ahead: VecDeque<Entry<L>>,
     fitting: usize,
     is_later: bool,
@@ -231,8 +231,8 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Some cubes and their ancestors in depth-first order, with up to three runs each. By I2, the priorities
-    /// of a level's runs begin at the cutoffs above it.
+    /// Generates cubes and their ancestors in depth-first order, with up to three runs each. By I2, the priorities of a
+    /// level's runs begin at the cutoffs above it.
     fn entries(rng: &mut SmallRng, geometry: Geometry, count: usize) -> Vec<Entry<()>> {
         let cutoff = |level: u32| (level as u64) << 60;
         let mut cubes = BTreeSet::new();

@@ -1,6 +1,5 @@
-//! The size of values without dictionary or view encoding. A dictionary or view may repeat one large value in a
-//! hundred thousand rows, so code that decodes such a column checks this size first, and works in parts that
-//! fit into memory.
+//! The size of values without dictionary or view encoding. A dictionary or view may repeat one large value in a hundred
+//! thousand rows, so code that decodes such a column checks this size first, and works in parts that fit into memory.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};

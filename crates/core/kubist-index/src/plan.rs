@@ -1,10 +1,10 @@
 //! The query planner: selects the runs to read from metadata alone.
 //!
-//! In each tree, take the region's box R in the tree's coordinates, and the range of priorities. Walk down from
-//! each start cube over the cubes that intersect R. Read a cube's runs if their priorities meet the range. Go
-//! below a cube only if the range reaches its cutoff (I2). At a start below the root, replicas in or above it
-//! replace the ancestors' runs that they copy. The other ancestor runs are read once, restricted to the starts
-//! whose replicas do not cover them. `start` chooses the start cubes.
+//! In each tree, take the region's box R in the tree's coordinates, and the range of priorities. Walk down from each
+//! start cube over the cubes that intersect R. Read a cube's runs if their priorities meet the range. Go below a cube
+//! only if the range reaches its cutoff (I2). At a start below the root, replicas in or above it replace the ancestors'
+//! runs that they copy. The other ancestor runs are read once, restricted to the starts whose replicas do not cover
+//! them. `start` chooses the start cubes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

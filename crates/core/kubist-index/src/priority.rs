@@ -91,14 +91,14 @@ const GROUP_BITS: u64 = (1 << 10) - 1;
 
 const ALL_PRIORITIES: f64 = 18_446_744_073_709_551_616.0;
 
-/// A relative weight as tables store it: clamped, and with 12 significant bits, so that it compresses.
-/// Inclusion probabilities use the stored weight, so the rounding biases nothing.
+/// A relative weight in its stored form: clamped, and with 12 significant bits, so that it compresses. Inclusion
+/// probabilities use the stored weight, so the rounding biases nothing.
 pub fn stored_weight(relative: f64) -> f32 {
     let clamped = (relative as f32).clamp(LEAST_WEIGHT, MOST_WEIGHT);
     f32::from_bits((clamped.to_bits() + (1 << 11)) & !((1 << 12) - 1)).min(MOST_WEIGHT)
 }
 
-/// Turns uniform priorities u into those of rows with weights w: `u / (u + w)`, for u in [0, 1).
+/// Turns uniform priorities u into priorities of rows with weights w: `u / (u + w)`, for u in [0, 1).
 ///
 /// The row's priority is below f if `u < w f / (1 - f)`. So its inclusion probability in a sample of fraction f
 /// is `min(1, w f / (1 - f))`, and samples stay nested (Poisson sampling with probability proportional to size,
@@ -111,7 +111,7 @@ pub fn weigh(priorities: &mut [u64], weights: &[f32]) {
     }
 }
 
-/// The probability that the priority of a row with this weight is in the range; see [`weigh`].
+/// The probability that a row with this weight has a priority in the range; see [`weigh`].
 pub fn inclusion(weight: f32, range: PriorityRange) -> f64 {
     let below = |end: u128| match end as f64 / ALL_PRIORITIES {
         all if all >= 1.0 => 1.0,
@@ -237,7 +237,8 @@ pub fn is_identity_type(data_type: &DataType) -> bool {
     }
 }
 
-/// The priorities of rows. `columns` are the identity columns in order, of types that [`is_identity_type`] allows.
+/// Computes one priority per row. `columns` are the identity columns in order, with types that [`is_identity_type`]
+/// allows.
 pub fn priorities(columns: &[&dyn Array], rows: usize, seed: u64) -> Vec<u64> {
     let mut hashes = vec![start(seed); rows];
     for column in columns {
@@ -377,8 +378,8 @@ fn fold_column(array: &dyn Array, hashes: &mut [u64]) {
     }
 }
 
-/// Hashes a dictionary column. The last hash of each dictionary entry is used again if the hash before it is the
-/// same, as always in the first column.
+/// Hashes a dictionary column. The last hash for each dictionary entry is used again if the hash before it is the same,
+/// as always in the first column.
 fn fold_dictionary(array: &dyn Array, hashes: &mut [u64]) {
     downcast_dictionary_array!(
         array => {
@@ -553,7 +554,7 @@ mod tests {
             }
             let mut both = [priority, other];
             weigh(&mut both, &[weight, weight]);
-            // Random groups and the order of rows of equal weight stay.
+            // Random groups stay, and so does the order of rows with equal weights.
             prop_assert_eq!(both[0] & GROUP_BITS, priority & GROUP_BITS);
             prop_assert!((both[0] >> 10 <= both[1] >> 10) == (priority <= other) || both[0] >> 10 == both[1] >> 10);
             let range = PriorityRange::between(Threshold::NONE, Threshold::from_fraction(fraction)).unwrap();

@@ -28,8 +28,8 @@ impl Ramp {
 
 /// Returns the lowest fraction up to `high` with `wanted` rows below it, or `high` if there are fewer.
 ///
-/// Bisection: a ramp below the interval becomes a constant, and a ramp that spans it a slope. Each half keeps
-/// only the ramps that begin or end in it, so the total work is about two passes over all ramps.
+/// Bisection: a ramp below the interval becomes a constant, and a ramp that spans it a slope. Each half keeps only the
+/// ramps that begin or end in it, so the total work is about two passes over all ramps.
 pub fn where_reached(mut ramps: Vec<Ramp>, wanted: f64, high: f64) -> f64 {
     let (mut low, mut high) = (0.0f64, high);
     // Rows below `low`, and rows per fraction above it, of removed ramps.

@@ -1,9 +1,9 @@
 //! Choice of the cubes where a query starts: the root, or replicas further down.
 //!
-//! A region of the box may be read from any cube that contains it, its *source*. The source's replicas replace
-//! the runs above that they copy, and the runs between the source and the region are read directly. By I4, every
-//! division of the box into regions, with one source for each region, gives the same rows. This module chooses a
-//! division that reads little. It compares only runs that a replica copies.
+//! A region of the box may be read from any cube that contains it, its *source*. The source's replicas replace the runs
+//! above that they copy, and the runs between the source and the region are read directly. By I4, every division of the
+//! box into regions with one source each gives the same rows. This module chooses a division that reads little, and
+//! compares only runs that a replica copies.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const PAGE_ROWS: f64 = 256.0;
 /// Additional cost of reading a run, in rows: its lookup and its zone map.
 const TOUCH_ROWS: f64 = 32.0;
 
-/// A region of the query and its source: points of `region` are read with the replicas in `source`.
+/// A region and its source: points of `region` are read with the replicas in `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     pub region: CubeId,
@@ -37,7 +37,7 @@ struct Above<'a, L> {
 }
 
 impl<L> Directory<L> {
-    /// The starts in one tree, whose regions cover the box without containing each other.
+    /// Returns the starts in one tree, whose regions cover the box without containing each other.
     ///
     /// # Errors
     ///
@@ -55,8 +55,8 @@ impl<L> Directory<L> {
         Ok(chosen)
     }
 
-    /// Appends the starts for a cube. Returns their cost with all reads at and below the cube, and the cost of
-    /// these reads alone for a start above the cube.
+    /// Appends the starts for a cube. Returns their cost with all reads at and below the cube, and the cost of these
+    /// reads alone for a start above the cube.
     #[allow(clippy::too_many_arguments)]
     fn choose<'a, S: Stop>(
         &'a self,
@@ -114,8 +114,8 @@ impl<L> Directory<L> {
     }
 }
 
-/// Estimated rows to read from a run for a region of the box, with the run's rows spread evenly over its cube:
-/// the rows in the region, and about one page more in each stratum. A doubling of the priority has two strata.
+/// Estimates the rows to read from a run for a region of the box, if the run's rows are spread evenly over its cube:
+/// the rows in the region, and about one page more per stratum. A doubling of the priority has two strata.
 fn cost<L>(tree: &Geometry, run: &Run<L>, region: &GridBox, grid_box: &GridBox, range: PriorityRange) -> f64 {
     if run.rows == 0 {
         return 0.0;

@@ -1,7 +1,7 @@
 //! The state of a table: its runs, cutoffs and log positions, joined from the entries of all logs.
 //!
 //! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs. States
-//! form a lattice: a removed run stays removed (I6), each cutoff is the minimum of its entries, from
+//! form a lattice: a removed run stays removed (I6), each cutoff is the minimum over its entries, from
 //! [`Threshold::ALL`] on (I3), and each position is the maximum. So commits of different writers can be joined in any
 //! order, also repeatedly, with the same result. Rewrites are joined in the order of their numbers.
 //!
@@ -40,7 +40,7 @@ pub struct Run<L> {
     pub id: RunId,
     pub cube: CubeId,
     pub rows: u64,
-    /// The lowest and the highest.
+    /// The lowest and the highest priority.
     pub priorities: (u64, u64),
     /// The runs that a replica copies (I4); empty for a primary.
     pub copies: Vec<RunId>,
@@ -53,7 +53,6 @@ impl<L> Run<L> {
     }
 }
 
-/// An entry of a writer's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit<L> {
     pub runs: Vec<Arc<Run<L>>>,
@@ -67,7 +66,6 @@ impl<L> Default for Commit<L> {
     }
 }
 
-/// An entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite<L> {
     pub runs: Vec<Arc<Run<L>>>,
@@ -80,8 +78,8 @@ pub struct Rewrite<L> {
 
 #[derive(Clone, Debug)]
 pub struct State<L> {
-    /// Also runs that were removed later, in the order of arrival, which in large commits is close to the order in
-    /// space.
+    /// Runs in the order of arrival, including runs that were removed later; in large commits this is close to the
+    /// order in space.
     added: Vec<Arc<Run<L>>>,
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
@@ -90,7 +88,7 @@ pub struct State<L> {
     positions: BTreeMap<String, u64>,
     /// The number of the last joined rewrite.
     rewrites: u64,
-    /// True if the runs and cutoffs of earlier entries are not here, but on pages of a checkpoint.
+    /// True if the runs and cutoffs from earlier entries are on pages of a checkpoint instead.
     continued: bool,
 }
 
@@ -133,7 +131,7 @@ impl<L> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-    /// Joins one entry of a writer's log. `position` is the end of the entry.
+    /// Joins an entry of a writer's log, which ends at `position`.
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -194,7 +192,7 @@ impl<L> State<L> {
         }
     }
 
-    /// Joins the entries of another state: afterwards, this is the least state that contains both.
+    /// Joins the entries of another state; the result is the least state that contains both.
     pub fn join(&mut self, other: &State<L>) {
         for run in &other.added {
             self.add_once(run.id, || run.clone());
@@ -229,7 +227,7 @@ impl<L> State<L> {
         self.rewrites
     }
 
-    /// A run that an entry added, even if it was removed later.
+    /// Returns an added run, even if it was removed later.
     pub fn run(&self, run: RunId) -> Option<&Arc<Run<L>>> {
         self.indices.get(&run).map(|index| &self.added[*index as usize])
     }
@@ -238,12 +236,12 @@ impl<L> State<L> {
         &self.removed
     }
 
-    /// The removed runs that are on pages of a checkpoint.
+    /// Returns the removed runs that are on pages of a checkpoint.
     pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
 
-    /// The number of added runs, including removed ones.
+    /// Number of added runs, including removed ones.
     pub fn added(&self) -> usize {
         self.added.len()
     }

@@ -1,8 +1,7 @@
 //! Strata: how a run divides the priorities of its rows (FORMAT.md, Run).
 //!
-//! Halvings are for samples: for any fraction, a query reads whole strata and few other rows. Windows are for
-//! loaders of random batches, which read narrow ranges `[i/128, (i+1)/128)`: all runs of a table have these
-//! edges.
+//! Halvings are for samples: for any fraction, a query reads whole strata and few other rows. Windows are for loaders
+//! of random batches, which read narrow ranges `[i/128, (i+1)/128)`: all runs in a table have these edges.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,8 +42,8 @@ impl Strata {
         *self == Strata::default()
     }
 
-    /// Divides rows into strata of `[0, top)`, lowest first. Rows keep their order in a stratum. A stratum with fewer
-    /// than `wanted` rows is joined with the next one.
+    /// Divides rows into strata of `[0, top)`, lowest first, and keeps their order inside a stratum. A stratum with
+    /// fewer than `wanted` rows is joined with the next one.
     pub fn divide(self, rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
         if rows.len() <= wanted {
             return if rows.is_empty() { Vec::new() } else { vec![rows.to_vec()] };

@@ -10,7 +10,7 @@ use half::f16;
 use kubist_index::accuracy::{Accuracy, NoAccuracy};
 use proptest::prelude::*;
 
-/// A value of any type as an integer multiple of 2^-1074, which represents all finite floats.
+/// A value as an integer multiple of 2^-1074, which represents all finite floats.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Exact(Vec<u32>);
 

@@ -21,7 +21,7 @@ use rand::seq::{IndexedRandom, IteratorRandom};
 use rand::{Rng, SeedableRng};
 
 const BITS: u32 = 4;
-/// Levels per grid that separate points: on a line, in a square, and on a line of twice the length.
+/// Levels per grid that separate points: on a line, in a square, and on a line with twice the length.
 const LEVELS: [u32; 3] = [4, 2, 5];
 const WRITERS: [&str; 3] = ["ada", "ben", "cleo"];
 
@@ -61,7 +61,7 @@ enum Rule {
     BoxesAreOfTheirGrid,
     /// A move removes the runs whose rows it places in another tree.
     MovesRemoveTheirSources,
-    /// It restates the cutoffs of that tree that its placement relied on.
+    /// A move restates the cutoffs in that tree that its placement relied on.
     MovesRestateCutoffs,
     ReplicasStayInTheirTree,
 }
@@ -154,7 +154,6 @@ impl Table {
         self.cube(cube.grid(), row, cube.level()) == cube
     }
 
-    /// Publishes the next grid. Writers may not know it yet.
     fn regrid(&mut self) {
         self.grids = (self.grids + 1).min(LEVELS.len() as u32);
     }
@@ -167,7 +166,7 @@ impl Table {
         Arc::new(Run { id, cube, rows: rows.len() as u64, priorities: (low, high), copies, payload: rows })
     }
 
-    /// The state of prefixes of the logs, closed over the needs of its rewrites.
+    /// The state with prefixes of the logs, closed over the needs of its rewrites.
     fn state(&self, rewrites: usize, mut positions: Vec<usize>) -> State<Vec<Row>> {
         if self.keeps(Rule::RewritesCloseOverCommits) {
             for (writer, needed) in self.rewrites[..rewrites].iter().flat_map(|rewrite| &rewrite.needs) {
@@ -218,7 +217,6 @@ impl Table {
                 cutoffs.extend(said.copied());
             }
             Some(Rule::RemovedStaysRemoved) => {
-                // One log is read a second time.
                 let again = self.logs[0][..positions[0]].iter().flat_map(|commit| &commit.runs);
                 runs.extend(again.map(|run| (run.id, run.clone())));
             }
@@ -227,7 +225,6 @@ impl Table {
                 for replica in made.filter(|run| run.is_replica()) {
                     runs.insert(replica.id, replica.clone());
                     for id in &replica.copies {
-                        // The run without rows, as if it were live.
                         let source = state.run(*id).unwrap().as_ref();
                         let emptied = || Arc::new(Run { rows: 0, payload: vec![], ..source.clone() });
                         runs.entry(*id).or_insert_with(emptied);
@@ -251,7 +248,7 @@ impl Table {
         self.logs.iter().map(Vec::len).collect()
     }
 
-    /// A writer with a stale view places rows. It may lower cutoffs and leave overflow on the path.
+    /// A writer with a stale view places rows, and may lower cutoffs and leave overflow on the path.
     fn commit(&mut self) {
         let (rewrites, positions) = match self.rng.random_bool(0.3) {
             true => (self.rewrites.len(), self.lengths()),

@@ -24,7 +24,6 @@ impl Stop for Counted {
     }
 }
 
-/// Runs the work to its end, then cancels it at its first check, its last one and some between.
 fn stops_anywhere(work: &str, least: usize, play: impl Fn(&Counted) -> Result<(), usize>) {
     let unstopped = Counted { looks: Cell::new(0), stop: usize::MAX };
     play(&unstopped).unwrap();
@@ -40,7 +39,6 @@ fn arranging_and_planning_many_runs_stop() {
     let geometry = Geometry::new(2).unwrap();
     let forest = Forest::of(geometry);
     let count = 6 * PIECE;
-    // Cubes of level 10 in no order, and sources of replicas in a third of the cubes above.
     let cube = |number: usize| {
         let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         geometry.cube_of(geometry.key(&[mixed as u32, (mixed >> 32) as u32]), 10)

@@ -32,7 +32,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if the byte order is not that of this machine; [`Error::Damaged`].
+    /// [`Error::Invalid`] if the byte order differs from this machine's; [`Error::Damaged`].
     pub fn new(schema: arrow_ipc::Schema<'_>, most_bytes: u64) -> Result<Decoder> {
         if !schema.endianness().equals_to_target_endianness() {
             return Err(Error::Invalid(
@@ -125,8 +125,7 @@ impl Decoder {
         values.collect()
     }
 
-    /// Checks lengths and offsets against the body and the limit, and returns the decompressed length per
-    /// buffer.
+    /// Checks lengths and offsets against the body and the limit, and returns the decompressed lengths by buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
         // Columns of nulls need no bytes in the body, so the number of rows needs its own limit.
         self.check_bytes("a row for each byte", unsigned(batch.length(), "the number of rows")?)?;

@@ -16,7 +16,7 @@ pub use error::{Error, Result};
 pub use plain::is_plain;
 pub use stream::Stream;
 
-/// Bytes of the longest metadata of a message or file.
+/// Maximum bytes of a message's or file's metadata.
 pub const LONGEST_METADATA: u64 = 64 << 20;
 
 /// Checks that a number is not negative; `what` names it in the error.

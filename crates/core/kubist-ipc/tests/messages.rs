@@ -86,7 +86,7 @@ fn a_changed_byte_is_an_error_or_another_value() {
             for value in odd(bytes[offset]) {
                 let mut changed = bytes.clone();
                 changed[offset] = value;
-                // There is no checksum: a changed value may be read without an error. It must not panic.
+                // There is no checksum, so a changed value may be read without an error, but must not panic.
                 let _ = read(&changed, None);
                 let _ = read(&changed, Some(vec![1]));
             }

@@ -25,7 +25,7 @@ pub struct Limits {
 #[derive(Clone, Debug)]
 pub struct Group {
     pub points: Vec<u32>,
-    /// All positions within the radius of each point.
+    /// All positions within the radius of any point.
     pub reach: Reach,
 }
 
@@ -38,8 +38,8 @@ struct Division<'a> {
     groups: Vec<Group>,
 }
 
-/// `radii` has a radius for each of `points`, and `positions` are of all points. Consecutive groups are near
-/// each other.
+/// `radii` has a radius for each point in `points`, and `positions` are of all points. Consecutive groups are near each
+/// other.
 pub fn groups(
     space: &Space,
     density: &Density,

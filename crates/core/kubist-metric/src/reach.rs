@@ -5,8 +5,8 @@ use crate::Space;
 /// Upper bound of a range's rounding error, as a fraction of its numbers.
 const SLACK: f64 = 1e-12;
 
-/// Per axis; `None` is the whole axis. A range of a periodic axis may extend beyond the first period, and is at
-/// most one period wide.
+/// Per axis; `None` is the whole axis. A range on a periodic axis may extend beyond the first period, and is at most
+/// one period wide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach(pub Vec<Option<(f64, f64)>>);
 
@@ -66,7 +66,7 @@ impl Reach {
     }
 }
 
-/// The range, if it excludes something; `None` if it has no finite bound, or covers a whole period.
+/// Returns the range if it excludes something; `None` if it has no finite bound, or covers a whole period.
 fn bounded(space: &Space, axis: usize, (low, high): (f64, f64)) -> Option<(f64, f64)> {
     let whole = space.period(axis).is_some_and(|period| !(high - low < period));
     let open = low == f64::NEG_INFINITY && high == f64::INFINITY;
@@ -89,7 +89,6 @@ mod tests {
         assert!((high - 2.5).abs() < 1e-9 && (low - 0.5).abs() < 1e-9);
     }
 
-    /// All positions within a radius are in the ranges, also across 0h and over the poles.
     #[test]
     fn no_neighbour_is_outside() {
         let mut random = StdRng::seed_from_u64(5);

@@ -13,9 +13,8 @@ const CHORD_ERROR: f64 = 1e-15;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
-    /// Euclidean. An axis with a period measures from the nearest image.
+    /// Euclidean; an axis with a period measures from the nearest image.
     Flat {
-        /// Per axis, if it has one.
         periods: Vec<Option<f64>>,
     },
     /// The angle between longitudes and latitudes, in degrees.
@@ -44,7 +43,7 @@ impl Space {
         }
     }
 
-    /// Infinite without a period.
+    /// The periods are infinite on axes without a period.
     pub fn embedded_periods(&self) -> Vec<f64> {
         match self {
             Space::Flat { periods } => periods.iter().map(|period| period.unwrap_or(f64::INFINITY)).collect(),
@@ -52,7 +51,7 @@ impl Space {
         }
     }
 
-    /// Moves a position into the first period of each axis. Returns false if a number is not finite, or a
+    /// Moves a position into the first period of each axis. Returns false for a number that is not finite, or a
     /// latitude beyond ±90.
     pub fn wrap(&self, position: &mut [f64]) -> bool {
         let valid = match self {

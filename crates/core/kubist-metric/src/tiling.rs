@@ -4,7 +4,7 @@ use crate::groups::Density;
 use crate::reach::Reach;
 use crate::space::Space;
 
-/// A box of positions: `low <= position < high` on each axis. The outer tiles are unbounded.
+/// A box of positions: `low <= position < high` on each axis; the outer tiles are unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
     pub low: Vec<f64>,
@@ -22,7 +22,7 @@ impl Tile {
     }
 }
 
-/// The tiles of a table, neighbours after one another.
+/// The tiles of a table; consecutive tiles are neighbours.
 #[derive(Clone, Debug)]
 pub struct Tiling {
     pub tiles: Vec<Tile>,

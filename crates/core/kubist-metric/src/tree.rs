@@ -9,10 +9,9 @@ use std::collections::BinaryHeap;
 use crate::space::{MOST_AXES, Space};
 
 const LEAF: usize = 12;
-/// Points that one core sorts.
+/// Up to this many points, one core sorts alone.
 const ALONE: usize = 16_384;
 
-/// Points in memory, by number.
 pub struct Tree(Box<dyn Search>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +69,7 @@ impl Tree {
         self.0.within(at, square, &mut each);
     }
 
-    /// Ascending; equal distances in the order of the points' numbers.
+    /// Returns the nearest points, ascending; equal distances are in the order of the points' numbers.
     pub fn nearest(&self, at: &[f64], k: usize, square: f64) -> Vec<Near> {
         let mut best = Best { k, square, found: BinaryHeap::new() };
         if k > 0 {
@@ -286,7 +285,6 @@ mod tests {
         }
     }
 
-    /// With many ties: on a coarse grid, near the seam and the poles.
     fn position(space: &Space, random: &mut StdRng) -> Vec<f64> {
         let fine = random.random_bool(0.7);
         let mut position: Vec<f64> = match space {

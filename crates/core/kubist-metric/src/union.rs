@@ -1,6 +1,5 @@
 //! Disjoint sets: which elements are connected.
 
-/// Elements in disjoint sets, numbered from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Sets(Vec<u32>);
 
@@ -24,7 +23,7 @@ impl Sets {
         self.0.is_empty()
     }
 
-    /// The smallest element of a set.
+    /// The smallest element in the set of `element`.
     pub fn of(&mut self, mut element: u32) -> u32 {
         while self.0[element as usize] != element {
             let above = self.0[self.0[element as usize] as usize];

@@ -58,7 +58,6 @@ pub(crate) struct Block<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
     pub sources: Vec<RunId>,
-    /// Whether a replica may copy the run.
     pub is_copied: Vec<bool>,
     rows: u64,
 }
@@ -93,7 +92,7 @@ impl<L> Block<L> {
         self.first_run[index] as usize..end
     }
 
-    /// The cube's runs that may have priorities in the range, each with whether a replica may copy it.
+    /// The cube's runs that may have priorities in the range; the flag is whether a replica may copy the run.
     pub fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = (&Arc<Run<L>>, bool)> {
         let places = self.of_cube(index);
         let runs = self.runs[places.clone()].iter().zip(self.is_copied[places].iter().copied());
@@ -125,7 +124,7 @@ impl<L> std::ops::Deref for Blocks<L> {
 }
 
 impl<L> Blocks<L> {
-    /// The first position at or after a cube: a block, and an index in it.
+    /// Returns the first position at or after a cube: a block, and an index inside it.
     pub fn seek(&self, cube: CubeId) -> (usize, usize) {
         self.at_or_behind(0, cube.to_u128())
     }
@@ -266,7 +265,7 @@ impl<'a, L> BlocksBuilder<'a, L> {
         self.most_cubes = cubes.div_ceil(cubes.div_ceil(2 * USUAL_CUBES).max(1));
     }
 
-    /// Adds the cubes of a block, and the new items before a cube, or all items.
+    /// Adds the cubes in a block, and the new items before a cube, or all items.
     fn join<S: Stop>(
         &mut self,
         old: Option<&Block<L>>,

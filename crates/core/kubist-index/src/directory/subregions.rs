@@ -1,11 +1,11 @@
 //! Subregions: parts of space, with a number of records estimated from the manifest.
 //!
-//! A subregion is a cube with its subtree. Its runs contain its records with priorities at or above the parent's
-//! cutoff T (I2). Priorities are uniform, so n records at or above T stand for about n / (1 - T) records.
+//! A subregion is a cube with its subtree. Its runs contain its records with priorities at or above the parent's cutoff
+//! T (I2). Priorities are uniform, so n records at or above T stand for about n / (1 - T) records.
 //!
-//! The runs above the cube may still have other records of its region. They have none in two cases: if they keep
-//! only priorities below their cubes' cutoffs, or if one entry placed them together with all runs below. Such an
-//! entry leaves records above only where it has no run below (`layout`).
+//! The runs above the cube may still have other records from its region. They have none in two cases: if they keep only
+//! priorities below their cubes' cutoffs, or if one entry placed them together with all runs below. Such an entry
+//! leaves records above only where it has no run below (`layout`).
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -32,7 +32,6 @@ pub struct Subregion {
     pub cutoff: f64,
 }
 
-/// A box in a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub grid_box: &'a GridBox,
@@ -53,7 +52,7 @@ struct Node {
     /// The cube's cutoff; `around` is the parent's.
     cutoff: f64,
     around: f64,
-    /// The number of records in the cube's own runs; `rows` includes the runs below.
+    /// Number of records in the cube's own runs; `rows` includes the runs below.
     own_rows: u64,
     rows: u64,
     end: u32,
@@ -65,7 +64,7 @@ struct Node {
     of_all: u32,
 }
 
-/// The records in a cube's region that runs above it may have.
+/// The records from a cube's region that runs above it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Above {
     Below,
@@ -83,8 +82,8 @@ struct Open {
 }
 
 impl<L> Directory<L> {
-    /// The sums of subtrees; `None` if the directory is partial. `placed` returns whether an entry placed the run,
-    /// not only copied it. Later calls return the result of the first one.
+    /// Returns the sums of subtrees; `None` if the directory is partial. `placed` returns whether an entry placed the
+    /// run, not only copied it. Later calls return the first result.
     pub fn subtrees(&self, placed: impl Fn(RunId) -> bool) -> Option<&Subtrees> {
         let tree = self.forest().tree(0).filter(|_| self.is_whole())?;
         Some(self.subtrees.get_or_init(|| self.arranged(tree, placed)))
@@ -125,7 +124,7 @@ impl<L> Directory<L> {
                 of_all,
             });
         }
-        // An entry may leave records of one part above a region where another part has runs.
+        // An entry may leave records from one part above a region where another part has runs.
         for node in nodes.iter_mut().filter(|node| in_parts.contains(&node.of_run)) {
             node.of_run = SEVERAL;
         }
@@ -218,7 +217,7 @@ impl Subtrees {
 }
 
 impl Node {
-    /// Whether the runs of the cube and below have all records that the estimate assumes.
+    /// Whether the runs in and below the cube have all records that the estimate assumes.
     fn is_told(&self, above: Above) -> bool {
         // With a higher cutoff when the runs were written, the lowest priorities would be missing.
         let gap = || (self.lowest as f64 / u64::MAX as f64 - self.around) / (1.0 - self.around);
@@ -260,8 +259,8 @@ mod tests {
 
     const COPIES: u64 = 2;
 
-    /// Commits with rows near one point each. If `varied`, some commits have two parts, and one entry may copy
-    /// all runs.
+    /// Commits with rows near one point each. If `varied`, some commits have two parts, and one entry may copy all
+    /// runs.
     fn table(random: &mut SmallRng, tree: Geometry, commits: u64, most: usize, varied: bool) -> Directory<Rows> {
         let (mut state, forest) = (State::default(), Forest::of(tree));
         for number in 0..commits {
