@@ -53,8 +53,8 @@ pub enum Alteration {
 pub struct NewWriters {
     pub after: i64,
     pub writers: Declared,
-    /// The number of rewrites at that time, which a reader applies first. Otherwise a step of the earlier
-    /// writers that a rewrite retracted could appear complete with the new writers.
+    /// The number of rewrites at that time, which a reader applies first. Otherwise a step from the earlier writers
+    /// that a rewrite retracted could appear complete with the new writers.
     pub rewrites: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct NewGrid {
     pub grid: u32,
     pub dimensions: Vec<GridDimension>,
     pub reason: String,
-    /// Time of creation, in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub unix_ms: u64,
     /// Approximate number of rows in the table at that time.
     pub rows: u64,
@@ -119,8 +119,8 @@ pub fn name_of(number: u64) -> String {
 }
 
 impl Alteration {
-    /// Encodes the length of the JSON head, the head and, for a column, an Arrow IPC stream of one row with the
-    /// field and its default. `previous` is the chain of the alterations before.
+    /// Encodes the length of the JSON head, the head and, for a column, an Arrow IPC stream with the field and its
+    /// default as one row. `previous` is the chain of the earlier alterations.
     ///
     /// # Errors
     ///

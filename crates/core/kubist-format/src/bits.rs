@@ -11,7 +11,7 @@ use pco::data_types::Number;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
-/// The unsigned integer that values are unpacked to, of at least 32 bits.
+/// The unsigned integer that values are unpacked to, at least 32 bits wide.
 pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     const BITS: u32;
     const MAX: Self;
@@ -20,14 +20,14 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     fn or(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn flipped_below(self, sign: u32) -> Self;
-    /// `blocks_of` with vector instructions. Without them, it and the functions below do nothing and return
+    /// `blocks_of` with vector instructions. Without them, this function and the functions below do nothing and return
     /// false or `None`.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
-    /// For each bit of `which`, appends the next value from the first (0) or second (1) position of `values`.
-    /// Returns the number of ones. `values` must continue for eight values after the last one used.
+    /// For each bit in `which`, appends the next value from the first (0) or second (1) position of `values`, and
+    /// returns the number of ones. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
-    /// Replaces each code by the value with that index, using only the code's low bits, if there are few
-    /// values, a power of two in number.
+    /// Replaces each code by the value with that index, using only the code's low bits, if the number of values is
+    /// small and a power of two.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
     /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`.
     fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
@@ -169,7 +169,7 @@ pub fn packed_len(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// The number of bits for values up to `largest`.
+/// Number of bits for values up to `largest`.
 pub fn width_of(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }
@@ -239,8 +239,8 @@ pub fn value(bytes: &[u8], width: u32, index: usize) -> u64 {
 /// Unpacking a block reads at most this many bytes after it, and ignores them.
 const REACH: usize = 16;
 
-/// Appends `base` plus each value at `indices`. Returns `None`, and appends nothing, if `bytes` is too short or
-/// the width is invalid.
+/// Appends `base` plus each value at `indices`. Returns `None`, and appends nothing, if `bytes` is too short or the
+/// width is invalid.
 pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W, out: &mut Vec<W>) -> Option<()> {
     if packed_len(indices.end, width) > bytes.len() || width > W::BITS {
         return None;
@@ -274,7 +274,7 @@ pub fn unpack<W: Word>(bytes: &[u8], width: u32, indices: Range<usize>, base: W,
     if !last.is_empty() {
         unpack_last(&bytes[direct * width as usize..], width, base, last);
     }
-    // SAFETY: all of these values were just written.
+    // SAFETY: all these values were just written.
     unsafe { out.set_len(before + count) };
     Some(())
 }

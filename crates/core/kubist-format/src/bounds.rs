@@ -1,9 +1,9 @@
-//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards to the steps of a scale, so that no value is
-//! excluded. Rounding twice changes nothing.
+//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards to the steps of a scale, so that no value is excluded.
+//! Rounding twice changes nothing.
 //!
-//! A writer chooses the scale that separates the most bounds. Its steps are equal in keys, or equal in values,
-//! because keys of floats are far apart around zero. It may have separate first and last steps for outliers such
-//! as NaN and -9999.
+//! A writer chooses the scale that separates the most bounds. Its steps are equal in keys, or equal in values, because
+//! keys of floats are far apart around zero. It may have separate first and last steps for outliers such as NaN and
+//! -9999.
 
 use kubist_index::order::Keyed;
 
@@ -73,7 +73,7 @@ pub struct Steps {
     /// The scale covers `low` to `high`; lower and higher keys have one step each.
     low: u64,
     high: u64,
-    /// Maximum number of steps, and number of steps of the scale.
+    /// Total number of steps, and number of steps of the scale.
     steps: u64,
     inner: u64,
     scale: Scale,
@@ -87,8 +87,8 @@ impl Steps {
         Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
     }
 
-    /// A scale with equally many steps, one for all keys below `low` and one for all above `high`; `None` if this is
-    /// not possible.
+    /// Returns a scale with equally many steps, one for all keys below `low` and one for all above `high`; `None` if
+    /// impossible.
     fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
         if low < self.base || high > self.top || low >= high || self.steps < 4 {
             return None;
@@ -179,7 +179,8 @@ impl Steps {
         }
     }
 
-    /// The steps of a scale of equal values, which are rounded by at most this fraction of the largest.
+    /// Computes the steps of a scale of equal values, which are rounded by at most the fraction `rounded` of the
+    /// largest.
     #[inline(always)]
     fn each_even(
         &self,
@@ -405,7 +406,7 @@ pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Ve
 }
 
 bits::vectorised! {
-    /// [`Steps::low`] and [`Steps::high`] of many zones for plain steps of equal keys.
+    /// Computes [`Steps::low`] and [`Steps::high`] for many zones with plain steps of equal keys.
     fn of_even_keys(low: &mut [u64], high: &mut [u64], steps: &Steps, shift: u32) {
         let last = (steps.high - steps.low) >> shift;
         let first_key = |step: u64| if step > last { steps.high } else { steps.low + (step << shift) };

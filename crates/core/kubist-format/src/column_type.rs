@@ -81,7 +81,7 @@ pub fn stored_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Refuses values of stored types that are longer than 1 MiB, because a page has thousands of rows.
+/// Refuses values that are longer than 1 MiB in their stored type, because a page has thousands of rows.
 ///
 /// # Errors
 ///

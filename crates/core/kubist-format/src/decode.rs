@@ -116,7 +116,7 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// A column of texts with few different values becomes an array of `i32` codes in a dictionary.
+/// A builder that returns a column of texts with few different values as a dictionary with `i32` codes.
 pub fn coded_column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     match varies_in_length(data_type) {
         true => Box::new(CodedColumn::new(data_type, rows)),
@@ -142,13 +142,13 @@ pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<Option<Dec
     Ok(column.kept())
 }
 
-/// Whether [`decoded`] keeps a page of texts, from its rows and its bytes.
+/// Whether [`decoded`] keeps a page of texts, judged by its rows and bytes.
 pub fn has_labels(page: &PageColumn<'_>) -> bool {
     let has_few = page.rows <= FEW_ROWS || page.bytes.first() == Some(&OPAQUE_DICTIONARY);
     has_few && page.bytes.len() <= MOST_LABELLED
 }
 
-/// An array of a type whose values vary in length.
+/// Builds an array for a type whose values vary in length.
 ///
 /// # Errors
 ///

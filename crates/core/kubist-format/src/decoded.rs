@@ -11,7 +11,7 @@ const NARROW: usize = 1 << 8;
 /// Half of the largest number of rows of a zone, one machine word of bits.
 const HALF: usize = 64;
 const LINE: usize = 64;
-/// If at least this many rows of a zone are wanted, most memory lines of the zone have a wanted row.
+/// If at least this many rows in a zone are wanted, most memory lines of the zone have a wanted row.
 const MANY_ROWS: u32 = 8;
 /// Limit of memory lines of a page that are fetched ahead.
 const MOST_LINES: usize = 128;
@@ -20,7 +20,7 @@ const MOST_LINES: usize = 128;
 #[derive(Debug, PartialEq)]
 pub struct DecodedPage {
     /// A page of values has words of 32 or 64 bits, or one bit each, as column builders use them. A page with labels
-    /// has each row's code in one or two bytes, the end of each label in four bytes, and the labels.
+    /// has each row's code in one or two bytes, each label's end in four bytes, and the labels.
     pub(crate) values: Buffer,
     /// One validity bit per row; `None` if all are valid.
     pub(crate) valid: Option<Box<[u8]>>,
@@ -33,14 +33,13 @@ struct Labelled {
     labels: u32,
 }
 
-/// The codes and labels of a page.
 pub(crate) struct Labels<'a> {
     codes: Codes<'a>,
     ends: &'a [[u8; 4]],
     bytes: &'a [u8],
 }
 
-/// The code of each row; it has no meaning for null rows.
+/// One code per row, without meaning for null rows.
 enum Codes<'a> {
     Narrow(&'a [u8]),
     Wide(&'a [[u8; 2]]),
@@ -51,7 +50,7 @@ impl DecodedPage {
         DecodedPage { values, valid, labelled: None }
     }
 
-    /// A page of codes, which are below the number of labels, and at most 2^16 labels.
+    /// Builds a page from codes below the number of labels; it has at most 2^16 labels.
     pub(crate) fn labelled<'a>(
         codes: &[u32],
         labels: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
@@ -73,7 +72,7 @@ impl DecodedPage {
         DecodedPage { values: values.into(), valid, labelled: Some(labelled) }
     }
 
-    /// The codes and labels; `None` for a page of values.
+    /// Returns the codes and labels; `None` for a page of values.
     pub(crate) fn labels(&self) -> Option<Labels<'_>> {
         let Labelled { rows, labels } = self.labelled?;
         let width = self.labelled?.width();
@@ -83,7 +82,7 @@ impl DecodedPage {
         Some(Labels { codes, ends: ends.as_chunks().0, bytes })
     }
 
-    /// The labels in the order of their codes; `None` for a page of values.
+    /// Returns the labels in the order of their codes; `None` for a page of values.
     pub fn by_code(&self) -> Option<impl Iterator<Item = &[u8]>> {
         self.labels().map(|labels| (0..labels.count()).map(move |code| labels.label(code)))
     }
@@ -99,7 +98,6 @@ impl DecodedPage {
             let (first, count) = (indices.start + start, (indices.len() - start).min(HALF));
             let mut truths = [0; HALF];
             match (&labels.codes, only) {
-                // The usual condition, which the compiler vectorises.
                 (Codes::Narrow(codes), Some(only)) => {
                     let codes = truths.iter_mut().zip(&codes[first..first + count]);
                     codes.for_each(|(truth, code)| *truth = u8::from(*code == only));
@@ -129,7 +127,7 @@ impl DecodedPage {
         self.values.len() + self.valid.as_ref().map_or(0, |valid| valid.len())
     }
 
-    /// Prefetches rows of the page, which has `rows` rows, into the processor's cache without waiting.
+    /// Prefetches page rows into the processor's cache without waiting; the page has `rows` rows.
     pub fn fetch_ahead(&self, rows: usize, spans: &[Span]) {
         let bits = match self.labelled {
             Some(labelled) => 8 * labelled.width(),
@@ -157,14 +155,13 @@ impl DecodedPage {
     }
 }
 
-/// Gathers the lowest bit of each byte; the first byte gives the lowest bit.
+/// Gathers the lowest bits of the bytes; the first byte gives the lowest bit.
 fn packed(bytes: &[u8; HALF]) -> u64 {
     // The product gathers the low bits of eight bytes in its highest byte.
     let of_eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     bytes.as_chunks().0.iter().rev().fold(0, |bits, eight| bits << 8 | of_eight(eight))
 }
 
-/// Prefetches the memory line of the first byte.
 fn fetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -177,7 +174,6 @@ fn fetch(bytes: &[u8]) {
 }
 
 impl Labelled {
-    /// The bytes of a code.
     fn width(self) -> usize {
         if self.labels as usize <= NARROW { 1 } else { 2 }
     }
@@ -188,7 +184,6 @@ impl<'a> Labels<'a> {
         self.ends.len()
     }
 
-    /// The label with a code.
     #[inline]
     pub fn label(&self, code: usize) -> &'a [u8] {
         let end = |code: usize| u32::from_le_bytes(self.ends[code]) as usize;
@@ -196,7 +191,6 @@ impl<'a> Labels<'a> {
         &self.bytes[start..end(code)]
     }
 
-    /// Calls `each` with every row of the spans and its code.
     #[inline]
     pub fn for_each(&self, spans: &[Span], mut each: impl FnMut(usize, usize)) {
         match self.codes {
@@ -207,7 +201,6 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Appends the number of each row's code.
     pub fn append(&self, spans: &[Span], of_codes: &[i32], numbers: &mut Vec<i32>) {
         for Span { indices, some } in spans {
             match (&self.codes, some) {

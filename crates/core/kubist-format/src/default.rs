@@ -1,7 +1,7 @@
 //! One value as an array of one row: the default of an added column.
 //!
-//! A default must be exact, because a rounded value would appear in every old row. Only a float may be rounded
-//! to the column's precision.
+//! A default must be exact, because a rounded value would appear in every old row; only a float may be rounded to the
+//! column's precision.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use kubist_types::options::Value;
 
 /// # Errors
 ///
-/// Why the type cannot represent the value.
+/// The message says why the type cannot represent the value.
 pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String> {
     use DataType::*;
     let no = || Err(format!("that is not a value of the type {data_type}"));
@@ -67,7 +67,7 @@ pub fn one_value(value: &Value, data_type: &DataType) -> Result<ArrayRef, String
     if overflows || array.is_null(0) || is_rounded(value, &source, &array) { no() } else { Ok(array) }
 }
 
-/// Compares in a type wide enough for both.
+/// Compares in a type wide enough for both values.
 fn is_rounded(value: &Value, source: &ArrayRef, array: &ArrayRef) -> bool {
     use DataType::*;
     let wide = match (value, array.data_type()) {

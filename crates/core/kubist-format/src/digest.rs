@@ -1,6 +1,6 @@
-//! The digest of a level of pages (FORMAT.md, Digest). With it, queries for a minimum or maximum, for nulls, or for
-//! a value in a secondary index read only some pages. If it is damaged, all pages are read. It includes runs that
-//! were removed later.
+//! The digest of a level of pages (FORMAT.md, Digest). With it, queries for a minimum or maximum, for nulls, or for a
+//! value in a secondary index read only some pages. If it is damaged, all pages are read. It includes runs that were
+//! removed later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"KDG1");
 pub const HEAD_BYTES: u64 = 16;
 /// Number of runs whose page numbers are read together (4 KiB).
 const BLOCK: u32 = 1024;
-/// Limit of lookups, of their runs, and of runs without a lookup. Above it there is no list of places.
+/// Limit of lookups, of their runs, and of runs without a lookup; beyond it there is no list of places.
 const MOST_LOOKUPS: usize = 1 << 14;
 const MOST_COVERED: u64 = 1 << 24;
 const MOST_OTHERS: usize = 1 << 16;
@@ -48,19 +48,19 @@ impl Head {
         }
     }
 
-    /// The bytes of the abstracts, from the beginning of the digest.
+    /// Byte range of the abstracts, from the beginning of the digest.
     pub fn abstracts(&self) -> Range<u64> {
         HEAD_BYTES..HEAD_BYTES + self.abstracts as u64
     }
 
-    /// The bytes of the list of places, empty if there is none. Its blocks follow, to the end of the segment.
+    /// Byte range of the list of places, empty if there is none. Its blocks follow, to the end of the segment.
     pub fn places(&self) -> Range<u64> {
         let begin = self.abstracts().end;
         begin..begin + self.places as u64
     }
 }
 
-/// One run for each page, with the number of rows and the bounds of its primary runs.
+/// Decodes one run per page, with the number of rows and the bounds of its primary runs.
 ///
 /// # Errors
 ///
@@ -126,12 +126,11 @@ impl OfLookup {
         self.lookup.runs.div_ceil(BLOCK)
     }
 
-    /// The block of a run, from its index in the lookup.
     pub fn block_of(index: u32) -> u32 {
         index / BLOCK
     }
 
-    /// The bytes of a block, from the end of the list of places.
+    /// Byte range of a block, from the end of the list of places.
     pub fn place(&self, block: u32) -> Range<u64> {
         let begin = self.offset + block as u64 * (4 + 4 * BLOCK as u64);
         begin..begin + 4 + 4 * self.runs_of(block).len() as u64

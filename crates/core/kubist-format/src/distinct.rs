@@ -17,7 +17,7 @@ impl Distinct {
         &self.values
     }
 
-    /// The number of a value, added if it is new.
+    /// Returns the number of a value, after adding it if it is new.
     #[inline]
     pub fn number(&mut self, value: &[u8]) -> u32 {
         let mut first = [0; 8];

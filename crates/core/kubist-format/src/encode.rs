@@ -80,7 +80,7 @@ where
 }
 
 bits::vectorised! {
-    /// Values are gathered first, so that several keys are computed at once.
+    /// Gathers values first, so that several keys are computed at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
         let last = rows.iter().fold(0, |last, row| last.max(*row));
         assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
@@ -176,8 +176,8 @@ bits::vectorised! {
     }
 }
 
-/// `valid` marks the rows that are not null. Returns the number of nulls, and the minimum and maximum of the
-/// other keys (0 and 0 if all are null).
+/// `valid` marks the rows that are not null. Returns the number of nulls, and the minimum and maximum of the other keys
+/// (0 and 0 if all are null).
 fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones: &mut ColumnZones) -> (usize, (W, W)) {
     let (mut first, mut null_count, mut ends) = (0, 0, None);
     for count in page {

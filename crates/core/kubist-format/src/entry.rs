@@ -20,15 +20,15 @@ use crate::ranges;
 use crate::wire::{Reader, UnexpectedEnd, put_text};
 pub use live::{Page, decode_live, decode_page, decode_pages, encode_live, encode_page, encode_pages, runs_of_page};
 
-/// One entry of a writer's log: the runs of a commit, with metadata for the planner and the location of their
-/// bytes, and cutoffs.
+/// An entry of a writer's log: the runs of a commit, with metadata for the planner and the location of their bytes, and
+/// cutoffs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
     /// `None` until the writer appends the entry to its log.
     pub link: Option<Link>,
-    /// The token; a second commit with the same token is a retry.
+    /// A second commit with the same token is a retry.
     pub token: Option<String>,
     pub step: Option<StepMark>,
     /// For copied rows: the number of rows per original step.
@@ -41,7 +41,7 @@ pub struct CommitEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub previous: Chain,
-    /// A random number, which distinguishes commits of two copies of a table.
+    /// A random number, which distinguishes commits in two copies of a table.
     pub salt: u64,
     /// Number of alterations that the writer knew, so that readers can report one that is missing later.
     pub alterations: u64,
@@ -100,7 +100,7 @@ fn put_section(tag: u16, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Lists the grids of an entry's cubes, except the first, so that an entry can be read alone.
+/// Lists the grids of an entry's cubes without the first grid, so that an entry can be read alone.
 fn put_grids(cubes: impl Iterator<Item = CubeId>, forest: &Forest, out: &mut Vec<u8>) {
     let mut grids: Vec<u32> = cubes.map(CubeId::grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
@@ -474,7 +474,7 @@ fn thinned_steps(body: &[u8]) -> Result<Vec<(i64, Thinned)>, EntryError> {
     Ok(steps)
 }
 
-/// Writes the steps of runs. Runs of a log entry have none, because the entry has the step.
+/// Writes run steps, which runs in a log entry lack, because the entry has the step.
 fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
     let mut body = Vec::new();
     for (index, run) in (0u32..).zip(runs) {

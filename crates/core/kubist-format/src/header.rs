@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The format version of new tables; tables of a higher version are refused.
+/// The format version of new tables; higher versions are refused.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Properties of a table that are fixed at creation.
@@ -29,9 +29,8 @@ pub struct Header {
     pub seed: u64,
     /// A random id, which distinguishes the table from later tables at the same location.
     pub id: String,
-    /// The records that the optimizer copies to deeper cubes.
     pub replication: Replication,
-    /// Unless an alteration changes it.
+    /// The compression, unless an alteration changes it.
     pub compression: Compression,
     #[serde(default, skip_serializing_if = "Strata::is_default")]
     pub strata: Strata,
@@ -41,8 +40,8 @@ pub struct Header {
     pub lookup: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy: BTreeMap<String, Accuracy>,
-    /// A prefix for writers' names where they replace a missing identity. Each copy has its own, so that its
-    /// new rows get other priorities than its copied rows.
+    /// A prefix for writers' names where they replace a missing identity. Each copy has its own prefix, so its new rows
+    /// get other priorities than its copied rows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer_tag: String,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
@@ -54,7 +53,7 @@ pub struct HeaderDimension {
     pub column: String,
     /// "linear" or "quantile".
     pub scale: String,
-    /// If given at creation; otherwise learned from the first commit.
+    /// The domain, if given at creation; otherwise learned from the first commit.
     pub domain: Option<(f64, f64)>,
 }
 

@@ -24,8 +24,8 @@ pub struct Progress {
     pub chain: Chain,
     pub last: u64,
     tokens: BTreeMap<String, Marked>,
-    /// By step and the log position after the commit. After a retraction, a repeated step is listed twice until
-    /// the retraction is read.
+    /// Log positions after each commit, by step. After a retraction, a repeated step is listed twice until the
+    /// retraction is read.
     #[serde(with = "as_pairs")]
     steps: BTreeMap<(i64, u64), Marked>,
 }
@@ -70,14 +70,14 @@ impl fmt::Display for Declared {
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
     pub declared: Option<Declared>,
-    /// After the last rewrite; 0 before the first.
+    /// The chain after the last rewrite; 0 before the first.
     pub rewritten: Chain,
     /// Minimum number of alterations when a commit was written.
     pub needs_alterations: u64,
-    /// After the last alteration, or 0 before the first; checkpoints contain no alterations.
+    /// The chain after the last alteration, or 0 before the first; checkpoints contain no alterations.
     #[serde(skip)]
     pub altered: Chain,
-    /// In the order of their alterations, where the last one counts; checkpoints contain none.
+    /// Declarations in the order of their alterations; the last one counts, and checkpoints contain none.
     #[serde(skip)]
     pub declared_anew: Vec<(i64, Declared)>,
 }
@@ -142,8 +142,7 @@ impl History {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
 
-    /// The writer's committed or abandoned steps that were not retracted, each with the log position after its
-    /// commit.
+    /// The writer's committed or abandoned steps that were not retracted, with the log position after their commit.
     pub fn marks(&self, writer: &str) -> impl Iterator<Item = (i64, u64)> {
         self.writers.get(writer).into_iter().flat_map(|progress| progress.steps.keys().copied())
     }
@@ -153,7 +152,7 @@ impl History {
         anew.map(|(_, declared)| declared).or(self.declared.as_ref())
     }
 
-    /// All declarations, each with the step after which it counts; `None` means from the first step.
+    /// All declarations with the step after which they count; `None` means from the first step.
     pub fn declarations(&self) -> Vec<(Option<i64>, &Declared)> {
         let mut in_force: Vec<(Option<i64>, &Declared)> = Vec::new();
         for (after, declared) in self.declared_anew.iter().rev() {
@@ -177,7 +176,7 @@ impl History {
         self.waits_for(step).is_none()
     }
 
-    /// Text for people: the writers that have not finished the step; `None` if it is complete.
+    /// Returns text for people with the writers that have not finished the step; `None` if it is complete.
     pub fn waits_for(&self, step: i64) -> Option<String> {
         let has_step = |progress: &Progress| progress.steps.range((step, 0)..=(step, u64::MAX)).next().is_some();
         let has = |writer: &str| self.writers.get(writer).is_some_and(has_step);
@@ -203,8 +202,8 @@ impl History {
         self.steps().into_iter().filter(|step| !self.is_complete(*step)).collect()
     }
 
-    /// Joined totals of the steps that `takes` selects and, with `stepless`, of records without a step. `None`
-    /// if no such step was subsampled; without sums if some were not.
+    /// Joins the totals of the steps that `takes` selects and, with `stepless`, of records without a step. `None` if no
+    /// such step was subsampled; without sums if some were not.
     pub fn whole(&self, takes: impl Fn(i64) -> bool, stepless: bool) -> Option<Thinned> {
         let all = || self.writers.values().flat_map(|progress| &progress.steps);
         let taken = || all().filter(|((step, _), _)| takes(*step)).map(|(_, marked)| marked);

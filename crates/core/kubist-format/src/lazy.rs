@@ -22,7 +22,7 @@ pub struct Lazy<T> {
 }
 
 impl<T> Lazy<T> {
-    /// The length of the bytes was checked.
+    /// Requires that the caller checked the length of the bytes.
     pub fn packed(packed: Bytes, zones: usize) -> Lazy<T> {
         Lazy { packed: Some((packed, zones)), unpacked: OnceLock::new() }
     }
@@ -35,7 +35,7 @@ impl<T> Lazy<T> {
         self.packed.as_ref().map(|(packed, zones)| (&packed[..], *zones))
     }
 
-    /// 0 if it was never packed.
+    /// Number of stored bytes; 0 if it was never packed.
     pub fn packed_bytes(&self) -> usize {
         self.packed.as_ref().map_or(0, |(packed, _)| packed.len())
     }

@@ -14,14 +14,14 @@ pub struct Location {
     pub data_length: u64,
     pub map_offset: u64,
     pub map_length: u32,
-    /// Smallest and largest coordinate of its rows in each dimension.
+    /// Smallest and largest row coordinate by dimension.
     pub low: [u32; MAX_DIMENSIONS],
     pub high: [u32; MAX_DIMENSIONS],
     /// The commit that wrote it, not stored with the run; `None` for runs of a rewrite.
     pub origin: Option<Arc<Origin>>,
-    /// The secondary index over the run, if any; not stored with the run.
+    /// The secondary index over the run; not stored with the run.
     pub lookup: Option<Arc<Lookup>>,
-    /// Ranges of columns that are not dimensions, not stored with the run.
+    /// Ranges of columns that are not dimensions; not stored with the run.
     pub ranges: Option<RunRanges>,
 }
 

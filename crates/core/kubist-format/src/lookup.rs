@@ -1,8 +1,8 @@
-//! Secondary indexes (*lookups*): the zones that contain a value of a column (FORMAT.md, Secondary indexes). A
-//! run without postings is read by its zone maps.
+//! Secondary indexes (*lookups*): the zones that contain a value of a column (FORMAT.md, Secondary indexes). A run
+//! without postings is read by its zone maps.
 //!
-//! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a key,
-//! which costs reading. Null has no key, because it equals nothing.
+//! A value's key is the top 32 bits of the priority of a record with that identity. Two values may share a key, which
+//! costs reading. Null has no key, because it equals nothing.
 
 pub mod postings;
 

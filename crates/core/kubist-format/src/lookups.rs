@@ -31,7 +31,7 @@ pub fn first_run(run: &Run<Location>, lookup: &Lookup) -> RunId {
     RunId(run.id.0 - lookup.index_of(run.id) as u128)
 }
 
-/// The lookups of runs, by the id of their first run.
+/// Returns the lookups of runs, by the id of their first run.
 pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<RunId, &'a Arc<Lookup>> {
     let mut found = BTreeMap::new();
     for run in runs {

@@ -1,8 +1,7 @@
-//! Compact encodings of the keys of a column of a page (FORMAT.md, Chunk). Each page gets the best one
-//! ([`choose`]).
+//! Compact encodings for the keys of a page's column (FORMAT.md, Chunk). Each page gets the best one ([`choose`]).
 //!
-//! Frames and dictionaries can be read from any row on, and [`binned`] keys only from the beginning of the
-//! page. The bytes come from storage, so every length and number is checked before use.
+//! Frames and dictionaries can be read from any row on, and [`binned`] keys only from the beginning of the page. The
+//! bytes come from storage, so every length and number is checked before use.
 
 use std::ops::Range;
 
@@ -103,7 +102,7 @@ fn short(_: UnexpectedEnd) -> String {
 enum Body<'a, W> {
     Nothing,
     Frame(Packed<'a, W>),
-    /// One bit for each row, and the values of the rows with bit 0 and with bit 1.
+    /// One bit per row, and the values of the rows with bit 0 and with bit 1.
     Two(&'a [u8], [Packed<'a, W>; 2]),
     /// The number of values, the values, and every row's index.
     Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
@@ -242,7 +241,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// Keeps only the keys in the spans. `keys[before..]` are the keys of the rows from `first` on.
+/// Keeps only the keys in the spans; `keys[before..]` are the keys of the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -282,7 +281,6 @@ fn word<W: Word>(reader: &mut Reader<'_>) -> Result<W, String> {
     }))
 }
 
-/// Reads a number of values, from 1 to `rows`.
 fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     let count = reader.u16().map_err(short)? as usize;
     match (1..=rows).contains(&count) {
@@ -325,8 +323,8 @@ pub struct EncodingHints {
 }
 
 bits::vectorised! {
-    /// Encodes the keys of a page. `valid` marks the rows that are not null, if some are null; the keys of null
-    /// rows are ignored. `ends` are the minimum and maximum of the other keys.
+    /// Encodes the keys of a page. `valid` marks the rows that are not null, if some are null; their keys are ignored.
+    /// `ends` are the minimum and maximum of the other keys.
     pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: EncodingHints, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }
@@ -448,7 +446,7 @@ fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     Into::<u64>::into(used).trailing_zeros().min(W::BITS - 1)
 }
 
-/// The minimum and maximum key; 0 and 0 if there are none.
+/// Returns the minimum and maximum key; 0 and 0 if there are none.
 #[inline(always)]
 pub(crate) fn ends<W: Word>(keys: &[W]) -> (W, W) {
     let first = keys.first().copied().unwrap_or_default();

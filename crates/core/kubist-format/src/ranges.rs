@@ -1,5 +1,5 @@
-//! Ranges of columns that are not dimensions, for each run (FORMAT.md, Column ranges). A condition on such a
-//! column excludes whole runs before their zone maps are read.
+//! Ranges of columns that are not dimensions, by run (FORMAT.md, Column ranges). A condition on such a column excludes
+//! whole runs before their zone maps are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ const SOME_NULLS: u8 = 1;
 const ALL_NULL: u8 = 2;
 const UNKNOWN: u8 = 3;
 
-/// The packed ranges of runs, as stored: runs in place of a zone map's zones. They exist as long as the runs,
-/// so they are never unpacked.
+/// The packed ranges of runs, as stored, with runs in place of a zone map's zones. They exist as long as the runs, so
+/// they are never unpacked.
 #[derive(Debug)]
 pub struct Ranges {
     runs: u32,
@@ -122,7 +122,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Adds a group. A column has a range only if all of the group's runs have one.
+    /// Adds a group. A column has a range only if all runs in the group have one.
     pub fn add<'a>(&mut self, runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) {
         let first = runs.clone().next().flatten();
         for column in first.iter().flat_map(|ranges| ranges.columns()) {
@@ -248,7 +248,7 @@ fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8)
     Ok((min, min.wrapping_add(span), nulls))
 }
 
-/// Integers as a base, a width and packed differences from the base.
+/// Encodes integers as a base, a width and packed differences from the base.
 fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
     let base = values.iter().min().copied().unwrap_or(0);
     let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));

@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the first selected row to the last of a zone that begins at index `begin`.
+    /// Returns a span from the first to the last selected row of a zone that begins at index `begin`.
     pub(crate) fn around(begin: usize, rows: Rows) -> Span {
         let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
         if rows == 0 {

@@ -1,6 +1,6 @@
 //! Reader of little-endian fields from bytes that may be too short.
 
-/// Maximum bytes of an Arrow IPC stream of a schema or of one row of one column.
+/// Maximum bytes of an Arrow IPC stream with a schema, or with one row of one column.
 pub const MOST_STREAM_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The zone map of a run: the statistics of its zones, and the location of each chunk of data.
 //!
 //! A zone is a group of successive rows, usually 8 to 48. The map stores its number of rows, its range of priorities,
-//! and the minimum, maximum and number of nulls of each column. A query skips a zone if no row in it can match.
+//! and the minimum, maximum and number of nulls by column. A query skips a zone if no row in it can match.
 //!
 //! Minimum and maximum are order keys, integers that sort like the values. They are rounded outwards to take few bits
 //! ([`bounds`]), so a zone may seem larger than it is, never smaller.
@@ -24,7 +24,7 @@ use crate::lazy::{Lazy, Unpack};
 use crate::page::PageColumn;
 use crate::wire::{Reader, UnexpectedEnd};
 
-/// Number of zones in a page. A page is the unit of reading, and usually has about 1,200 rows.
+/// Number of zones per page. A page is the unit of reading, and usually has about 1,200 rows.
 pub const ZONES_PER_PAGE: usize = 32;
 const MOST_ZONE_ROWS: usize = 128;
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
@@ -39,14 +39,13 @@ const OF_WINDOWS: u8 = 2;
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
 
-/// The statistics of one column, zone by zone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnZones {
     /// The smallest order key of values that are not null; undefined if all are null.
     pub min: Vec<u64>,
-    /// The largest order key, likewise.
+    /// The largest order key; undefined if all are null.
     pub max: Vec<u64>,
-    /// The number of nulls in each zone; empty if the run's column has none.
+    /// Number of nulls per zone; empty if the run's column has none.
     pub nulls: Vec<u8>,
 }
 
@@ -64,7 +63,7 @@ pub struct LazyZones {
     /// The type of the values, which determines the steps of rounding in a new run. A map that was read has its
     /// steps.
     values: Values,
-    /// The statistics of the whole run, computed at the first use.
+    /// Statistics of the whole run, computed at the first use.
     run_zone: OnceLock<Zone>,
 }
 
@@ -88,7 +87,6 @@ impl PartialEq for LazyZones {
     }
 }
 
-/// The range of priorities of each zone, unpacked at the first use.
 pub type LazyPriorities = Lazy<Vec<PriorityRange>>;
 
 impl From<Vec<PriorityRange>> for LazyPriorities {
@@ -97,7 +95,6 @@ impl From<Vec<PriorityRange>> for LazyPriorities {
     }
 }
 
-/// The location of one column of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     /// Bytes from the start of the run's data.
@@ -109,9 +106,9 @@ pub struct Chunk {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneMap {
-    /// Number of rows in each zone.
+    /// Number of rows per zone.
     pub rows: Vec<u8>,
-    /// The lowest and highest priority of each zone, rounded outwards.
+    /// The lowest and highest priority per zone, rounded outwards.
     pub priorities: LazyPriorities,
     pub columns: Vec<LazyZones>,
     /// All columns of the first page, then all columns of the next page.
@@ -185,7 +182,7 @@ impl ZoneMap {
         })
     }
 
-    /// The statistics of one zone, from the unpacked statistics of its column.
+    /// Returns the statistics of one zone, from the unpacked statistics of its column.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -212,14 +209,13 @@ impl ZoneMap {
         }
     }
 
-    /// Chooses the steps for a column of a new run.
     fn fitted(&self, column: usize, bounds: &[u64]) -> Steps {
         let Zone { min, max, .. } = self.run_zone(column);
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// The minimum and maximum of each zone in turn. A zone with only nulls gets the run's minimum, which does not
-    /// extend the range of the steps.
+    /// Returns the minimum and maximum of each zone in turn. A zone with only nulls gets the run's minimum, which does
+    /// not extend the range of the steps.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
@@ -243,14 +239,14 @@ impl ZoneMap {
         move |first, last| range_of(steps.rounded(first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT))
     }
 
-    /// The approximate memory of this map in bytes, with four unpacked columns.
+    /// Approximate memory of this map in bytes, with four unpacked columns.
     pub fn memory(&self) -> usize {
         let of_columns: usize = self.columns.iter().map(|column| column.zones.packed_bytes()).sum();
         let packed = of_columns + self.priorities.packed_bytes();
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
-    /// Estimates [`ZoneMap::memory`] before the map is read. `bytes` is its stored size.
+    /// Estimates [`ZoneMap::memory`] before the map is read; `bytes` is its stored size.
     pub fn about(bytes: usize, rows: u64, columns: usize) -> usize {
         let zones = rows as usize / USUAL_ZONE_ROWS + 1;
         memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
@@ -289,7 +285,7 @@ impl ZoneMap {
         out
     }
 
-    /// Reads the stored form and checks it. The statistics stay packed until they are used.
+    /// Reads the stored form and checks it; the statistics stay packed until they are used.
     ///
     /// # Errors
     ///
@@ -380,13 +376,13 @@ fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usiz
     128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
-/// The largest range of priorities whose first and last have these top 32 bits.
+/// The largest range of priorities whose bounds have these top 32 bits.
 fn range_of((first, last): (u64, u64)) -> PriorityRange {
     PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
 }
 
-/// The top 32 bits of the lowest and highest priority of all zones. With strata of windows, the first one is the start
-/// of its window, so that the rounded bounds of a zone stay in the window of its rows.
+/// Returns the top 32 bits of the lowest and highest priority over all zones. With strata of windows, the first one is
+/// the start of its window, so that a zone's rounded bounds stay in the window of its rows.
 fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let first = if strata == Strata::Windows { window_start(first) } else { first };
@@ -415,7 +411,6 @@ fn varying(reader: &mut Reader<'_>) -> Result<u32, UnexpectedEnd> {
     Err(UnexpectedEnd)
 }
 
-/// Reads the steps from the packed statistics of a column.
 fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, UnexpectedEnd> {
     let mut reader = Reader::new(bytes);
     nulls_of_zones(&mut reader, zones)?;

@@ -44,7 +44,7 @@ fn bytes(array: &dyn Array, row: usize) -> Vec<u8> {
     }
 }
 
-/// The encoding per page, after a check that decoding returns the original values.
+/// Checks that decoding returns the original values, and returns the encoding per page.
 fn there_and_back(array: &ArrayRef, compression: Compression, some: &[Span]) -> Vec<u8> {
     back(array, ColumnEncoding { compression, step: None }, some)
 }
@@ -66,7 +66,6 @@ fn back(array: &ArrayRef, how: ColumnEncoding, some: &[Span]) -> Vec<u8> {
             let found = column.finish().expect("sound values");
             let expected = take(array, &UInt32Array::from(wanted), None).expect("rows of the array");
             assert!(same(&found, &expected), "{how:?} {spans:?}\n{found:?}\n{expected:?}");
-            // The same for a decoded page, and with preceding bytes.
             let decoded = decode::decoded(array.data_type(), &here).expect("sound bytes").expect("numbers are kept");
             let mut column = decode::column(array.data_type(), count);
             column.append(&here, &spans).expect("sound bytes");
@@ -76,7 +75,6 @@ fn back(array: &ArrayRef, how: ColumnEncoding, some: &[Span]) -> Vec<u8> {
                 assert!(same(&half, &expected), "{how:?} {spans:?}\n{half:?}\n{expected:?}");
             }
         }
-        // Truncated bytes are an error, or lose nothing.
         for length in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {
             let cut = PageColumn { bytes: &bytes[..length.min(bytes.len())], ..here };
             let mut column = decode::column(array.data_type(), count);
@@ -243,7 +241,7 @@ fn bits_that_no_value_uses_take_no_bytes() {
     assert_eq!(size(seconds), size(units));
 }
 
-/// For any sign and magnitude. Pages with more than one other value are encoded as without a step.
+/// Pages with more than one value that is no multiple are encoded as without a step.
 #[test]
 fn multiples_of_a_step_are_whole_numbers() {
     let wave = |row: i32| (row.wrapping_mul(1_640_531_527) >> 20) as f64;
@@ -345,7 +343,6 @@ proptest! {
         repeat in 1usize..4,
         ascending in any::<bool>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        // Mostly in the head, which describes the encoding.
         near in 1usize..400,
         cut in prop::option::of(any::<prop::sample::Index>()),
         rows in prop::option::of(0usize..5000),

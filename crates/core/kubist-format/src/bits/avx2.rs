@@ -1,13 +1,12 @@
-//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of a block's values to one lane each,
-//! and each lane is shifted. To merge, one permutation per byte of a bitmap moves the next values of two
-//! streams to their rows.
+//! Unpacking and merging with AVX2. To unpack, a shuffle moves the bytes of each value to a separate lane, and each
+//! lane is shifted. To merge, one permutation per bitmap byte moves the next values of two streams to their rows.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 /// Values of up to this many bits are within four bytes at any bit offset.
 const NARROW: u32 = 25;
-/// The same for eight bytes.
+/// Values of up to this many bits are within eight bytes at any bit offset.
 const WIDE: u32 = 57;
 
 /// Whether the processor has the instructions that `vectorised!` uses.
@@ -34,7 +33,7 @@ pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u3
     true
 }
 
-/// The same for wider words; false for widths that do not fit in eight bytes.
+/// Fills `out` with wider words; false for widths that do not fit in eight bytes.
 pub fn unpack_u64(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<u64>]) -> bool {
     if width > WIDE || !is_x86_feature_detected!("avx2") {
         return false;
@@ -188,7 +187,7 @@ unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
     }
 }
 
-/// For each bit of each byte: the number of lower bits with the same value.
+/// For each bit in each byte: the number of lower bits with the same value.
 static RANKS: [[u8; 8]; 256] = ranks();
 
 const fn ranks() -> [[u8; 8]; 256] {
@@ -303,8 +302,8 @@ pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u
 #[target_feature(enable = "avx2")]
 unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) {
     let at = min.len();
-    // SAFETY: the caller's check; loads are unaligned, and none goes beyond its group. A group's last load may
-    // overlap earlier ones, which does not change the minimum and maximum.
+    // SAFETY: the caller's check; loads are unaligned and stay inside their group. A group's last load may overlap
+    // earlier ones, which does not change the minimum and maximum.
     unsafe {
         let (lows, highs) = (min.as_mut_ptr().add(at), max.as_mut_ptr().add(max.len()));
         for (zone, count) in counts.iter().enumerate() {
@@ -349,7 +348,7 @@ unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mu
     }
 }
 
-/// For each byte, the positions of its set bits, lowest first.
+/// By byte, the positions of its set bits, lowest first.
 static PLACES: [[u8; 8]; 256] = {
     let mut places = [[0; 8]; 256];
     let mut byte = 0;

@@ -1,5 +1,5 @@
-//! Columns of texts with few different values, as codes in a dictionary: a condition or hash is then computed
-//! once for each value, and not for each row.
+//! Columns of texts with few different values, as codes in a dictionary, so a condition or hash is computed per value
+//! and not per row.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::rows::Span;
 /// With more different values, the column has plain texts.
 const MOST_VALUES: usize = 1 << 10;
 
-/// The codes and labels of a page; `None` if it has a value for each of many rows.
+/// Returns the codes and labels of a page; `None` if `has_labels` is false.
 pub(super) fn decoded(page: &PageColumn<'_>) -> Result<Option<DecodedPage>, String> {
     if !has_labels(page) {
         return Ok(None);

@@ -37,7 +37,7 @@ pub(super) struct Dictionary<'a> {
 pub(super) struct Values {
     raw: Vec<u8>,
     values: usize,
-    /// Where each value begins, and where the last one ends; empty if all have `fixed` bytes.
+    /// Start positions of the values and the end of the last; empty if all have `fixed` bytes.
     starts: Vec<u32>,
     fixed: usize,
     rows: usize,
@@ -45,7 +45,7 @@ pub(super) struct Values {
 }
 
 impl<'a> OpaquePage<'a> {
-    /// Reads a page of values of `fixed` bytes, or of values with their lengths.
+    /// Reads a page of values with `fixed` bytes, or of values with their lengths.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Dictionary<'_> {
         self.rows.is_null()
     }
 
-    /// Appends the number of each row's value, arbitrary for null rows.
+    /// Appends each row's value number, arbitrary for null rows.
     pub fn numbers(
         &self,
         spans: &[Span],
@@ -147,7 +147,6 @@ impl Values {
         }
     }
 
-    /// The joined bytes of adjacent rows.
     pub fn bytes(&self, rows: Range<usize>) -> &[u8] {
         &self.raw[self.values..][self.place(rows)]
     }

@@ -47,7 +47,7 @@ pub fn varies_in_length(data_type: &DataType) -> bool {
 }
 
 pub(super) fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8], effort: Compression) -> EncodedColumn {
-    // So that the work does not depend on other rows.
+    // This makes the work independent of other rows.
     let rows = UInt32Array::from(order.to_vec());
     let array = take(array, &rows, None).expect("rows of the array, of a type that can be taken");
     let array = array.as_ref();

@@ -55,7 +55,7 @@ pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError
     Ok(Page { runs, cutoffs })
 }
 
-/// Decodes the wanted runs of a page, which is much faster than decoding all.
+/// Decodes the wanted runs of a page, much faster than decoding all.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Fore
     out
 }
 
-/// `None` if the bytes are live runs.
+/// Decodes the pages of a checkpoint; `None` if the bytes are live runs.
 ///
 /// # Errors
 ///

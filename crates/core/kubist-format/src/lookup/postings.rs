@@ -1,4 +1,4 @@
-//! Postings: for each key the ascending numbers of the zones that contain it (FORMAT.md, Postings).
+//! Postings: by key, the ascending numbers of the zones that contain it (FORMAT.md, Postings).
 //!
 //! Keys are uniform, so their gaps are Rice codes. Zones are coded by bisection (binary interpolative coding,
 //! Moffat and Stuiver 2000): scattered zones take about their entropy, clustered zones less, and zones without
@@ -47,8 +47,8 @@ fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
 
-/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. Pairs of a part may be unsorted
-/// and repeated, but its keys are above those of the part before.
+/// Encodes pairs `key << 32 | zone`; `zones` has the number of zones per run. A part's pairs may be unsorted and
+/// repeated, but its keys are above the keys of the part before.
 pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
     let mut encoder = Encoder::new(zones, 1);
     let blocks = encoder.add(parts);
@@ -205,7 +205,7 @@ impl Directory {
         begin..begin + self.blocks[block].length as u64
     }
 
-    /// The blocks that may contain the keys, which must be in ascending order.
+    /// Finds the blocks that may contain the ascending keys.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
@@ -234,7 +234,7 @@ impl Directory {
         (low + blocks[low..high].partition_point(is_before)).checked_sub(1)
     }
 
-    /// Calls `found(key, zones)` for each key of a block, or only for the ascending `wanted` keys.
+    /// Calls `found(key, zones)` for each key in a block, or only for the ascending `wanted` keys.
     ///
     /// # Errors
     ///
@@ -327,7 +327,7 @@ fn get_varint(reader: &mut Reader<'_>) -> Result<u32, UnexpectedEnd> {
     Err(UnexpectedEnd)
 }
 
-/// The bits of a number below `range`, and the number of values that take a bit less.
+/// Returns the bits for a number below `range`, and the number of values that take a bit less.
 fn minimal(range: u64) -> (u32, u64) {
     let width = 64 - (range - 1).leading_zeros();
     (width, (1u64 << width) - range)
@@ -446,7 +446,7 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// Reads the gap to the next key, and its zone, if there is only one zone and the code fits in 8 bytes.
+    /// Reads the gap to the next key and its zone, if there is only one zone and the code fits in 8 bytes.
     fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
         let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
         let known = 64 - (self.at % 8) as u32;
@@ -615,7 +615,6 @@ mod tests {
             prop_assert!(read(&sound, &blocks, &keys).is_err());
             let beyond = sound.read_block(sound.len(), &[], None, &mut |_, _| ());
             prop_assert!(beyond.is_err());
-            // Also with a correct checksum.
             for block in 0..sound.len() {
                 let bytes = bytes_of(&sound, block, &blocks);
                 let _ = sound.decode_block(block, bytes, None, &mut |_, _| {});

@@ -1,8 +1,8 @@
-//! Encodes the keys of a page as bins of pco (FORMAT.md, Chunk). Bins take fewer bytes for data with no other
-//! pattern than its distribution, but must be read value by value from the beginning.
+//! Encodes the keys of a page as bins of pco (FORMAT.md, Chunk). Bins take fewer bytes for data whose only pattern is
+//! its distribution, but must be read value by value from the beginning.
 //!
-//! pco reports invalid bytes if it knows the number of rows. Bytes that would allocate too much memory are
-//! refused before.
+//! pco reports invalid bytes if it knows the number of rows. Bytes that would allocate too much memory are refused
+//! first.
 
 use pco::metadata::DeltaEncoding;
 use pco::wrapped::{FileCompressor, FileDecompressor};
@@ -13,7 +13,7 @@ use crate::zone_map::MOST_PAGE_ROWS;
 
 /// The version of the pco format, which chunks do not contain.
 const VERSION: [u8; 2] = [4, 1];
-/// Value of the lowest four bits for numbers without a common multiple and without a dictionary.
+/// Lowest four bits for numbers without a common multiple and without a dictionary.
 const CLASSIC: u8 = 0;
 /// Compression level of pco; a higher one takes twice the time to save one byte in a thousand.
 const LEVEL: usize = 8;

@@ -1,5 +1,5 @@
-//! Chooses the smallest encoding for the keys of a page: a sample of the keys gives candidates, which are then
-//! measured on all keys. Writers wait for this, so nothing is sorted.
+//! Chooses the smallest encoding for the keys of a page: a sample of the keys gives candidates, which are then measured
+//! on all keys. Writers wait for this, so nothing is sorted.
 //!
 //! A frame of reference is the fastest to read, so another encoding must save a fraction of its bytes. If only
 //! the size counts, the sample is all keys, and one saved bit is enough.
@@ -24,7 +24,7 @@ pub(super) enum Plan<W> {
     Above(W, [Ends<W>; 2]),
     /// All other keys are in the second frame.
     Apart(W, [Ends<W>; 2]),
-    /// All distinct keys, ascending, and each row's index.
+    /// All distinct keys, ascending, and one index per row.
     Dictionary(Vec<W>, Vec<W>),
 }
 
@@ -144,7 +144,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Bits of the hash for a sample of more than half of [`SAMPLED`] keys, the usual case.
+    /// Hash bits for a sample with more than half of [`SAMPLED`] keys, the usual case.
     const USUAL_BITS: u32 = (4 * SAMPLED).trailing_zeros();
 
     #[inline(always)]
@@ -184,8 +184,8 @@ impl Counted {
 
 /// Returns the best border between two frames of a sample, and its bits.
 ///
-/// At the best border, the width of the first frame or of the second one reaches a power of two. Otherwise the
-/// narrower frame could contain more keys with the same bits.
+/// At the best border, the width of the first or second frame reaches a power of two. Otherwise the narrower frame
+/// could contain more keys with the same bits.
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());
@@ -280,7 +280,7 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
     head_bits::<W>() + count * width(ends)
 }
 
-/// The second frame has the keys from `border` on.
+/// Divides the keys; the second frame has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
     // The key minus the border: keys below the border wrap around to larger numbers.

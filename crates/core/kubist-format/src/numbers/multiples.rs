@@ -1,8 +1,8 @@
 //! Floats that are multiples of a power of two, stored as integers, which omits the bits of the exponent. The
 //! conversion is one exact multiplication.
 //!
-//! One distinct value of a page may be no multiple, such as an occasional NaN or -0. It gets an integer above
-//! all others.
+//! One distinct value in a page may be no multiple, such as an occasional NaN or -0, and gets an integer above all
+//! others.
 
 use kubist_index::order::Keyed;
 
@@ -19,7 +19,7 @@ pub(crate) struct Steps<W> {
 }
 
 pub(super) struct Multiples<W> {
-    /// Rows of the exception have an arbitrary key.
+    /// Keys, arbitrary in rows with the exception.
     pub(super) keys: Vec<W>,
     pub(super) odd: Option<Exception<W>>,
 }
@@ -43,7 +43,7 @@ fn double(power: i32) -> f64 {
     f64::from_bits(((power + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
 }
 
-/// Floats as integer multiples of 2^`power`; `None` if more than one distinct value is no multiple.
+/// Returns floats as integer multiples of 2^`power`; `None` if more than one distinct value is no multiple.
 #[inline(always)]
 pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Multiples<W>> {
     if !is_step::<W>(power) {

@@ -1,5 +1,4 @@
-//! The index of a large directory of postings, so that a query for a few keys reads only parts of the
-//! directory.
+//! The index of a large directory of postings: a query for a few keys reads only parts of the directory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use super::{Block, Directory, MOST_ZONES, STRIDE, get_varint};
 use crate::wire::Reader;
 
 const INDEXED_FROM: usize = 64 << 10;
-/// Blocks of a chunk, the unit of reading of a directory; runs of a stretch.
+/// Blocks per chunk, the unit of reading of a directory; runs per stretch.
 const CHUNK_BLOCKS: usize = 8 * STRIDE;
 const STRETCH_RUNS: usize = 1024;
 const LOCATED_BYTES: usize = 12;
@@ -20,7 +19,7 @@ pub struct Index {
     zones: u32,
     runs: u32,
     blocks: u32,
-    /// For each `STRETCH_RUNS` runs: the number of the first zone, their position in the directory, a checksum.
+    /// Per `STRETCH_RUNS` runs: the number of the first zone, their position in the directory, a checksum.
     stretches: Vec<(u32, u32, u32)>,
     chunks: Vec<Chunk>,
     directory_length: u32,
@@ -119,7 +118,7 @@ impl Index {
         self.directory_length.checked_sub(self.blocks.checked_mul(LOCATED_BYTES as u32)?)
     }
 
-    /// The chunks that may contain the keys, which must be in ascending order.
+    /// Finds the chunks that may contain the ascending keys.
     pub fn chunks_of(&self, keys: &[u32]) -> Vec<usize> {
         let chunk = |key: &u32| self.chunks.partition_point(|chunk| chunk.first_key <= *key).checked_sub(1);
         let mut found: Vec<usize> = keys.iter().filter_map(chunk).collect();
@@ -161,7 +160,7 @@ impl Index {
         Ok(Directory { firsts: vec![0, self.zones], keys: self.keys, blocks, begins })
     }
 
-    /// The stretches that contain the zones, which must be in ascending order.
+    /// Finds the stretches that contain the ascending zones.
     pub fn stretches_of(&self, zones: &[u32]) -> Vec<usize> {
         let stretch = |zone: &u32| self.stretches.partition_point(|(first, ..)| first <= zone).checked_sub(1);
         let mut found: Vec<usize> = zones.iter().filter_map(stretch).collect();
@@ -174,7 +173,7 @@ impl Index {
         self.stretches[stretch].1 as u64..end.unwrap_or(0) as u64
     }
 
-    /// A stretch's first run; the number of the first zone of each of its runs, then the zone after the last.
+    /// Returns a stretch's first run, the first zone number of each of its runs, and then the zone after the last.
     ///
     /// # Errors
     ///
