@@ -219,7 +219,7 @@ impl<K: Clone + Ord, S> DotMap<K, S> {
         self.0.iter()
     }
 
-    /// The number of keys.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }

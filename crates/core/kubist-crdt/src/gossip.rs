@@ -90,7 +90,7 @@ impl<I: Copy + Ord, S: DotStore<I>> Gossip<I, S> {
         &self.state
     }
 
-    /// The number of deltas that a neighbour has not confirmed.
+    /// Number of deltas that a neighbour has not confirmed.
     pub fn kept(&self) -> usize {
         self.deltas.len()
     }

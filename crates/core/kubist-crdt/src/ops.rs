@@ -75,7 +75,7 @@ impl<I: Copy + Ord, M> Inbox<I, M> {
         &self.delivered
     }
 
-    /// The number of messages that wait for others.
+    /// Number of messages that wait for others.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -120,7 +120,7 @@ impl<I: Copy + Ord, S: DotStore<I>> Replica<I, S> {
         &self.store
     }
 
-    /// The number of messages that wait for others.
+    /// Number of messages that wait for others.
     pub fn waiting(&self) -> usize {
         self.inbox.waiting()
     }

@@ -83,7 +83,7 @@ impl<I: Copy + Ord, E: Clone + Ord> PureSet<I, E> {
         self.stable.iter().chain(self.log.iter().map(|(_, element)| element)).cloned().collect()
     }
 
-    /// The number of additions that still have a vector.
+    /// Number of additions that still have a vector.
     pub fn unstable(&self) -> usize {
         self.log.len()
     }

@@ -53,7 +53,7 @@ pub enum Alteration {
 pub struct NewWriters {
     pub after: i64,
     pub writers: Declared,
-    /// The number of rewrites at that time, which a reader applies first. Otherwise a step from the earlier writers
+    /// Number of rewrites at that time, which a reader applies first. Otherwise a step from the earlier writers
     /// that a rewrite retracted could appear complete with the new writers.
     pub rewrites: u64,
 }

@@ -104,7 +104,7 @@ enum Body<'a, W> {
     Frame(Packed<'a, W>),
     /// One bit per row, and the values of the rows with bit 0 and with bit 1.
     Two(&'a [u8], [Packed<'a, W>; 2]),
-    /// The number of values, the values, and every row's index.
+    /// Number of values, the values, and every row's index.
     Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
     Binned(&'a [u8]),
 }

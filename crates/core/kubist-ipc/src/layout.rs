@@ -11,7 +11,7 @@ const VIEW_BYTES: u64 = 16;
 
 pub struct Layout<'a> {
     lengths: &'a [u64],
-    /// The number of data buffers per view column, last column first.
+    /// Number of data buffers per view column, last column first.
     variadic: Vec<i64>,
     /// Unions have a validity buffer before metadata version 5.
     has_union_validity: bool,

@@ -1,12 +1,11 @@
 //! The minimum and maximum of stored numbers, computed at memory speed.
 //!
-//! Numbers are mapped to signed integers of the same width and order. So one branch-free loop, which the compiler
+//! Numbers are mapped to signed integers of the same width and order, so one branch-free loop, which the compiler
 //! vectorizes, serves all types and both byte orders. Only float blocks with NaN or missing values need the slower
 //! loop: if the extremes are numbers, the block has no NaN.
 
 use crate::layout::{Number, Variable};
 
-/// The bounds of stored numbers, before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBounds {
     /// The order key of the minimum in the stored type. Without numbers, `least` is above `greatest`.

@@ -1,5 +1,5 @@
-//! Builds an index in one pass over a file. The blocks that get a sorted copy are chosen at the end. If blocks must be
-//! decoded, copies of likely blocks are made during the pass. Otherwise the chosen blocks are read again.
+//! Builds an index in one pass over a file. The blocks with a sorted copy are chosen at the end. If blocks must be
+//! decoded, copies of likely blocks are made during the pass; otherwise the chosen blocks are read again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,21 +20,21 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, BlockSample, CopyPredictor};
 use crate::summary::{Summaries, Summary};
 
-/// The bytes that a task reads, which fit into a core's cache.
+/// Bytes that a task reads, which fit into a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
 /// Tasks of Parquet files are larger, because the pages at their ends are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
 /// A build needs all ranges, so ranges up to this distance form one request.
 const GAP: u64 = 1 << 20;
-/// The number of random blocks of an older index that are read again before the others are trusted. If a fraction f of
-/// all blocks changed, the probability that no checked block changed is (1 - f)^512: 1 in 170 for f = 1 %.
+/// Number of random blocks in an older index that are read again before the others are trusted. If a fraction f of all
+/// blocks changed, the probability that no checked block changed is (1 - f)^512: 1 in 170 for f = 1 %.
 const CHECKED: usize = 512;
 const MAX_REPORTED: usize = 100;
-/// The number of tasks whose sorted copies are in memory together.
+/// Number of tasks whose sorted copies are in memory together.
 const WAVE: usize = 16;
 /// One in this many tasks runs first, to predict the blocks with a sorted copy.
 const FIRST: usize = 16;
-/// The maximum bytes of sorted copies in memory before the choice is known.
+/// Maximum bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;
 
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ pub struct BuildOptions {
     pub variables: Option<Vec<String>>,
     /// If `None`, as in an existing index, and otherwise the default.
     pub block: Option<Block>,
-    /// The fraction of blocks that get a sorted copy: those with the greatest gain. If `None`, as in an existing index,
-    /// and otherwise 0.
+    /// The fraction of blocks that get a sorted copy, by greatest gain. If `None`, as in an existing index, and
+    /// otherwise 0.
     pub sorted: Option<f64>,
     pub workers: usize,
 }
@@ -59,7 +59,7 @@ pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// It is called with the completed and the total bytes.
+/// Receives the completed and the total bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Writes the index of a file to `path`. An older index provides the summaries of unchanged blocks.
@@ -208,7 +208,7 @@ impl IndexBuild<'_> {
         Ok((found, sorted_copies.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The older summaries of blocks whose bytes did not move. If sorted copies are wanted, there are none, because the
+    /// Returns the older summaries of blocks whose bytes did not move. With sorted copies there are none, because the
     /// copies are chosen among all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
         let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
@@ -399,7 +399,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
     }
 }
 
-/// Groups blocks into tasks: the blocks of a chunk that must be decoded, and otherwise neighbours.
+/// Groups blocks into tasks: all blocks of a chunk that must be decoded, and otherwise neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };

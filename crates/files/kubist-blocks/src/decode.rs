@@ -18,7 +18,7 @@ use crate::layout::{Filter, Number, Packing, Variable};
 ///
 /// # Errors
 ///
-/// The reason why the bytes are damaged.
+/// The message says why the bytes are damaged.
 pub fn unfilter(
     stored: &[u8],
     filters: &[Filter],
@@ -174,7 +174,7 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     fold(high) << 16 | fold(low)
 }
 
-/// The stored bytes of a number, whose `bits` are in the lowest bytes.
+/// Returns a number as stored bytes; the lowest bytes contain its `bits`.
 pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     let mut bytes = bits.to_le_bytes()[..variable.number.bytes() as usize].to_vec();
     if variable.big_endian {

@@ -37,7 +37,7 @@ pub struct Fetched<'a> {
     variable: &'a Variable,
     pieces: Vec<(u64, Vec<u8>)>,
     chunks: HashMap<u64, Vec<u8>>,
-    /// Data that the library read, by the start of the rectangle.
+    /// Data that the library read, by rectangle start.
     whole: HashMap<Vec<u64>, Vec<u8>>,
     /// Ascending ranges of rows, and the values of their pages.
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
@@ -66,7 +66,7 @@ fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     });
 }
 
-/// The parts of a rectangle. The error names a chunk that is shorter than its values.
+/// Splits a rectangle into parts. The error names a chunk that is shorter than its values.
 fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>> {
     let shape = layout.shape(variable);
     let width = variable.number.bytes();
@@ -139,7 +139,7 @@ fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece
     Ok(pieces)
 }
 
-/// The byte range of the values; `None` if no value is stored, or if only the library knows it.
+/// Returns the byte range of the values; `None` if no value is stored, or if only the library knows it.
 ///
 /// # Errors
 ///
@@ -224,7 +224,7 @@ impl Source {
     }
 }
 
-/// The ranges along one axis, ascending, with adjacent ranges joined.
+/// Returns the ranges along one axis, ascending, with adjacent ranges joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);
@@ -279,7 +279,7 @@ impl Fetched<'_> {
         found.ok_or_else(|| Error::internal(format!("{bytes} bytes at {offset} were not read")))
     }
 
-    /// The values of a fetched rectangle. They are not copied if they are contiguous.
+    /// Returns the values of a fetched rectangle, without a copy if they are contiguous.
     ///
     /// # Errors
     ///

@@ -20,9 +20,9 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The name of the arrays in several `.npy` files, because these have no names.
+/// The name of the arrays in several `.npy` files, which have no names.
 const UNNAMED: &str = "value";
-/// The number of files for each thread that opens files, and the maximum number of these threads.
+/// Number of files per thread that opens files, and maximum number of these threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
 /// Variables with fewer axes stay in memory up to this size in bytes.
@@ -88,7 +88,7 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// The blocks in the index, or the blocks that an index would have.
+    /// Returns the blocks in the index, or the blocks that an index would have.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Member {
         known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
-    /// All values of a small variable with fewer axes than the query. They are cached, because they are needed often.
+    /// Returns all values of a small variable with fewer axes than the query, cached because they are needed often.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Member {
     }
 }
 
-/// Serializes a path for JSON. A path may not be valid text.
+/// Serializes a path for JSON, even if it is not valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -146,7 +146,7 @@ pub struct Built {
     pub index: PathBuf,
     pub bytes: u64,
     pub index_bytes: u64,
-    /// False if there was an up-to-date index.
+    /// False if an up-to-date index existed.
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
@@ -288,7 +288,7 @@ impl Files {
     }
 }
 
-/// The number of threads. For many files it exceeds the number of cores, because most threads wait for a device.
+/// Number of threads, which for many files exceeds the number of cores, because most threads wait for a device.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
@@ -297,7 +297,7 @@ fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
-/// Checks that two files have the same variables. Only the first axis of a variable may differ in length.
+/// Checks that two files have the same variables; only the first axis of a variable may differ in length.
 fn alike(first: &Member, other: &Member) -> Result<()> {
     let differ =
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
@@ -360,7 +360,7 @@ pub struct AboutVariable {
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// The number of positions along each axis of a block; `None` without an index.
+    /// Number of block positions along each axis; `None` without an index.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
     /// True for the bounds of another variable's cells.

@@ -28,10 +28,10 @@ pub struct FileQuery {
     pub columns: Option<Vec<String>>,
     /// The fraction of positions to sample.
     pub sample: Option<f64>,
-    /// The maximum number of records. These are the records with the lowest priority, which are a uniform sample.
+    /// Maximum number of records. The result has the records with the lowest priority, which are a uniform sample.
     pub limit: Option<u64>,
     pub skip_damaged: bool,
-    /// A part of the result: the part's number from 0, and the number of parts.
+    /// A part of the result: its number from 0, and the number of parts.
     pub split: Option<(u64, u64)>,
 }
 
@@ -171,8 +171,8 @@ fn names(layout: &Layout) -> (SchemaRef, Vec<Name>) {
     (Arc::new(Schema::new(fields)), names)
 }
 
-/// The named variable with the most axes, and among several the first in the file, so the order in the condition does
-/// not matter.
+/// Returns the named variable with the most axes, and among several the first in the file, so the order in the
+/// condition does not matter.
 fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
     let rank = |variable: &usize| layout.variables[*variable].dimensions.len();
     let mut variables: Vec<usize> = named

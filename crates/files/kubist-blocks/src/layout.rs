@@ -1,7 +1,7 @@
 //! The layout of a file: where its arrays are and how bytes become numbers.
 //!
-//! The layout comes from a header that this crate parses, from a library, or from an index, and none of them is
-//! trusted: [`Layout::check`] compares every length with the file's size before anything is read.
+//! The layout comes from a header that this crate parses, from a library, or from an index. None is trusted:
+//! [`Layout::check`] compares every length with the file's size before anything is read.
 
 use std::collections::HashMap;
 
@@ -17,16 +17,16 @@ type Outcome<T> = std::result::Result<T, String>;
 
 /// The largest number of blocks in an array.
 pub const MOST_BLOCKS: u64 = 1 << 26;
-/// The limit of a block's size: larger blocks save nothing, and a scan holds them in memory.
+/// Limit of a block's size: larger blocks save nothing, and a scan holds them in memory.
 const MOST_BLOCK_BYTES: u64 = 16 << 20;
-/// The limit of a chunk's size, as in HDF5.
+/// Limit of a chunk's size, as in HDF5.
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
 const MOST_VARIABLES: usize = 100_000;
 const COORDINATE_BLOCK: u64 = 16;
 const MOST_AXES: usize = 32;
-/// The number of decoded bytes that a chunk may have, whatever its stored size.
+/// Number of decoded bytes that a chunk may have, whatever its stored size.
 const INFLATION_FLOOR: u64 = 64 << 20;
-/// The maximum number of decoded bytes per stored byte; deflate reaches 1032.
+/// Maximum number of decoded bytes per stored byte; deflate reaches 1032.
 const INFLATION: u64 = 1100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,8 +110,8 @@ impl Number {
     }
 }
 
-/// The packing of values by the CF conventions: the value is `stored * scale + offset` in double precision, and null if
-/// the stored number is in `missing`.
+/// CF packing: the value is `stored * scale + offset` in double precision, and null if the stored number is in
+/// `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packing {
     pub scale: Option<f64>,
@@ -126,7 +126,7 @@ impl Packing {
     }
 }
 
-/// Filters of a chunk's bytes, in the order of writing.
+/// Filters for the bytes of a chunk, in the order of writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filter {
@@ -144,7 +144,7 @@ pub struct Chunk {
     pub number: u64,
     pub offset: u64,
     pub bytes: u64,
-    /// One bit per skipped filter. The lowest bit is the first filter.
+    /// One bit per skipped filter; the lowest bit is the first filter.
     pub skipped: u32,
 }
 
@@ -154,12 +154,12 @@ pub enum Storage {
     Contiguous {
         offset: u64,
     },
-    /// One record per index of the first axis, at distances of `stride` bytes.
+    /// One record per index along the first axis, `stride` bytes apart.
     Records {
         offset: u64,
         stride: u64,
     },
-    /// In chunks of one shape. Missing chunks contain `fill` everywhere.
+    /// In chunks with the same shape; missing chunks contain `fill` everywhere.
     Chunks {
         shape: Vec<u64>,
         filters: Vec<Filter>,
@@ -213,7 +213,7 @@ pub struct Layout {
     /// Contents that cannot be queried, with reasons.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// The variables that are cell bounds of other variables, by the CF attributes `bounds` and `climatology`.
+    /// Variables that are cell bounds, by the CF attributes `bounds` and `climatology`.
     #[serde(default)]
     pub bounds: Vec<String>,
 }
@@ -223,7 +223,7 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
-    /// The shape of a variable's chunks, or of the whole array if it has no chunks.
+    /// The shape of a variable's chunks, or the whole array's shape if it has no chunks.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -269,7 +269,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the blocks are too large or too many. Blocks that were never written do not count.
+    /// `Invalid` if the blocks are too large or too many; blocks that were never written do not count.
     pub fn tiled(&self, variable: &Variable, block: &[u64]) -> Result<Tiling> {
         let tiling = Tiling::new(&self.shape(variable), &self.chunk(variable), block)?;
         let bytes = positions(tiling.block())?.saturating_mul(variable.number.bytes());
@@ -383,9 +383,9 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Block {
-    /// The largest number of stored bytes.
+    /// Maximum number of stored bytes.
     Bytes(u64),
-    /// The number of positions along each axis.
+    /// Number of positions along each axis.
     Shape(Vec<u64>),
 }
 
@@ -445,7 +445,7 @@ impl Variable {
         }
     }
 
-    /// The reason why only the library can read the variable; `None` if this crate can decode it.
+    /// Says why only the library can read the variable; `None` if this crate can decode it.
     pub fn needs_library(&self) -> Option<String> {
         match &self.storage {
             Storage::Library { why } => Some(why.clone()),

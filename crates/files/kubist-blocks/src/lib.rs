@@ -1,11 +1,10 @@
 //! A value index next to array files (HDF5, netCDF, Parquet and `.npy`), which stay unchanged.
 //!
-//! The index stores the bounds of the values of each block of an array ([`summary`]), so a query with a
-//! condition (kubist-expr) reads only the blocks that can contain results ([`query`]). Neighbouring blocks
-//! are read together if that is faster ([`model`]), an adaptive schedule distributes the work over threads
-//! ([`schedule`]), and a few blocks are read from a sorted copy ([`sorted`]). The file's header locates the
-//! bytes ([`netcdf3`], [`parquet`]), or for HDF5 its own library in a separate process ([`library`]); this
-//! crate reads and decodes them ([`fetch`], [`decode`]).
+//! The index stores the bounds of the values in each array block ([`summary`]), so a query with a condition
+//! (kubist-expr) reads only the blocks that can contain results ([`query`]). Neighbouring blocks are read together if
+//! that is faster ([`model`]), an adaptive schedule distributes the work over threads ([`schedule`]), and a few blocks
+//! are read from a sorted copy ([`sorted`]). The file's header locates the bytes ([`netcdf3`], [`parquet`]), or for
+//! HDF5 its own library in a separate process ([`library`]); this crate reads and decodes them ([`fetch`], [`decode`]).
 //!
 //! Neither files nor indexes are trusted; see [`layout::Layout::check`] and [`sidecar::open`].
 

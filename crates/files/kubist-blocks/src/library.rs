@@ -26,13 +26,13 @@ use crate::shape::Rect;
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
-/// The maximum length of a response's line, in bytes.
+/// Maximum bytes of a response's line.
 const LONGEST_LINE: u64 = 256 << 20;
-/// The maximum number of bytes after the line.
+/// Maximum bytes after the line.
 const LONGEST_ANSWER: u64 = 4 << 30;
 /// The time between two checks for cancellation while a request runs.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// The bytes of a chunk in a response: four 8-byte numbers (number, offset, stored bytes, mask of skipped filters).
+/// Bytes per chunk in a response: four 8-byte numbers (number, offset, stored bytes, mask of skipped filters).
 const CHUNK_BYTES: usize = 32;
 
 /// The library's process, which starts at the first request.
@@ -59,17 +59,17 @@ impl Drop for Running {
     }
 }
 
-/// The line of JSON of a response.
+/// The JSON line of a response.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
     error: Option<String>,
-    /// The number of bytes after the line.
+    /// Number of bytes after the line.
     #[serde(default)]
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// The number of chunks of each variable.
+    /// Number of chunks per variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }
@@ -107,7 +107,7 @@ impl Library {
         Ok(layout)
     }
 
-    /// The decoded values in a rectangle of a variable: `bytes` bytes, in the file's byte order.
+    /// Returns the decoded values in a rectangle of a variable: `bytes` bytes, in the file's byte order.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Library {
     }
 }
 
-/// A path as bytes, because it may not be valid UTF-8.
+/// Returns a path as bytes, because it may not be valid UTF-8.
 fn raw(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

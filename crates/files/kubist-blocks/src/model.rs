@@ -1,13 +1,12 @@
-//! The I/O model of block indexes. It predicts the cost of a query, and decides which byte ranges are merged into one
-//! request.
+//! The I/O model of block indexes, which predicts the cost of a query, and decides which byte ranges are merged into
+//! one request.
 //!
-//! Source: Wu et al., "Optimizing the Query Performance of Block Index Through Data Analysis and I/O
-//! Modeling", SC17. Independent values reach its upper bounds. The number of requests with merging follows
-//! from the same assumption.
+//! Source: Wu et al., "Optimizing the Query Performance of Block Index Through Data Analysis and I/O Modeling", SC17.
+//! Independent values reach its upper bounds. The number of requests with merging follows from the same assumption.
 
 use serde::{Deserialize, Serialize};
 
-/// The maximum bytes between merged ranges, because they need memory, and the measurement may be wrong.
+/// Maximum bytes between merged ranges, because gaps need memory, and the measurement may be wrong.
 const MOST_GAP: u64 = 16 << 20;
 
 /// The device model: a request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
@@ -38,7 +37,7 @@ pub struct Expected {
 }
 
 /// The expected reads for `elements` numbers of `width` bytes, if a fraction `selectivity` is selected and ranges up to
-/// `gap` bytes apart are merged. These are propositions 3.1 to 3.3 of the paper, extended to merging.
+/// `gap` bytes apart are merged: propositions 3.1 to 3.3 of the paper, extended to merging.
 pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64, gap: u64) -> Expected {
     let blocks = elements.div_ceil(block_elements.max(1)) as f64;
     let block_bytes = (block_elements * width) as f64;
@@ -53,8 +52,8 @@ pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// The fraction of the blocks without results that are in gaps of at most `apart` blocks. The lengths of gaps have a
-/// geometric distribution.
+/// The fraction of the blocks without results that are in gaps of at most `apart` blocks. Gap lengths have a geometric
+/// distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
         return 0.0;

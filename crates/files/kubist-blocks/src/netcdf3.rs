@@ -11,7 +11,7 @@ const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
 /// Attributes that name the cell bounds of a variable.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
-/// The number of records that a file states if its writer died.
+/// Number of records that a file states if its writer died.
 const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
 
 type Outcome<T> = Result<T, String>;
@@ -24,7 +24,7 @@ pub fn is_one(head: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// The fault of the header.
+/// The message names the fault of the header.
 pub fn layout(reader: &mut dyn Read, file_bytes: u64) -> Outcome<Layout> {
     let mut header = Header { reader, read: 0, wide: false, offsets: 4, file_bytes };
     let magic = header.take::<4>()?;
@@ -319,8 +319,8 @@ fn value(kind: u32, bytes: &[u8]) -> Attribute {
 mod tests {
     use super::*;
 
-    /// Two dimensions, a record variable of two bytes and one of four, and a plain variable. Also returns
-    /// the header's length.
+    /// Two dimensions, a two-byte record variable, a four-byte one, and a plain variable. Also returns the header's
+    /// length.
     fn sample() -> (Vec<u8>, usize) {
         let mut out = b"CDF\x01".to_vec();
         let word = |out: &mut Vec<u8>, value: u32| out.extend(value.to_be_bytes());

@@ -9,7 +9,7 @@ use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Var
 
 /// # Errors
 ///
-/// The fault of the header.
+/// The message names the fault of the header.
 pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     let header = NpyHeader::read(reader)?;
     let data_type = &header.element.data_type;

@@ -39,14 +39,14 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// The number of tasks that run before results are passed on. It bounds the memory.
+/// Number of tasks that run before results are passed on, which bounds the memory.
 const WAVE: usize = 256;
 
-/// The range of a cell's bytes in the file. A cell that was never written has no bytes; its extent is `u64::MAX`, so it
-/// is sorted to the end.
+/// The byte range of a cell in the file. A cell that was never written has no bytes; its extent is `u64::MAX`, so it is
+/// sorted to the end.
 type Extent = (u64, u64);
 
-/// A file's number among the queried files, and one of its cells with its extent.
+/// A file's number among the queried files, a cell of the file, and the cell's extent.
 type Placed = (usize, Extent, Cell);
 
 /// The part of a block that is in the region of the query.
@@ -58,11 +58,11 @@ struct Cell {
     /// If a sorted copy of the block suffices: the block's number, and the lowest and highest order key of matching
     /// values.
     sorted: Option<(u64, u64, u64)>,
-    /// The sampled positions, as numbers within `rect`. `None` for all positions, and until the sample is drawn.
+    /// The sampled positions, as numbers within `rect`; `None` for all positions, and until the sample is drawn.
     places: Option<Vec<u32>>,
 }
 
-/// Cells of one file that one thread reads together.
+/// Cells in one file that one thread reads together.
 struct Task {
     member: usize,
     /// True if the task follows the previous one in the file, with at most a small gap.
@@ -93,8 +93,8 @@ impl Files {
         Grid::bind(member.layout(), query, self.members.len() > 1)
     }
 
-    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, passes the rows of lowest
-    /// priority after all reads.
+    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, passes the rows with the
+    /// lowest priorities after all reads.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Files {
         self.asked(query, run, true, cancel, take)
     }
 
-    /// Counts the matching rows. Does not read blocks in which all rows match.
+    /// Counts the matching rows, without reading blocks in which all rows match.
     ///
     /// # Errors
     ///
@@ -198,8 +198,8 @@ impl Files {
     }
 }
 
-/// The tasks of one part of the result. Each part may run in another process. All processes derive the same tasks from
-/// the same index, so together they return each row once.
+/// Returns the tasks for one part of the result. Each part may run in another process. All processes derive the same
+/// tasks from the same index, so together they return each row once.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -218,7 +218,6 @@ enum Drawn {
     Blocks,
 }
 
-/// A running query.
 struct Execution<'a> {
     files: &'a Files,
     grids: &'a [Grid],
@@ -233,7 +232,7 @@ struct Execution<'a> {
     reads: Reads,
     /// Reads of sorted copies.
     sorted: Reads,
-    /// The number of blocks without results that an index would have excluded.
+    /// Number of blocks without results that an index would have excluded.
     spared: AtomicU64,
     /// Errors of damaged blocks that the query skips.
     damaged: Mutex<Vec<String>>,
@@ -271,12 +270,12 @@ impl<'a> Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// The largest distance, in bytes, of two ranges of the file that are read together.
+    /// Maximum bytes between two file ranges that are read together.
     fn gap(&self, member: usize) -> u64 {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }
 
-    /// Whether rows are only counted. Cells in which all rows match are then not read.
+    /// Whether rows are only counted, without reading cells in which all rows match.
     fn is_counted(&self) -> bool {
         !self.rows && self.query.sample.is_none()
     }

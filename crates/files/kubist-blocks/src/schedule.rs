@@ -1,6 +1,7 @@
 //! Distributes tasks over threads by the paper's adaptive schedule (section 4.2). A fraction of the tasks is assigned
-//! evenly in advance, so neighbours stay together. The other tasks are assigned in runs of `ceil(left / (2 (workers -
-//! 1)))` tasks, which become shorter, so that no thread waits long for a slow one at the end.
+//! evenly in advance, so neighbours stay together. The other tasks are assigned in runs of
+//! `ceil(left / (2 (workers - 1)))` tasks, which become shorter, so that no thread waits long for a slow one at the
+//! end.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +74,7 @@ pub struct Balance {
 /// The results of a worker by task, and its seconds.
 type Done<T> = (Vec<(usize, T)>, f64);
 
-/// Runs tasks and returns their results in order. The first error stops the other tasks.
+/// Runs tasks and returns their results in order; the first error stops the other tasks.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! The division of an array into chunks and blocks, and rectangles of positions in it.
 //!
 //! A *chunk* is a rectangle that the file stores, and often compresses, as one piece. An array without chunks is one
-//! chunk. A *block* is the unit of the index, which stores the bounds of its values. Each chunk is divided into
-//! blocks of equal shape, so no block is in two chunks.
+//! chunk. A *block* is the unit of the index, which stores the bounds of its values. Each chunk is divided into blocks
+//! of equal shape, so no block is in two chunks.
 //!
 //! Chunks are numbered from 0 with the last axis fastest. Block numbers count all blocks of the first chunk, then all
 //! blocks of the next chunk, and so on. Chunks at the end of an axis are cut off by the array, so some of their
@@ -12,7 +12,7 @@ use kubist_types::{Error, Result};
 
 const MOST_POSITIONS: u64 = 1 << 56;
 
-/// A rectangle with any number of axes: on each axis, `count` positions from `start` on.
+/// A rectangle with any number of axes: `count` positions from `start` on, per axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
     pub start: Vec<u64>,
@@ -32,7 +32,7 @@ impl Rect {
         self.count.contains(&0)
     }
 
-    /// The common rectangle; `None` if there is no common position.
+    /// Returns the common rectangle; `None` if there is no common position.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {
@@ -93,7 +93,7 @@ pub fn strides(shape: &[u64]) -> Vec<u64> {
     strides
 }
 
-/// The number of positions of an array.
+/// Number of positions in an array.
 ///
 /// # Errors
 ///
@@ -113,15 +113,14 @@ pub struct Tiling {
     shape: Vec<u64>,
     chunk: Vec<u64>,
     block: Vec<u64>,
-    /// The number of chunks along each axis of the array.
+    /// Number of chunks along each axis of the array.
     chunks: Vec<u64>,
-    /// The number of blocks along each axis of a chunk.
+    /// Number of blocks along each axis of a chunk.
     inner: Vec<u64>,
 }
 
 impl Tiling {
-    /// Takes the shapes of the array, of a chunk and of a block. A block that is larger than the chunk is made
-    /// smaller.
+    /// Takes the shapes of the array, of a chunk and of a block, and shrinks a block that is larger than the chunk.
     ///
     /// # Errors
     ///
@@ -160,12 +159,12 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// The number of blocks, including empty ones.
+    /// Number of blocks, including empty ones.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
 
-    /// The number of blocks that are not empty.
+    /// Number of blocks that are not empty.
     pub fn filled(&self) -> u64 {
         let along = |axis: usize| {
             let (length, chunk, block) = (self.shape[axis], self.chunk[axis], self.block[axis]);
@@ -184,7 +183,7 @@ impl Tiling {
         self.clipped(start, &self.chunk)
     }
 
-    /// The positions of a block; empty for some blocks of the last chunks.
+    /// The positions of a block; empty for some blocks in the last chunks.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);
@@ -212,12 +211,11 @@ impl Tiling {
         Rect { start, count }
     }
 
-    /// The number of chunks that overlap `rect`.
     pub fn count_over(&self, rect: &Rect) -> u64 {
         if rect.is_empty() { 0 } else { self.spans(rect).len() }
     }
 
-    /// The numbers of the chunks that overlap `rect`, in ascending order.
+    /// The numbers of the chunks that overlap `rect`, ascending.
     pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
         let mut found = Vec::new();
         if rect.is_empty() {
@@ -230,7 +228,7 @@ impl Tiling {
         found
     }
 
-    /// The numbers of the blocks of a chunk that overlap `rect`, in ascending order.
+    /// The numbers of a chunk's blocks that overlap `rect`, ascending.
     pub fn blocks_of(&self, chunk: u64, rect: &Rect) -> impl Iterator<Item = u64> {
         let mut found = Vec::new();
         let of = self.chunk_rect(chunk);
@@ -250,7 +248,7 @@ impl Tiling {
         found.into_iter()
     }
 
-    /// The numbers of all blocks that overlap `rect`, in ascending order.
+    /// The numbers of all blocks that overlap `rect`, ascending.
     pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }

@@ -27,10 +27,10 @@ const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
 const FIRST_READ: u64 = 64 << 10;
-/// The bytes of a location in the tables.
+/// Bytes per location in the tables.
 const PIECE: usize = 28;
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
-/// The maximum size of the tables of chunks and blocks.
+/// Maximum bytes of the tables of chunks and blocks.
 const LONGEST_SECTION: u64 = 2 << 30;
 
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct Part {
     block: Vec<u64>,
-    /// The number of sorted blocks in the directory.
+    /// Number of sorted blocks in the directory.
     sorted: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
-/// An index that is being written. Sorted values come first, in the order in which they are computed.
+/// An index that is being written; sorted values come first, in the order in which they are computed.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,
@@ -134,7 +134,7 @@ impl Writing {
     ///
     /// # Errors
     ///
-    /// A storage error. An older index is then unchanged.
+    /// A storage error; an older index is then unchanged.
     pub fn finish(mut self, index: &Index) -> Result<u64> {
         let sections = sections(index)?;
         let mut header = Vec::with_capacity(HEADER);

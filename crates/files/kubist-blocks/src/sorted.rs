@@ -1,4 +1,4 @@
-//! Sorted copies of a few blocks: the numbers of a block in ascending order, with their positions in the block.
+//! Sorted copies of a few blocks: the numbers in ascending order, with their positions in the block.
 //!
 //! Most queries hit a block that has a wide range of values but few results, so they read only the matching part of a
 //! sorted copy (section 4.3 of the paper). A copy has segments of [`SEGMENT`] entries, and a table of the segments'
@@ -30,10 +30,10 @@ pub struct Sorted {
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// The number of entries, without missing values and NaN.
+    /// Number of entries, without missing values and NaN.
     pub count: u32,
     place_bytes: u8,
-    /// The lowest key and the checksum of each segment.
+    /// The lowest key and the checksum per segment.
     segments: Vec<(u64, u32)>,
 }
 
@@ -75,7 +75,7 @@ pub fn encode(variable: &Variable, found: &FetchedValues<'_>) -> Option<(SortedB
     Some((block, bytes))
 }
 
-/// The places in the order of their keys. Places with equal keys ascend.
+/// Returns the places in the order of their keys; places with equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -128,7 +128,7 @@ const DIGIT: u32 = 11;
 /// With fewer entries, a comparison sort is faster.
 const FEW: usize = 1024;
 
-/// A stable radix sort by key, from the lowest digit. Digits that are equal in all keys are skipped.
+/// A stable radix sort by key, from the lowest digit, without the digits that are equal in all keys.
 fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
     if entries.len() < FEW {
         entries.sort_by_key(key);
@@ -156,7 +156,7 @@ fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
 }
 
 impl SortedBlock {
-    /// The least length of an entry in the directory.
+    /// Minimum bytes of an entry in the directory.
     pub const LEAST_BYTES: usize = 21;
 
     pub fn write(&self, block: u64, out: &mut Vec<u8>) {
@@ -172,7 +172,7 @@ impl SortedBlock {
 
     /// # Errors
     ///
-    /// The fault of the entry.
+    /// The message names the fault of the entry.
     pub fn read(reading: &mut Reading<'_>) -> Outcome<(u64, SortedBlock)> {
         let (block, offset, count) = (reading.word()?, reading.word()?, reading.half()?);
         let place_bytes = reading.take(1)?[0];
@@ -198,7 +198,7 @@ impl SortedBlock {
         (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
     }
 
-    /// The entries with keys from `low` to `high`, and a few around them; `None` if there are no entries.
+    /// Returns the entries with keys from `low` to `high`, and a few around them; `None` if there are no entries.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// The number of bytes that the hash of a file covers at its beginning, and at each of `PLACES` further positions.
+/// Bytes that the hash of a file covers at its beginning, and at each of `PLACES` further positions.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
 /// The signature of HDF5, at offset 0, 512, 1024, 2048, …
@@ -38,7 +38,7 @@ pub struct Key {
     pub hash: u64,
 }
 
-/// Counters of the reads of a query, which all its threads share.
+/// Read counters of a query, which all its threads share.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
@@ -110,7 +110,7 @@ impl Source {
         &self.key
     }
 
-    /// The HDF5 library.
+    /// Returns the HDF5 library.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// `Damaged` if the file ends before the last of these bytes, or a storage error.
+    /// `Damaged` if the file ends before the last byte, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
         let wanted = bytes as usize;
         // Reads into uninitialized memory, which saves filling it with zeros first.
@@ -166,7 +166,7 @@ impl Source {
         Ok(out)
     }
 
-    /// Checks that size and modification time have not changed since the opening. Called at the end of each query.
+    /// Checks at the end of each query that size and modification time have not changed since the opening.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
     keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
-/// A block, its summary, and the keys of some of its values.
+/// A block, its summary, and the order keys of sampled values.
 pub type BlockSample = (u64, Summary, Vec<u64>);
 
 /// The distribution of values, from a sample and the bounds of blocks.
@@ -68,7 +68,7 @@ impl ValueDistribution {
         }
     }
 
-    /// The fraction of queries that hit a block, in log-odds. `None` if the block's values are equal, missing or
+    /// The fraction of queries that hit a block, in log-odds; `None` if the block's values are equal, missing or
     /// unknown.
     pub fn span(&self, summary: &Summary) -> Option<f64> {
         let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
@@ -86,13 +86,13 @@ impl ValueDistribution {
         self.share(behind(&self.sample), behind(&self.greatest))
     }
 
-    /// The rank as a fraction. Each bound of a block counts as at least one value.
+    /// The rank as a fraction; each bound of a block counts as at least one value.
     fn share(&self, of_sample: usize, of_ends: usize) -> f64 {
         (of_sample as f64 / (self.sample.len() as f64).max(1.0)).max(of_ends as f64 / self.values)
     }
 }
 
-/// The `count` blocks with the greatest gain, ascending. Blocks with equal values gain nothing.
+/// Returns the `count` blocks with the greatest gain, ascending; blocks with equal values gain nothing.
 pub fn chosen(blocks: &[BlockSample], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
         spans(&ValueDistribution::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
@@ -115,8 +115,8 @@ pub struct CopyPredictor {
 }
 
 impl CopyPredictor {
-    /// Learns from some blocks with `values` values, if a fraction `share` of all blocks will be chosen. It accepts
-    /// twice this fraction, because some blocks do not represent all.
+    /// Learns from blocks with `values` values in total, if a fraction `share` of all blocks will be chosen. It accepts
+    /// twice this fraction, because these blocks do not represent all.
     pub fn of(blocks: &[BlockSample], values: u64, share: f64) -> CopyPredictor {
         let scale = ValueDistribution::of(blocks, values);
         let spans = spans(&scale, blocks);

@@ -11,7 +11,7 @@ use crate::fetch::FetchedValues;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
-/// The flag of a block that could not be read during indexing.
+/// Flag of a block that could not be read during indexing.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
 pub const BYTES: usize = 22;
@@ -21,7 +21,7 @@ pub struct Summary {
     /// The order key of the minimum. Without numbers, `least` is above `greatest`.
     pub least: u64,
     pub greatest: u64,
-    /// The number of missing values, at most 2^32 - 1.
+    /// Number of missing values, at most 2^32 - 1.
     pub missing: u32,
     flags: u8,
     any: bool,
@@ -180,7 +180,7 @@ pub fn of_fill(variable: &Variable) -> Option<Summary> {
     Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))))
 }
 
-/// The summary of an unwritten rectangle; `None` if a part of it was written.
+/// The summary of an unwritten rectangle; `None` if a part was written.
 pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option<Summary> {
     let Storage::Chunks { shape, table, .. } = &variable.storage else { return None };
     let tiling = Tiling::new(&layout.shape(variable), shape, shape).ok()?;
@@ -243,8 +243,8 @@ impl Summaries {
         &self.own
     }
 
-    /// The summary of all blocks that overlap a rectangle; `None` if the rectangle is empty. Each unwritten chunk costs
-    /// one step, but if few chunks were written, only these are visited.
+    /// Returns the summary of all blocks that overlap a rectangle; `None` if the rectangle is empty. Each unwritten
+    /// chunk costs one step, but if few chunks were written, only these are visited.
     pub fn over(&self, tiling: &Tiling, rect: &Rect) -> Option<Summary> {
         let of_chunk = |chunk: u64| match self.place(chunk * self.blocks_in_chunk) {
             None => Some(self.fill),

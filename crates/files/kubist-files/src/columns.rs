@@ -96,7 +96,7 @@ impl Columns {
         u64::try_from(rows).map_err(|_| self.damaged(format!("row group {group} has {rows} rows")))
     }
 
-    /// The numeric columns, and the names of other columns with the reasons.
+    /// Returns the numeric columns, and the names of other columns with the reasons.
     pub fn columns(&self) -> (Vec<Column>, Vec<String>) {
         let (mut columns, mut others) = (Vec::new(), Vec::new());
         let parquet = self.metadata.parquet_schema();
@@ -276,7 +276,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The values. A null value is an arbitrary number.
+    /// Returns the values; a null value is an arbitrary number.
     fn values<T: Stored>(&self) -> Result<(Vec<T::T>, Option<NullBuffer>)> {
         let rows = self.ranges.iter().map(|range| (range.end - range.start) as usize).sum();
         let (mut values, mut present) = (Vec::with_capacity(rows), BooleanBufferBuilder::new(0));
@@ -401,7 +401,6 @@ mod tests {
 
     use super::*;
 
-    /// A file with 2,500 rows, in groups of 1,000 and pages of 100.
     fn written(path: &Path, with_index: bool) -> Int16Array {
         let value = |row: i32| (row % 7 != 3).then_some((row % 50 - 25) as i16);
         let array = Int16Array::from_iter((0..2500).map(value));

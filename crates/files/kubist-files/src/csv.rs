@@ -28,13 +28,13 @@ use crate::records::Records;
 use crate::source::Counted;
 use crate::{Batches, Delimiter};
 
-/// The number of rows that determine the types.
+/// Number of rows that determine the types.
 const HEAD_ROWS: usize = 10_000;
 /// A batch ends after this many bytes of text, whatever its number of rows.
 const BATCH_TEXT: usize = 16 << 20;
 const BUFFER: usize = 1 << 18;
 const MOST_COMMENTS: u64 = 1 << 16;
-/// The maximum number of fields in a batch, for which the decoder allocates memory.
+/// Maximum number of fields in a batch, for which the decoder allocates memory.
 const BATCH_FIELDS: usize = 1 << 21;
 
 type Bytes = BufReader<Box<dyn Read + Send>>;
@@ -81,7 +81,7 @@ pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
     Ok(fields.collect())
 }
 
-/// The comments at the beginning of the text, as metadata `comments`.
+/// Returns the comments at the beginning of the text, as metadata `comments`.
 pub fn comments(path: &Path, limits: &Limits) -> Result<Vec<(String, String)>> {
     let text = inflated(path, Arc::default(), limits)?;
     let mut comments = Vec::new();
@@ -169,7 +169,7 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The text of the columns in `indices`. Errors do not name the file.
+/// The text of the columns in `indices`; errors do not name the file.
 struct Texts {
     records: Records<Bytes>,
     decoder: Decoder,
@@ -299,14 +299,14 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
-/// Converts text. A value that cannot be converted becomes null.
+/// Converts text; a value that cannot be converted becomes null.
 fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     cast_with_options(text, data_type, &options)
         .map_err(|_| Error::invalid(format!("text cannot be read as {data_type}")))
 }
 
-/// Converts text. Errors name row, column and value.
+/// Converts text; errors name row, column and value.
 fn typed(given: &StringArray, field: &Field, first_row: usize, marks: &Marks) -> Result<ArrayRef> {
     let data_type = field.data_type();
     let of_numbers = data_type.is_numeric().then(|| marks.with_points(given));

@@ -56,7 +56,6 @@ impl Marks {
     }
 }
 
-/// Exchanges the points and commas of a number.
 fn swapped(value: &str) -> String {
     let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.,eE ".contains(&byte);
     let is_number = value.bytes().all(is_part) && value.bytes().any(|byte| byte.is_ascii_digit());

@@ -21,7 +21,7 @@ pub enum Kind {
     System,
 }
 
-/// The error of a file. The message is one line and names the file.
+/// The error of a file; its message is one line and names the file.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -92,7 +92,7 @@ impl Error {
     }
 }
 
-/// The message of an error. It says that a file ends early, where the standard library says that a buffer was not
+/// Formats a system error. It says that a file ends early, where the standard library says that a buffer was not
 /// filled.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     match error.kind() {

@@ -10,12 +10,12 @@ use crate::source::open;
 
 /// Files up to this size are read as a whole.
 const SMALL: u64 = 1 << 26;
-/// The number of blocks that are read of a larger file: the first at its start, the last at its end.
+/// Number of blocks to read from a larger file: the first at its start, the last at its end.
 const PIECES: u64 = 64;
 const PIECE: usize = 1 << 16;
 const DIGEST_BYTES: usize = 12;
 
-/// A digest of names, sizes and contents. Of a large file, only some blocks are read.
+/// A digest of names, sizes and contents; only some blocks of a large file are read.
 ///
 /// # Errors
 ///

@@ -15,17 +15,16 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 pub(crate) const UNIT: &str = "unit";
 
-/// The columns of a file, from any reader.
 #[derive(Clone, Copy)]
 pub struct FileColumns<'a> {
     pub path: &'a Path,
     pub fields: &'a Fields,
-    /// True if an integer and a float in two files become a float. This is so for text, which has no types of its own.
-    /// For other formats, the table checks each value.
+    /// True if an integer and a float in two files become a float, as for text, which has no types. For other formats,
+    /// the table checks each value.
     pub promotes: bool,
 }
 
-/// All columns in order of appearance, each wide enough for every file. If a file lacks a column, it may be null.
+/// Returns all columns in order of appearance, each wide enough for every file. A column that a file lacks may be null.
 ///
 /// # Errors
 ///
@@ -76,7 +75,7 @@ pub fn storable_columns(fields: &[Field]) -> SchemaRef {
     Arc::new(Schema::new(fields.iter().map(storable).collect::<Fields>()))
 }
 
-/// The narrowest type that contains both types. With `promotes`, an integer and a float become a float.
+/// The narrowest type that contains both types; with `promotes`, an integer and a float become a float.
 pub fn wider(one: &DataType, other: &DataType, promotes: bool) -> Option<DataType> {
     if widens(other, one) {
         return Some(one.clone());
@@ -138,8 +137,8 @@ fn names(fields: &Fields) -> String {
     fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The table's columns with the file's units, so that the writer converts the values. Columns that have no unit in the
-/// file, and the columns in `stated`, have the table's unit.
+/// Returns the table's columns with the file's units, so that the writer converts the values. Columns without a unit in
+/// the file, and the columns in `stated`, have the table's unit.
 pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
     let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
     let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {
@@ -151,7 +150,7 @@ pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRe
     Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
 }
 
-/// Converts a batch to the table's columns. Missing columns are null. `first_row` counts from 1, for messages.
+/// Converts a batch to the table's columns, with null for missing columns. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///

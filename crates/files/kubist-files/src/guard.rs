@@ -1,5 +1,4 @@
-//! Turns panics of decoders into errors of the file, because a crafted or damaged file may trigger an assertion in
-//! them.
+//! Turns panics of decoders into errors of the file, because a crafted or damaged file may trigger an assertion.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -1,4 +1,4 @@
-//! Arrow IPC: files (also Feather 2) and streams, optionally compressed. This module finds the messages. `kubist-ipc`
+//! Arrow IPC: files (also Feather 2) and streams, optionally compressed. This module finds the messages; `kubist-ipc`
 //! checks each message against its bytes and the limits, and decodes it.
 
 use std::io::{BufReader, Read, Seek};
@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::source::Counted;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// The bytes of the footer's length and of `ARROW1`.
+/// Bytes of the footer's length and of `ARROW1`.
 const TRAILER_BYTES: u64 = 10;
 const BUFFER_BYTES: usize = 1 << 20;
 

@@ -46,7 +46,7 @@ pub use limits::Limits;
 pub use npy::Header as NpyHeader;
 pub use source::open;
 
-/// The number of batches that a reader may be ahead of its consumer.
+/// Number of batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
 /// Batches in the order of the file, with columns in any order.
@@ -64,7 +64,7 @@ enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delimiter {
     Byte(u8),
-    /// A run of blanks and tabs is one delimiter. At the ends of a line it is ignored.
+    /// A run of blanks and tabs is one delimiter, and is ignored at the ends of a line.
     Blanks,
 }
 
@@ -95,7 +95,7 @@ impl std::fmt::Display for Delimiter {
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The columns to read; all if `None`.
+    /// The columns to read; `None` means all.
     pub columns: Option<Vec<String>>,
     /// The delimiter of a CSV file; `None` detects it from the first line.
     pub delimiter: Option<Delimiter>,
@@ -116,7 +116,7 @@ pub struct Input {
     pub fields: Fields,
     /// False for text, because its values can be read in any requested type.
     pub typed: bool,
-    /// The columns of lists, structures and maps, with the reasons. They are skipped unless the options name them.
+    /// The columns of lists, structures and maps, with the reasons; they are skipped unless the options name them.
     pub left_out: Vec<(String, String)>,
     format: Format,
     names: Option<Vec<String>>,
@@ -177,8 +177,8 @@ impl Input {
         }
     }
 
-    /// The metadata of Parquet and Arrow, and the comments before the first line of text. Metadata in which programs
-    /// repeat the types of columns is left out. Empty if the file cannot be read.
+    /// Returns the metadata of Parquet and Arrow, and the comments before the first line of text, without metadata in
+    /// which programs repeat the column types. Empty if the file cannot be read.
     pub fn metadata(&self) -> Vec<(String, String)> {
         const OF_SCHEMA: [&str; 3] = ["ARROW:", "pandas", "org.apache.spark."];
         let found = guarded(&self.path, || match self.format {
@@ -208,8 +208,8 @@ impl Input {
         self.left_out.extend(nested.iter().map(part));
     }
 
-    /// Starts to read the columns of `wanted` that the file has. Text is read in the wanted types. `consumed` counts
-    /// the bytes read. An error is the last item.
+    /// Starts to read the columns of `wanted` that the file has; text is read in the wanted types. `consumed` counts
+    /// the bytes read, and an error is the last item.
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
         let (path, bytes, format) = (self.path.clone(), self.bytes, self.format);

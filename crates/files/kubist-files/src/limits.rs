@@ -6,7 +6,7 @@ use kubist_index::plain;
 
 use crate::error::{Error, Result};
 
-/// The maximum number of rows in a batch for the table.
+/// Maximum number of rows in a batch for the table.
 pub const BATCH_ROWS: usize = 64 * 1024;
 /// The target size of a batch, in plain encoding. A single record may exceed it.
 pub const PIECE_BYTES: usize = 64 << 20;
@@ -15,12 +15,12 @@ const INFLATION_FLOOR: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum bytes of a line, or of a row's values.
+    /// Maximum bytes of a line, or of a row's values.
     pub record_bytes: u64,
     pub columns: usize,
-    /// The maximum bytes of records per byte of the file. Files with less than 256 MiB of records are not checked.
+    /// Maximum bytes of records per byte of the file; files with less than 256 MiB of records are not checked.
     pub inflation: u64,
-    /// The maximum bytes that can only be read together: an inflated batch of Arrow IPC, a set of Parquet pages, or all
+    /// Maximum bytes that can only be read together: an inflated batch of Arrow IPC, a set of Parquet pages, or all
     /// dictionaries.
     pub batch_bytes: u64,
 }

@@ -27,11 +27,11 @@ pub struct Header {
     pub element: Element,
     pub fortran_order: bool,
     pub shape: Vec<u64>,
-    /// The bytes before the first element.
+    /// Bytes before the first element.
     pub bytes: u64,
 }
 
-/// The maximum length of a header; NumPy does not write longer ones.
+/// Maximum length of a header; NumPy does not write longer ones.
 const LONGEST_HEADER: usize = 1 << 20;
 
 impl Header {
@@ -39,7 +39,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// The fault of the header, or an unsupported type of elements.
+    /// The message names the fault of the header, or an unsupported type.
     pub fn read(reader: &mut dyn Read) -> Result<Header, String> {
         let mut fixed = [0; 8];
         let mut take = |bytes: &mut [u8]| reader.read_exact(bytes).map_err(|error| io_message(&error));
@@ -69,7 +69,7 @@ impl Header {
         })
     }
 
-    /// The bytes of all elements; `None` if the number exceeds 64 bits.
+    /// Bytes of all elements; `None` if the number exceeds 64 bits.
     pub fn data_bytes(&self) -> Option<u64> {
         self.shape.iter().try_fold(self.element.bytes as u64, |bytes, length| bytes.checked_mul(*length))
     }
@@ -136,7 +136,7 @@ impl Element {
         self.big_endian
     }
 
-    /// The elements of one column. `width` is the number of elements in a row.
+    /// Returns the elements of one column; `width` is the number of elements in a row.
     ///
     /// # Errors
     ///

@@ -153,7 +153,7 @@ struct RowStream {
     header: Header,
     width: usize,
     constant: bool,
-    /// For each column, its index in the row and its name.
+    /// The index in the row and the name, by column.
     columns: Vec<(usize, String)>,
     reader: Box<dyn Read + Send>,
 }
@@ -187,7 +187,7 @@ impl RowStream {
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;
-    // The number of columns is checked before the members are opened.
+    // Number of columns is checked before the members are opened.
     limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {
@@ -302,7 +302,6 @@ mod tests {
                 std::fs::write(&path, &bytes[..length]).unwrap();
                 assert!(read_all(&path, &columns).is_err());
             }
-            // The head of the first member and the directory.
             let indices = (0..200).chain(bytes.len() - 1000..bytes.len());
             for index in indices.skip(seed).step_by(7) {
                 let mut damaged = bytes.to_vec();

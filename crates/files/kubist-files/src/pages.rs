@@ -11,10 +11,10 @@ use crate::limits::Limits;
 use crate::thrift::{Thrift, Trouble, kind};
 
 const LONGEST_FOOTER: u64 = 256 << 20;
-/// The maximum length of a page header, which may contain statistics.
+/// Maximum length of a page header, which may contain statistics.
 const LONGEST_HEADER: u64 = 16 << 20;
 const DEEPEST_SCHEMA: usize = 64;
-/// The bytes of the footer's length and of `PAR1`.
+/// Bytes of the footer's length and of `PAR1`.
 const TRAILER_BYTES: u64 = 8;
 
 fn damaged(why: impl std::fmt::Display) -> Error {
@@ -35,7 +35,7 @@ pub fn check_schema(file: &mut File, limits: &Limits) -> Result<()> {
     check_tree(&children, limits)
 }
 
-/// The number of children of each element, in depth-first order.
+/// Number of children per element, in depth-first order.
 fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
     let mut elements = Vec::new();
     Thrift::new(footer).fields(&mut |thrift, id, found| {
@@ -64,7 +64,7 @@ fn children(footer: &[u8]) -> Result<Vec<i64>, Trouble> {
 
 fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
     limits.check_columns(children.len().saturating_sub(1))?;
-    // The number of remaining children of each enclosing element.
+    // Number of remaining children per enclosing element.
     let mut around: Vec<i64> = Vec::new();
     for (index, number) in children.iter().enumerate() {
         if let Some(left) = around.last_mut() {
@@ -91,7 +91,7 @@ fn check_tree(children: &[i64], limits: &Limits) -> Result<()> {
 pub struct Pages {
     /// The inflated bytes of the largest page and of the dictionary.
     pub held_bytes: u64,
-    /// The largest number of bytes per value in any page.
+    /// Maximum bytes per value in any page.
     pub value_bytes: f64,
 }
 
@@ -179,8 +179,7 @@ fn parsed(bytes: &[u8]) -> Result<Header, Trouble> {
         match (id, found) {
             (2, kind::I32) => header.inflated = thrift.number()?,
             (3, kind::I32) => header.packed = thrift.number()?,
-            // These are the headers of data pages (two versions) and of a dictionary. Their first field is the number
-            // of values.
+            // Headers of data pages (two versions) and of a dictionary begin with the number of values.
             (5 | 7 | 8, kind::STRUCT) => {
                 header.is_dictionary = id == 7;
                 thrift.fields(&mut |thrift, id, found| {

@@ -1,6 +1,6 @@
 //! Finds the boundaries of records in text, and unclosed quotes.
 //!
-//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote. So this check
+//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote, so this check
 //! comes first. It uses the same rules (RFC 4180 as csv-core reads it): a quote counts at the start of a field, a
 //! doubled quote is a quote, and lines end with CR, LF or both. Unclosed quotes, and records that are too long or have
 //! too many fields, are errors.
@@ -40,7 +40,7 @@ pub struct Records<R> {
     quote_line: u64,
     record_bytes: u64,
     record_fields: usize,
-    /// The bytes up to the end of the first record.
+    /// Bytes up to the end of the first record.
     first_bytes: Option<u64>,
     passed: u64,
 }
@@ -66,8 +66,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The next part: the text that was not consumed yet, and empty at the end. With `whole`, it has only complete
-    /// records, if there is one.
+    /// Returns the text that was not consumed yet, empty at the end. With `whole`, it has only complete records, if
+    /// there is one.
     pub fn part(&mut self, whole: bool) -> Result<&[u8]> {
         if self.unread.is_empty() {
             let length = loop {
@@ -96,7 +96,7 @@ impl<R: Read> Records<R> {
         self.unread.start == self.whole
     }
 
-    /// The first record. Call this only before anything is consumed.
+    /// Returns the first record; call this only before anything is consumed.
     pub fn first(&mut self) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while !self.part(false)?.is_empty() {

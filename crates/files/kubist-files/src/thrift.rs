@@ -1,5 +1,4 @@
-//! A subset of Thrift's compact protocol, to check the lengths in a Parquet file before its reader
-//! allocates memory.
+//! A subset of Thrift's compact protocol, to check the lengths in a Parquet file before its reader allocates memory.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trouble {

@@ -1,4 +1,4 @@
-//! The units of the columns of Parquet and Arrow files, in all places where programs write them.
+//! Column units in Parquet and Arrow files, in all places where programs write them.
 //!
 //! Kubist writes the unit of a column into its metadata, under `unit`. Other programs use `units`. Astropy writes a
 //! list of all columns into the metadata of the file, in YAML.
@@ -14,7 +14,7 @@ const ALSO: [&str; 3] = ["units", "UNIT", "Units"];
 /// The metadata in which astropy lists the columns.
 const OF_ASTROPY: &str = "table_meta_yaml";
 
-/// The columns with their units. `metadata` is the metadata of the file.
+/// Returns the columns with their units; `metadata` is the file's.
 pub fn named(fields: &Fields, metadata: &[(String, String)]) -> Fields {
     let listed = metadata.iter().find(|(name, _)| name == OF_ASTROPY).map(|(_, list)| of_list(list));
     let units = listed.unwrap_or_default();
@@ -32,8 +32,8 @@ pub fn named(fields: &Fields, metadata: &[(String, String)]) -> Fields {
     fields.iter().map(with_unit).collect()
 }
 
-/// The units by column, from a list of lines such as `- {name: pm, unit: mas / yr, datatype: float64}`. A mapping may
-/// extend over several lines.
+/// Returns the units by column, from a list of lines such as `- {name: pm, unit: mas / yr, datatype: float64}`. A
+/// mapping may extend over several lines.
 fn of_list(list: &str) -> HashMap<String, String> {
     let mut units = HashMap::new();
     let mut rest = list;
@@ -48,7 +48,7 @@ fn of_list(list: &str) -> HashMap<String, String> {
     units
 }
 
-/// The pairs of a mapping up to its closing brace, and the position after the brace.
+/// Returns the pairs of a mapping up to its closing brace, and the position after the brace.
 fn mapping(text: &str) -> (Vec<(String, String)>, usize) {
     let mut parts = vec![String::new()];
     let (mut quote, mut end) = (None, text.len());

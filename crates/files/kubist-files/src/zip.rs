@@ -10,7 +10,7 @@ use flate2::read::DeflateDecoder;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     pub name: String,
-    /// The number of inflated bytes.
+    /// Number of inflated bytes.
     pub bytes: u64,
     compressed_bytes: u64,
     deflated: bool,
@@ -29,7 +29,7 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
 const LONGEST_DIRECTORY: u64 = 64 << 20;
-/// The maximum inflated bytes per deflated byte, with a margin.
+/// Maximum inflated bytes per deflated byte, with a margin.
 const MOST_DEFLATED: u64 = 1040;
 
 fn damaged(why: &str) -> Error {

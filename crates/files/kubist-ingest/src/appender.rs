@@ -43,7 +43,7 @@ impl Appender {
         Ok(())
     }
 
-    /// The number of pending rows, without an append in progress.
+    /// Number of pending rows, without an append in progress.
     pub fn pending_rows(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::pending_rows)
     }

@@ -15,7 +15,6 @@ pub enum Error {
     Busy(String),
     /// The table does not exist, and neither the user nor the files name the columns of positions.
     NoPositions(String),
-    /// The error of a source in another crate.
     Source {
         message: String,
         is_of_file: bool,
@@ -41,7 +40,7 @@ impl Error {
         }
     }
 
-    /// Adds the path if the message lacks it. Errors that concern the whole table are unchanged.
+    /// Adds the path if the message lacks it; errors about the whole table are unchanged.
     pub(crate) fn within(self, path: &Path) -> Error {
         let message = named(path, &self.to_string());
         match self {

@@ -1,4 +1,4 @@
-//! Headers of files in the metadata of a table: the header of the first file under the name of the format, and the
+//! File headers in the metadata of a table: the header of the first file under the name of the format, and the
 //! differences of each other file under `FORMAT of PATH`.
 
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use kubist::Metadata;
 use serde_json::{Map, Value};
 
-/// The maximum bytes of all metadata, because every reader of a table reads it.
+/// Maximum bytes of all metadata, because every reader of a table reads it.
 const MOST_BYTES: usize = 1 << 20;
 /// The metadata that all files of a table share.
 const OF_TABLE: [&str; 3] = ["topology", "trajectory", "left_out"];
 
-/// The changes of the metadata. Null removes a key.
+/// The metadata changes; null removes a key.
 pub fn changes(metadata: &Metadata, path: &Path, headers: &Metadata) -> Metadata {
     let mut changed = Metadata::new();
     for (name, header) in headers.iter().filter(|(name, _)| !OF_TABLE.contains(&name.as_str())) {
@@ -58,7 +58,7 @@ fn difference(header: &Value, first: &Value) -> Map<String, Value> {
     found
 }
 
-/// Adds metadata. Returns false and changes nothing if the metadata would become too large.
+/// Adds metadata, or returns false and changes nothing if the metadata would become too large.
 pub fn add(metadata: &mut Metadata, changed: Metadata) -> bool {
     let mut after = metadata.clone();
     after.extend(changed);

@@ -74,7 +74,7 @@ pub(crate) struct Ingestion<'a> {
     numbers: HashMap<(i64, String), String>,
     /// The steps without a step number, because the table has later steps: the first one, its file, and their count.
     late: Option<(i64, String, u64)>,
-    /// The number of rows in all files, if it is known.
+    /// Number of rows in all files, if known.
     rows_total: Option<u64>,
     bytes_total: u64,
     bytes_before: u64,
@@ -133,7 +133,7 @@ impl<'a> Ingestion<'a> {
         self.report
     }
 
-    /// Deletes a new table without rows. Returns whether nothing of it is left.
+    /// Deletes a new table without rows, and returns whether nothing is left.
     fn undo(&mut self) -> bool {
         self.writer = Appender::default();
         if !self.report.created || self.report.rows > 0 {
@@ -463,7 +463,7 @@ impl<'a> Ingestion<'a> {
 
     /// The step number of a commit, so that queries find its rows under `steps`.
     ///
-    /// A writer commits each step once, in ascending order. So a step has no number if it is repeated or too late, or
+    /// A writer commits each step once, in ascending order, so a step has no number if it is repeated or too late, or
     /// has rows in several files. In a table with declared writers no step has a number, because only these writers
     /// complete a step.
     fn number_of(&mut self, source: &dyn Source, step: &Step) -> Result<Option<i64>> {
@@ -496,7 +496,7 @@ impl<'a> Ingestion<'a> {
         Ok(())
     }
 
-    /// Appends the rows of a step, except the first rows that the table already has. If the table lacks columns of the
+    /// Appends the rows of a step after the first rows that the table already has. If the table lacks columns of the
     /// step, the rows are read twice: columns cannot be removed again, and a file that fails must leave nothing.
     fn append(&mut self, source: &mut dyn Source, step: &Step, known: &IngestedSteps) -> Result<()> {
         let rows_skipped = self.report.rows_skipped.clone();
@@ -586,7 +586,7 @@ impl<'a> Ingestion<'a> {
         Ok(late)
     }
 
-    /// Appends rows up to row `end` of the step. Rows after the last full commit are committed at the end of the step.
+    /// Appends rows up to row `end` of the step; rows after the last full commit are committed at the end of the step.
     fn put(
         &mut self,
         source: &dyn Source,

@@ -22,7 +22,7 @@ fn name_of(data_type: &DataType) -> String {
     data_type.to_string().to_lowercase()
 }
 
-/// Checks integers before they go into a narrower column of the table. The first row has the number `first`.
+/// Checks integers before they go into a narrower column of the table; the first row has the number `first`.
 ///
 /// # Errors
 ///
@@ -58,8 +58,8 @@ pub fn check_integers(given: &ArrayRef, column: &Field, first: u64) -> Result<()
     )))
 }
 
-/// Floats with the digits that the table keeps. `None` if it keeps all digits, or if it refuses a number because it
-/// would become infinite or is so small that it would lose digits.
+/// Returns floats with the digits that the table keeps. `None` if it keeps all digits, or if it refuses a number
+/// because it would become infinite or is so small that it would lose digits.
 pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     let smallest = match column.data_type() {
         DataType::Float32 => f64::from(f32::MIN_POSITIVE),
@@ -84,7 +84,7 @@ pub fn rounded(given: &ArrayRef, column: &Field) -> Option<ArrayRef> {
     is_rounded.then_some(kept)
 }
 
-/// Checks floats before they go into a narrower column of the table. The first row has the number `first`.
+/// Checks floats before they go into a narrower column of the table; the first row has the number `first`.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ fn is_lost(value: f64, rounded: f64) -> bool {
     !value.is_nan() && value != rounded
 }
 
-/// Checks dates. The first row has the number `first`. Readers of text check their own values.
+/// Checks dates; the first row has the number `first`. Readers of text check their own values.
 ///
 /// # Errors
 ///

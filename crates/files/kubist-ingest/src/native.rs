@@ -1,5 +1,5 @@
 //! The source for Parquet, Arrow, CSV and NPZ files, which do not say which columns are positions. Text is read in the
-//! types of the table. A new table gets types that fit all files.
+//! types of the table, and a new table gets types that fit all files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::source::{Facts, IngestedSteps, Source, State, Step};
 
 /// The longest delay of an interrupt while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// The maximum bytes of a file's metadata.
+/// Maximum bytes of a file's metadata.
 const MOST_BYTES: usize = 1 << 16;
 pub const LABEL: &str = "rows";
 

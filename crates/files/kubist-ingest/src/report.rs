@@ -63,18 +63,18 @@ pub struct Report {
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub rows_outside: u64,
-    /// The number of steps that the table already had.
+    /// Number of steps that the table already had.
     pub skipped: u64,
-    /// The number of files with a single step among them.
+    /// Number of skipped steps that are the only step of their file.
     #[serde(skip)]
     pub(crate) skipped_files: u64,
-    /// The unreadable files, with the errors. None of their rows was written.
+    /// The unreadable files, with the errors; no rows from these files were written.
     pub failed: Ordered<String>,
     pub notes: Vec<String>,
     pub left_out: Ordered<Parts>,
-    /// The new columns of the table. In existing rows they are null.
+    /// The new columns of the table, null in existing rows.
     pub columns_added: Vec<String>,
-    /// By file: the number of rows without a position.
+    /// Number of rows without a position, by file.
     pub rows_skipped: Ordered<u64>,
     /// True if the table had no topology, and got the topology of the call.
     pub topology_added: bool,
@@ -163,7 +163,7 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     )
 }
 
-/// The lines about left-out parts. Files with equal parts share a line.
+/// Returns the lines about left-out parts; files with equal parts share a line.
 fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     let mut files: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for (path, parts) in &left_out.0 {
@@ -186,7 +186,6 @@ fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     files.into_iter().map(line).collect()
 }
 
-/// The result of a dry run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Plan {
     pub format: String,
@@ -197,7 +196,7 @@ pub struct Plan {
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,
     pub lookup: Vec<String>,
-    /// The number of steps, and the number of steps that the table has.
+    /// Number of steps, and number of steps that the table has.
     pub steps: u64,
     pub known: u64,
     pub rows: Option<u64>,

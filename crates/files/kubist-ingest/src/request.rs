@@ -38,7 +38,7 @@ pub struct Request {
 
 type Dimensions = dyn Fn(&Schema) -> Result<Vec<Dimension>> + Send + Sync;
 
-/// The properties of a new table. An existing table must have them.
+/// The properties of a new table, which an existing table must have.
 pub struct NewTable {
     /// The names; empty if the files determine them.
     pub dimensions: Vec<String>,
@@ -55,7 +55,6 @@ pub struct NewTable {
     pub sampling: Option<Sampling>,
     pub accuracy: Vec<(String, Value)>,
     pub units: Vec<(String, String)>,
-    /// Columns of longitude and latitude.
     pub sphere: Option<[String; 2]>,
     /// `None` if the files determine it.
     pub period: Option<Vec<(String, Value)>>,

@@ -70,8 +70,8 @@ pub fn measured(field: &Field, batch: &Schema, source: &dyn Source, request: &Re
     field.clone().with_metadata(said.into_iter().collect::<std::collections::HashMap<_, _>>())
 }
 
-/// Rows in the table's columns and the file's units; the table converts the units. They begin at row `first` of the
-/// step. The names of rounded columns are added to the list.
+/// Returns rows in the table's columns and the file's units; the table converts the units. They begin at row `first` of
+/// the step. The names of rounded columns are added to the list.
 ///
 /// # Errors
 ///
@@ -145,7 +145,7 @@ fn check_position(batch: &RecordBatch, column: &ArrayRef, name: &str, step: &Ste
     Err(Error::invalid(format!("{}: row {row}{of_what}: {name} is {}", step.label, text(column))))
 }
 
-/// Converts a column. Numbers and times are unchanged, because the table decides whether they fit.
+/// Converts a column; numbers and times are unchanged, because the table decides whether they fit.
 fn converted(column: &ArrayRef, field: &Field) -> std::result::Result<ArrayRef, arrow_schema::ArrowError> {
     use DataType::*;
     let kind = |data_type: &DataType| match data_type {

@@ -29,10 +29,10 @@ pub struct Facts {
     pub period: BTreeMap<String, f64>,
     pub metadata: Metadata,
     pub rows: Option<u64>,
-    /// The file's bytes; 0 if its reader does not count them.
+    /// Bytes of the file; 0 if its reader does not count them.
     pub bytes: u64,
     pub times: Vec<f64>,
-    /// True if the rows are in the order of a dimension. They are then written as runs while the next rows are read.
+    /// True if the rows are in the order of a dimension; they are then written as runs while the next rows are read.
     pub in_order: bool,
     /// True if the file's frames are numbered after the frames of the table.
     pub numbers_frames: bool,
@@ -83,7 +83,7 @@ pub struct Step {
 pub struct State {
     pub next_frame: i64,
     pub schema: SchemaRef,
-    /// The columns that were added to the table. A file that lacks one gets its default.
+    /// The columns that were added to the table; a file that lacks one gets its default.
     pub added: Vec<String>,
     /// Dimensions and identity, which each file must have.
     pub needed: Vec<String>,
@@ -111,14 +111,14 @@ impl IngestedSteps {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(label.to_owned(), rows);
     }
 
-    /// The number of rows that any writer committed under a label.
+    /// Number of rows that any writer committed under a label.
     pub fn rows(&self, label: &str) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).get(label).copied();
         own.or_else(|| snapshot.committed(&format!("{}/{label}", self.key)))
     }
 
-    /// The number of first rows of a step that an interrupted ingestion committed.
+    /// Number of first rows of a step that an interrupted ingestion committed.
     pub(crate) fn begun(&self, label: &str) -> u64 {
         let mut rows = 0;
         while let Some(more) = self.rows(&part(label, rows)).filter(|more| *more > 0) {
@@ -137,8 +137,8 @@ pub(crate) fn part(label: &str, first: u64) -> String {
 pub trait Source: Send {
     fn facts(&self) -> &Facts;
 
-    /// The beginning of the tokens of its commits. It identifies the name and contents, or the location of a file that
-    /// may grow.
+    /// Returns the beginning of the tokens of its commits, which identifies the name and contents, or the location of a
+    /// file that may grow.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ pub trait Source: Send {
     /// The source failed.
     fn leave_out(&mut self, name: &str, why: &str) -> Result<()>;
 
-    /// The changes of a table's metadata by this file. Null removes a key.
+    /// Returns this file's changes to a table's metadata; null removes a key.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ pub trait Source: Send {
     /// The columns do not fit the table.
     fn begin(&mut self, state: &State) -> Result<()>;
 
-    /// The next rows of the current step. They may have columns that the table lacks.
+    /// Returns the next rows of the current step, which may have columns that the table lacks.
     ///
     /// # Errors
     ///
@@ -204,7 +204,6 @@ pub trait Source: Send {
     }
 }
 
-/// An opened file, or the reason why it cannot be read.
 pub enum Opened {
     Source(Box<dyn Source>),
     Failed(PathBuf, Error),
@@ -216,22 +215,20 @@ pub struct Progress<'a> {
     pub label: &'a str,
     pub is_committing: bool,
     pub fraction: Option<f64>,
-    /// The number of read bytes and of all bytes, if they are counted.
+    /// Number of read bytes and of all bytes, if they are counted.
     pub bytes: Option<(u64, u64)>,
 }
 
 /// The program that runs an ingestion.
 pub trait Host: Send {
-    /// Opens the files that exist now. Stops at the first failure unless `keep_going`. With `takes_parts`, a truncated
-    /// file returns its complete frames.
+    /// Opens the files that exist now, and stops at the first failure unless `keep_going`. With `takes_parts`, a
+    /// truncated file returns its complete frames.
     ///
     /// # Errors
     ///
     /// An error that concerns no file, such as a missing library.
     fn look(&mut self, keep_going: bool, takes_parts: bool) -> Result<Vec<Opened>>;
 
-    /// Shows the progress.
-    ///
     /// # Errors
     ///
     /// The host wants to stop.

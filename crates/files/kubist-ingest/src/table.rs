@@ -18,7 +18,6 @@ use crate::union;
 
 type Sources = [Box<dyn Source>];
 
-/// An open table, and the facts that are needed to convert rows.
 pub struct Open {
     pub table: Table,
     pub state: State,
@@ -191,7 +190,7 @@ fn new_table(request: &Request, sources: &Sources, schema: &Schema) -> Result<(T
     Ok((options, notes(sources, schema)))
 }
 
-/// The periods, from the user or from the files, which must agree.
+/// Returns the periods, from the user or from the files, which must agree.
 fn periods(request: &Request, sources: &Sources, schema: &Schema) -> Result<Vec<(String, kubist::Value)>> {
     if let Some(period) = &request.new.period {
         return Ok(period.clone());

@@ -75,7 +75,7 @@ pub fn types(sources: &[Box<dyn Source>]) -> Vec<(String, DataType)> {
     types
 }
 
-/// A domain that contains the domains of all files. If a file has none, it is the domain of the first file.
+/// A domain that contains the domains of all files; if a file has none, it is the domain of the first file.
 pub fn domain(name: &str, sources: &[Box<dyn Source>]) -> Domain {
     let of = |facts: &Facts| facts.domains.iter().find(|(column, _)| column == name).map(|(_, domain)| domain.clone());
     let domains: Vec<Domain> = sources.iter().map(|source| of(source.facts()).unwrap_or(Domain::Learned)).collect();

@@ -227,7 +227,7 @@ impl Execution<'_> {
     }
 }
 
-/// The priorities of places. They are the same in every file and for every variable.
+/// Priorities of places, which are the same in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

@@ -18,7 +18,7 @@ pub struct Hit {
 }
 
 impl Files {
-    /// The blocks that a query would read. It reads none.
+    /// Returns the blocks that a query would read, without reading any.
     ///
     /// # Errors
     ///

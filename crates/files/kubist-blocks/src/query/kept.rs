@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_array::{RecordBatch, UInt32Array};
 use kubist_types::{Error, Result};
 
-/// The number of results that are collected beyond the limit.
+/// Number of results that are collected beyond the limit.
 const SURPLUS: usize = 1 << 16;
 
 pub(super) struct BatchResult {
@@ -37,7 +37,7 @@ impl LimitedResult {
         }
     }
 
-    /// Keeps the results with the lowest priorities. If priorities are equal, the first result stays.
+    /// Keeps the results with the lowest priorities; among equal priorities, the first result stays.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

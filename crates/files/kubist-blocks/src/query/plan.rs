@@ -14,9 +14,9 @@ use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
 const TASK_BYTES: u64 = 4 << 20;
-/// The maximum byte range of a task, because gaps need memory too.
+/// Maximum byte range of a task, because gaps need memory too.
 const SPAN: u64 = 64 << 20;
-/// The maximum number of blocks that are examined one by one, because a sparse array may have any size.
+/// Maximum number of blocks that are examined one by one, because a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Execution<'_> {
@@ -24,7 +24,7 @@ impl Execution<'_> {
         self.tasks(self.cells(report)?, report)
     }
 
-    /// The cells that can contain results. This needs only the index.
+    /// Returns the cells that can contain results, which needs only the index.
     pub(super) fn cells(&self, report: &mut Report) -> Result<Vec<Placed>> {
         let mut cells = Vec::new();
         for (at, member) in self.files.members.iter().enumerate() {
@@ -92,8 +92,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The range of keys of the selected rows in the driver, if sorted copies are sufficient: if no other variable must
-    /// be read at each position.
+    /// Returns the range of keys of the selected rows in the driver, if sorted copies are sufficient: if no other
+    /// variable must be read at each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,
@@ -108,7 +108,7 @@ impl Execution<'_> {
     }
 }
 
-/// Selects blocks. Unwritten blocks are examined in large rectangles.
+/// Selects blocks; unwritten blocks are examined in large rectangles.
 struct BlockSelection<'a> {
     execution: &'a Execution<'a>,
     member: &'a Member,

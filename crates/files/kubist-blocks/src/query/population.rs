@@ -1,7 +1,7 @@
 //! Array files as a population for estimates.
 //!
 //! A sample of positions would read almost all blocks, so whole units are sampled: blocks, or chunks or pages that must
-//! be decoded. The positions of a unit share one priority. The estimate treats them as a cluster, so its intervals are
+//! be decoded. The positions in a unit share one priority. The estimate treats them as a cluster, so its intervals are
 //! wider if neighbours are correlated.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Creates the population. The estimate sets the columns, the sample and the limit.
+    /// Creates the population; the estimate sets the columns, the sample and the limit.
     pub fn new(files: &Arc<Files>, query: &FileQuery, cancel: &Cancel) -> Positions {
         let query = FileQuery { sample: None, limit: None, columns: None, skip_damaged: false, ..query.clone() };
         let (schema, options) = (files.names(), RunOptions::default());

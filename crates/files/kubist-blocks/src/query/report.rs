@@ -11,13 +11,13 @@ pub struct Report {
     pub rows: u64,
     pub files: usize,
     pub files_read: usize,
-    /// The number of files without an index.
+    /// Number of files without an index.
     pub files_scanned: usize,
     pub positions: u64,
     pub blocks: u64,
     pub blocks_read: u64,
     pub blocks_all: u64,
-    /// The number of blocks that were read only partly, from their sorted copy.
+    /// Number of blocks that were read only partly, from their sorted copy.
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
@@ -32,8 +32,8 @@ pub struct Report {
     pub workers: usize,
     pub balance: Balance,
     pub seconds: f64,
-    /// The number of scanned blocks that an index would have excluded. `None` for samples, because they do not examine
-    /// whole blocks.
+    /// Number of scanned blocks that an index would have excluded; `None` for samples, which do not examine whole
+    /// blocks.
     pub blocks_spared: Option<u64>,
     pub damaged: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct Report {
 pub struct RunOptions {
     pub workers: usize,
     pub policy: Policy,
-    /// Byte ranges up to this distance form one request. `None` uses the measured device.
+    /// Byte ranges up to this distance form one request; `None` uses the measured device.
     pub gap: Option<u64>,
     pub use_sorted: bool,
 }

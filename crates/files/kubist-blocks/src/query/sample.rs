@@ -1,7 +1,7 @@
 //! Selects the positions of a sample by their hash alone, before anything is read. In the code, a `place` is the linear
 //! number of a position within its rectangle.
 //!
-//! A position is in a sample if its priority is below a threshold. So a sample contains every sample with a lower
+//! A position is in a sample if its priority is below a threshold, so a sample contains every sample with a lower
 //! threshold. If it has enough results, it has the results with the lowest priorities. In each block, only the
 //! rectangle around the sampled positions is read.
 
@@ -49,7 +49,7 @@ impl Chain {
     }
 }
 
-/// The places in a rectangle with priorities below the threshold.
+/// Returns the places in a rectangle with priorities below the threshold.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Execution<'_> {
-    /// Restricts cells to their sampled positions. If all cells have many positions, they stay unchanged.
+    /// Restricts cells to their sampled positions; if all cells have many positions, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -127,13 +127,13 @@ impl Execution<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// The threshold that gives `limit` results if all positions match.
+    /// Returns the threshold that gives `limit` results if all positions match.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
     }
 
-    /// The threshold after a sample with too few results; `None` for the whole query.
+    /// Returns the threshold after a sample with too few results; `None` for the whole query.
     pub(super) fn next_look(&self, limit: u64, found: u64, cells: &[Placed]) -> Option<Threshold> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {

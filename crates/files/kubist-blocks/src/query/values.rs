@@ -1,4 +1,4 @@
-//! The values of columns in the blocks of a task. Each is read once.
+//! Column values in the blocks of a task, each read once.
 
 use std::collections::{HashMap, HashSet};
 
