@@ -120,7 +120,6 @@ export async function histogram(
   return (await post(`${of(table)}/histogram`, body, signal)).json();
 }
 
-/** The data to load before a table can be drawn. */
 export interface Opened {
   tables: string[];
   info: TableInfo;

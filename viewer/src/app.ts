@@ -1,4 +1,7 @@
-/** The user's actions: each changes the state, then starts requests and drawing. Also creates the page's parts. */
+/**
+ * Handles the user's actions: each changes the state, then starts requests and drawing. This module also creates the
+ * page's parts.
+ */
 
 import * as api from "./api";
 import { capture } from "./capture";
@@ -27,7 +30,6 @@ const LAYOUT_MS = 60_000;
 
 export interface Page {
   redraw(): void;
-  /** Creates the panel's controls again. */
   rebuild(): void;
   /** The points on the screen were replaced or moved. */
   otherPoints(): void;
@@ -65,7 +67,6 @@ export class App {
       this.trails.cameraMoved();
       page.otherPoints();
     });
-    // Software rendering is slower than a graphics card.
     if (this.scene.software && !host.address().includes("limit=")) state.view.limit = 250_000;
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.selecting.moved(roi, done));
     this.requests = new Requests(state, this.scene, () => this.replaced());
@@ -133,7 +134,6 @@ export class App {
       if (choice !== this.choices) return;
       const { name, version } = state.profile!.info;
       if (version === seen) continue;
-      // Without it only a note is missing.
       const layout = await api.layout(name, version).catch(() => null);
       if (choice !== this.choices) return;
       if (!layout) continue;
@@ -246,12 +246,10 @@ export class App {
     this.state.changed();
   }
 
-  /** The current picture as a figure. */
   async picture(): Promise<Blob> {
     return capture(this, this.figure);
   }
 
-  /** Saves the figure under the table's name. */
   async savePicture(): Promise<void> {
     try {
       const link = document.createElement("a");
@@ -271,10 +269,9 @@ export class App {
     this.state.rebuild();
   }
 
-  /** Sets how far back trails go. */
   setTail(tail: number): void {
     const { view } = this.state;
-    // Whole trails show the particles of one time; shorter ones continue as time changes.
+    // Whole trails show the particles at one time; shorter ones continue as time changes.
     const isOther = view.tail >= 1 !== tail >= 1;
     view.tail = tail;
     if (isOther) this.trails.updateLater();

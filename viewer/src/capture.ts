@@ -13,7 +13,6 @@ import { paint, type Shape } from "./shapes";
 import type { State } from "./state";
 import { svgOf } from "./svg";
 
-/** The parts of the page that a figure shows. */
 export interface Subject {
   state: State;
   scene: Scene;
@@ -93,7 +92,7 @@ function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingCon
   if (ends) scene.box.visible = false;
   try {
     const [picture, over] = scene.inSize(plot.width, plot.height, scale, ends, () => {
-      // A density's legend is known once it is drawn in this size. A grid is visible behind the points.
+      // A density's legend is known once it is drawn in this size; a grid is visible behind the points.
       const drawn = spec.isClear || ends ? clear(subject, inks) : painted(subject);
       if (shown.dense) content.legend = drawing.legend();
       return [drawn, marksOver(subject, inks, spec.isClear ? null : inks.background, measuring)] as const;

@@ -1,8 +1,8 @@
 /** A cell: the rows of a region of space in one window of priorities, and its drawing state. */
 
 /**
- * The fractions of coarser regions next to a region, indexed by half along each axis (bits) and by axis.
- * Infinity if the neighbour is not coarser; empty if none is.
+ * The fractions of coarser regions next to a region, indexed by half along each axis (bits) and by axis: infinity if
+ * the neighbour is not coarser, and empty if none is.
  */
 export type Beside = Float64Array;
 
@@ -26,7 +26,7 @@ export interface Cell {
   end: number;
   /** Number of drawn rows: the first ones. */
   count: number;
-  /** In [0, 1): rounding offset of `count`. */
+  /** Rounding offset of `count`, in [0, 1). */
   offset: number;
   /** Below this size on the screen, in pixels, its fraction may decrease. */
   least: number;
@@ -40,7 +40,6 @@ export interface Cell {
   children: (Cell | null)[];
   drawn: boolean;
   inView: boolean;
-  /** Whether it was on the screen at the last choice. */
   onScreen: boolean;
   /** The choice that brought it onto the screen. */
   cameAt: number;

@@ -1,6 +1,6 @@
 /**
- * The points of one view: a tree of cells of one version, region and set of columns, and the requests that
- * load it. A request is cancelled once none of its cells is needed.
+ * The points of one view: a tree of cells for one version, region and set of columns, and the requests that load it. A
+ * request is cancelled once none of its cells is needed.
  */
 
 import type { Group, Points } from "three";
@@ -14,7 +14,6 @@ import type { Cell } from "./cell";
 import { Tree, type Choice } from "./tree";
 import { SAME, Weights } from "./weights";
 
-/** Cells per request, and concurrent requests. */
 const CELLS = 12;
 const REQUESTS = 2;
 
@@ -32,7 +31,7 @@ export class PointCloud {
   private readonly requests = new Set<Request>();
   private greatest = 0;
   private closed = false;
-  /** All cells of the last choice have arrived. */
+  /** True once all cells of the last choice have arrived. */
   settled = false;
   received = 0;
   choice: Choice | null = null;

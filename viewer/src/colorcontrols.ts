@@ -134,7 +134,6 @@ export class ColorControls {
     return row("limits", of);
   }
 
-  /** Updates values that change often. */
   redraw(): void {
     const { app, gradient } = this;
     if (this.isDense !== app.state.shown.dense) {

@@ -1,6 +1,6 @@
 /**
- * Colormaps by equidistant sRGB stops, as in `kubist plot` (matplotlib's viridis, magma, inferno, plasma:
- * CC0; cividis; Google's turbo: Apache-2.0; Moreland's coolwarm).
+ * Colormaps by equidistant sRGB stops, as in `kubist plot` (matplotlib's viridis, magma, inferno, plasma: CC0; cividis;
+ * Google's turbo: Apache-2.0; Moreland's coolwarm).
  */
 
 export const COLORMAPS: Record<string, number[]> = {

@@ -5,7 +5,6 @@ import type { PointCloud } from "./cloud";
 import type { Scene } from "./scene";
 
 const SOME = 8000;
-/** Side of the counting squares in pixels. */
 const SIDE = 16;
 
 const at = new Vector3();

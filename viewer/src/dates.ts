@@ -100,7 +100,6 @@ export function dateTicks(low: number, high: number, about: number, unit: number
   return found.length < 2 && about < 30 ? dateTicks(low, high, 2 * Math.max(1, about), unit) : found;
 }
 
-/** The text of a time, to the second. */
 export function dateOf(value: number, unit: number): string {
   const at = value * unit;
   if (!(Math.abs(at) <= LAST)) return String(value);

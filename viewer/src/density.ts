@@ -1,6 +1,6 @@
 /**
- * Density rendering: adds up weights on a raster and maps the sums to shades. The graphics card adds if it
- * can blend floats; otherwise, and in software, the processor does.
+ * Density rendering: adds up weights on a raster and maps the sums to shades. The graphics card adds if it can blend
+ * floats; otherwise, and in software, the processor does.
  */
 
 import {

@@ -1,7 +1,7 @@
 /**
- * Eye-dome lighting: darkens pixels that are farther away than their neighbours, so that shapes are visible
- * without normals (Boucheny, Interactive scientific visualization of large datasets, 2009). It renders to a
- * texture first, because it needs the depth.
+ * Eye-dome lighting darkens pixels that are farther away than their neighbours, so that shapes are visible without
+ * normals (Boucheny, Interactive scientific visualization of large datasets, 2009). It renders to a texture first,
+ * because it needs the depth.
  */
 
 import {
@@ -62,7 +62,6 @@ void main() {
     behind += max(0.0, own - away(here + ivec2(round(radius * vec2(cos(angle), sin(angle))))));
   }
   float shade = max(${DARKEST.toFixed(2)}, exp(-${STRENGTH.toFixed(1)} * behind / 8.0));
-  // Shading darkens on a light background too.
   pixel.rgb *= shade;
 }`;
 

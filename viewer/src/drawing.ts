@@ -1,6 +1,6 @@
 /**
- * Draws the state: points, box of interest and axes, in the theme's colours. A change of appearance
- * (colours, a narrower filter) applies to the points on the screen without a request.
+ * Draws the state: points, box of interest and axes, in the theme's colours. A change of appearance (colours, a
+ * narrower filter) applies to the points on the screen without a request.
  */
 
 import { densityRamp, palette, ramp, type Rgb } from "./colormaps";
@@ -42,7 +42,6 @@ export class Drawing {
   readonly density: Density;
   private readonly over: CanvasRenderingContext2D;
   private readonly overlay: Overlay;
-  /** Height of the line at the bottom, in pixels. */
   foot = 40;
   private scheduled = false;
   private counted = { at: -1, points: 0 };
@@ -63,7 +62,6 @@ export class Drawing {
     this.density = new Density(scene);
   }
 
-  /** Number of points on the screen. */
   get seen(): number {
     const { current } = this.requests;
     if (this.counted.at !== this.frames) this.counted = { at: this.frames, points: current ? seenOf(this.scene, current) : 0 };
@@ -135,7 +133,6 @@ export class Drawing {
     this.scene.render();
   }
 
-  /** Shows the points, or their density if too many overlap. */
   private showPoints(): void {
     const { scene, state: { view, shown, profile } } = this;
     const { current } = this.requests;
@@ -197,7 +194,6 @@ export class Drawing {
     this.applyRanges();
   }
 
-  /** Fits the scene to the axes of the view. */
   setFrame(camera: number[] | null): void {
     const { view, profile } = this.state;
     const { low, high } = extentOf(view, profile!);

@@ -14,7 +14,6 @@ export class CellEye implements Eye {
 
   constructor(private readonly viewpoint: Viewpoint) {}
 
-  /** Call after the camera may have moved. */
   update(): void {
     const { camera } = this.viewpoint;
     this.matrix.multiplyMatrices(camera.projectionMatrix, camera.matrixWorldInverse);

@@ -1,11 +1,10 @@
 /**
  * Transitions of point weights, over a quarter of a second.
  *
- * When a cell arrives, its points appear, and existing points of its region represent fewer rows each; when
- * it leaves, the reverse. During the transition each weight is a mean of the old and the new one, and new
- * points start at 0. Both sets of weights represent all rows of the region, so their mean does too: nothing
- * appears or vanishes abruptly, and the total stays correct. A change during a transition starts from the
- * current weights.
+ * When a cell arrives, its points appear, and existing points in its region represent fewer rows each; when it leaves,
+ * the reverse. During the transition each weight is a mean of the old and the new one, and new points start at 0. Both
+ * sets of weights represent all rows of the region, so their mean does too: nothing appears or vanishes abruptly, and
+ * the total stays correct. A change during a transition starts from the current weights.
  *
  * Regions that the camera brings onto the screen get their weights at once. While all points have the same
  * constant weight and none arrive, nothing is done.
@@ -14,12 +13,10 @@
 import type { Cell } from "./cell";
 import { SAME, type Weights } from "./weights";
 
-/** Duration in milliseconds. */
 export const FADE = 250;
 
 const NONE = new Float32Array(0);
 
-/** The weights of a cell's rows. */
 export class Ink {
   /** Target and start of the transition; the same array unless `isMoving`. */
   weights = NONE;
@@ -98,7 +95,6 @@ export class Fading {
     return true;
   }
 
-  /** Removes the points that have faded out. */
   private cut(): void {
     for (const ink of this.inks.values()) if (ink.isMoving) ink.rows = ink.count;
   }
@@ -114,7 +110,6 @@ export class Fading {
     }
   }
 
-  /** Applies all weights at once. */
   private jump(cells: Iterable<Cell>): void {
     this.begin(cells);
     this.begun = -Infinity;
@@ -149,7 +144,6 @@ export class Fading {
     this.alike = 0;
   }
 
-  /** The current weights become the old ones. */
   private rebase(cell: Cell, ink: Ink): void {
     if (ink.weights.length === 0) {
       if (cell.count === 0 && ink.rows === 0) return;
@@ -164,7 +158,6 @@ export class Fading {
     ink.isNew = true;
   }
 
-  /** The tree's weights become the new ones. */
   private aim(cell: Cell, ink: Ink): void {
     if (cell.count > 0) this.by.weigh(cell, ink.weights, ink.count > 0, ink.before);
     if (ink.rows > cell.count) ink.weights.fill(0, cell.count, ink.rows);

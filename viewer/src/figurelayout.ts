@@ -1,12 +1,11 @@
 /**
- * Layout of a figure, as in crates/bindings/kubist-plot/src/layout.rs. Lengths are for 1200 x 900 pixels
- * and grow with the figure.
+ * Layout of a figure, as in crates/bindings/kubist-plot/src/layout.rs. Lengths are for 1200 x 900 pixels and grow with
+ * the figure.
  */
 
 const [WIDTH, HEIGHT] = [1200, 900];
 const [LEAST_SCALE, MOST_SCALE] = [0.65, 8];
 
-/** Text sizes. */
 export const TEXT = { mark: 16, label: 18, caption: 15, title: 25 };
 
 export interface Rect {

@@ -1,6 +1,6 @@
 /**
- * Requests the table's description and the points of the first cell while the main script is still loading.
- * A small separate script starts earliest.
+ * Requests the table's description and the points of the first cell while the main script is still loading. A small
+ * separate script starts earliest.
  */
 
 import { open, points, type Opened } from "./api";
@@ -12,7 +12,6 @@ import { fromAddress } from "./view";
 import { pointsSpec, extentOf, pointsQuery, complete } from "./query";
 import { Tree } from "./tree";
 
-/** Points requested before the page needs them. */
 export interface Prefetched {
   query: PointsRequest;
   frames: Promise<Frame[]>;

@@ -51,7 +51,6 @@ export class Foot {
     this.root.append(this.readout, this.player);
   }
 
-  /** The last count of points on the screen. */
   private get seen(): number {
     const { drawing } = this.app;
     if (drawing.frames !== this.counted.frames) {

@@ -1,9 +1,8 @@
 /**
  * The fraction that a point budget allows.
  *
- * Drawing a region of `records` rows at fraction p takes about records * p points. Each region asks for a
- * multiple of a common level, its importance. The solver finds the greatest level at which all regions of a
- * view fit the budget.
+ * Drawing a region of `records` rows at fraction p takes about records * p points. Each region asks for a multiple of a
+ * common level, its importance. The solver finds the greatest level at which all regions in a view fit the budget.
  */
 
 /** Smaller relative changes of the level are ignored. */

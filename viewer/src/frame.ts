@@ -24,7 +24,6 @@ export class Frame {
     this.scale = halves.map((half, k) => (1 / (stretch ? half : widest)) * (stretch && k === 0 ? aspect : 1) * (mirrored && k === 2 ? -1 : 1));
   }
 
-  /** Converts a table coordinate to the scene. */
   along(value: number, axis: number): number {
     return (value - this.center[axis]) * this.scale[axis];
   }
@@ -34,7 +33,6 @@ export class Frame {
     return into;
   }
 
-  /** Converts a scene coordinate to the table. */
   toTable(at: Vector3, axis: number): number {
     return at.getComponent(axis) / this.scale[axis] + this.center[axis];
   }
@@ -44,7 +42,6 @@ export class Frame {
   }
 }
 
-/** The edges of the cube from -1 to 1. */
 export function edges(): BufferGeometry {
   const corners: number[] = [];
   for (let axis = 0; axis < 3; axis++)

@@ -1,6 +1,6 @@
 /**
- * Decodes points from the network: frames of little-endian float32 columns. The stream may be cut anywhere;
- * only complete frames are returned.
+ * Decodes points from the network: frames of little-endian float32 columns. The stream may be cut anywhere; only
+ * complete frames are returned.
  */
 
 export interface Frame {

@@ -8,7 +8,7 @@ const SPECIAL = "€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜�
 /** Characters with the same look in figures: narrow space, minus, Greek mu. */
 const ALIKE: Record<string, string> = { "\u202f": "\u00a0", "\u2212": "–", "\u03bc": "µ" };
 
-/** From code 32. */
+/** Widths from code 32 on. */
 const WIDTHS = [
   278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,
   556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,

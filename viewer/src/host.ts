@@ -1,6 +1,6 @@
 /**
- * The environment of the page, which sends requests and stores the view: in a browser tab the server and
- * the tab's URL, in a notebook cell the kernel and the notebook's connection (python/kubist/widget.js).
+ * The environment of the page, which sends requests and stores the view: in a browser tab the server and the tab's URL,
+ * in a notebook cell the kernel and the notebook's connection (python/kubist/widget.js).
  */
 
 import type { CountRequest } from "./generated/query";
@@ -12,7 +12,6 @@ export interface Host {
   address(): string;
   /** Stores the view, and the selected rows with their version. */
   keep(address: string, selection: CountRequest | null): void;
-  /** Python code that opens the table. */
   python(table: string): string;
 }
 

@@ -8,11 +8,9 @@ export interface Second {
   kind: Kind;
   /** One column for a histogram; horizontal and vertical columns for the others. */
   axes: string[];
-  /** Whether counts have a logarithmic axis. */
   log: boolean;
 }
 
-/** Number of columns of a kind. */
 export const columnsOf = (kind: Kind) => (kind === "histogram" ? 1 : 2);
 
 export const secondToText = ({ kind, axes, log }: Second) => [log ? `log-${kind}` : kind, ...axes].join(",");

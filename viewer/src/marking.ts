@@ -11,7 +11,6 @@ import type { State } from "./state";
 /** Pixels between the corners of a lasso. */
 const STEP = 5;
 
-/** A line through table positions. */
 export interface Mark {
   places: number[][];
   isClosed: boolean;
@@ -19,9 +18,7 @@ export interface Mark {
 }
 
 export class Marking {
-  /** Whether clicks measure a distance. */
   isMeasuring = false;
-  /** The lasso that is being drawn. */
   private drawn: number[][] | null = null;
 
   /** Calls `encircled` with a finished lasso. */

@@ -1,6 +1,6 @@
 /**
- * Names and numbers along the axes, over the points. Each text has a background, so that it is readable on
- * points; a text that would overlap another one is left out.
+ * Names and numbers along the axes, over the points. Each text has a background, so that it is readable on points; a
+ * text that would overlap another one is left out.
  */
 
 import { Vector3 } from "three";
@@ -119,7 +119,6 @@ export class Overlay {
     if (text) this.put(text, (on[0][0] + on[1][0]) / 2, (on[0][1] + on[1][1]) / 2 - 12, "center", this.inks.ink);
   }
 
-  /** A colour bar in the upper right corner. */
   private legend({ title, colors, marks, beyond, keys }: Legend): void {
     // The panel lists the categories.
     if (keys.length > 0) return;
@@ -208,12 +207,11 @@ export class Overlay {
         }
       if (best && best.length > 8) edges.push({ axis, signs: best.signs, length: best.length });
     }
-    // Longer axes have priority if space is short.
+    // Longer axes come first if space is short.
     edges.sort((a, b) => b.length - a.length);
     for (const write of [true, false]) for (const { axis, signs } of edges) this.edge(scene, columns[axis], axis, signs, middle, write);
   }
 
-  /** The name of an axis, or its numbers. */
   private edge(scene: Scene, column: Column, axis: number, signs: [number, number], middle: [number, number], name: boolean): void {
     const { at } = this;
     const { frame } = scene;

@@ -229,7 +229,6 @@ export class Panel {
     return [...sizes, row(view.sizeBy === null ? "width" : "times", width)];
   }
 
-  /** Updates values that change often. */
   redraw(): void {
     const { app } = this;
     if (!app.state.profile) return;

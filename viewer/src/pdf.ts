@@ -1,6 +1,6 @@
 /**
- * A picture as PDF: one page with vector lines, an image of the points, and text in Helvetica. Text with
- * other characters becomes an image.
+ * A picture as PDF: one page with vector lines, an image of the points, and text in Helvetica. Text with other
+ * characters becomes an image.
  */
 
 import { codesOf, widthOf } from "./helvetica";
@@ -86,7 +86,6 @@ function fileOf(parts: Part[]): Blob {
   return new Blob(pieces, { type: "application/pdf" });
 }
 
-/** A text as UTF-16. */
 function told(text: string): string {
   const hex = Array.from({ length: text.length }, (_, k) => text.charCodeAt(k).toString(16).padStart(4, "0"));
   return `<feff${hex.join("")}>`;
@@ -193,7 +192,6 @@ class Page {
     return places.map((place, k) => `${numbers(...place)} ${k === 0 ? "m" : "l"}`).join(" ");
   }
 
-  /** Converts a CSS colour to three numbers. */
   private color(css: string): string {
     const { measuring } = this;
     measuring.fillStyle = css;

@@ -32,12 +32,10 @@ export class TableProfile {
     return `${thinned.length} of ${steps.length} ${what}: ${percent(kept / rows)} of all records`;
   }
 
-  /** Columns with ordered numbers. */
   get numeric(): Column[] {
     return this.info.columns.filter((column) => ["number", "time", "boolean"].includes(column.kind));
   }
 
-  /** Columns that can be an axis. */
   get axisColumns(): Column[] {
     return this.numeric.filter((column) => column.kind !== "boolean");
   }
@@ -62,7 +60,6 @@ export class TableProfile {
     return candidates.length === 1 && ["number", "text"].includes(this.column(candidates[0]).kind) ? candidates[0] : null;
   }
 
-  /** The range of a column's values. */
   extent(name: string): [number, number] {
     const { low = 0, high = 1 } = this.histograms.get(name) ?? {};
     // A sample misses rare values; a domain that is not much wider includes them.

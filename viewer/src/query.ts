@@ -43,7 +43,6 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
   if (view.second && !isPossible(view.second, profile)) view.second = null;
 }
 
-/** The column of the time slider, if there is one. */
 export const timeOf = (view: ViewSpec, profile: TableProfile): string | null => view.time?.column ?? profile.time;
 
 /** How a column's values are converted to float32. */

@@ -77,7 +77,6 @@ export class RegionControls {
     );
   }
 
-  /** Updates values that change often. */
   redraw(): void {
     const { app } = this;
     const { roi, lasso, trails } = app.state.view;

@@ -61,7 +61,6 @@ export class Requests {
     this.current = this.next = null;
   }
 
-  /** Requests the points and counts of the current view. */
   reload(): void {
     clearTimeout(this.timer);
     this.timer = 0;
@@ -117,7 +116,6 @@ export class Requests {
     }
   }
 
-  /** Requests counts and estimates of the current view. */
   recount(): void {
     this.counting?.abort();
     const { signal } = (this.counting = new AbortController());
@@ -201,6 +199,5 @@ export class Requests {
   }
 }
 
-/** The query without the version. */
 const withoutVersion = ({ axes, columns, region }: PointsSpec) =>
   JSON.stringify([axes, columns.map((column) => column.name), { ...region, version: null }]);

@@ -1,6 +1,6 @@
 /**
- * A uniform sample of the selected rows, as numbers of some columns, for the second view. Loading it in
- * windows of priorities needs no count first.
+ * A uniform sample of the selected rows, as numbers in some columns, for the second view. Loading it in windows of
+ * priorities needs no count first.
  */
 
 import { points, type Region } from "./api";
@@ -8,7 +8,6 @@ import type { PointsColumn } from "./generated/query";
 import { pointsOf } from "./query";
 import type { TableProfile } from "./profile";
 
-/** Target number of rows. */
 export const WANTED = 40_000;
 /** A smaller fraction of the target is not enough. */
 const ENOUGH = 0.6;
@@ -28,7 +27,6 @@ export interface Asked {
   region: Region;
   /** Numeric columns; rows without a value are left out. */
   position: string[];
-  /** Additional columns. */
   columns: PointsColumn[];
 }
 

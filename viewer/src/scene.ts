@@ -36,7 +36,6 @@ export class Scene extends Viewpoint {
   readonly material = makeMaterial(!this.software);
   private readonly trailMaterial = makeTrailMaterial(this.material);
   private readonly depth: DepthShading;
-  /** Whether depth shading is on. */
   isShaded = false;
   /** How cells are seen, which determines their fraction. */
   readonly eye = new CellEye(this);
@@ -96,7 +95,6 @@ export class Scene extends Viewpoint {
     return group;
   }
 
-  /** Uploads a cell to the graphics card. */
   add(group: Group, cell: Cell): Points {
     const geometry = new BufferGeometry();
     geometry.setAttribute("position", new BufferAttribute(cell.positions, cell.low.length));

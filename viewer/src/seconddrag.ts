@@ -41,7 +41,7 @@ function modeOf({ length, low, high, along }: Axis, range: Range, at: [number, n
   return here > place(range[0] ?? low) && here < place(range[1] ?? high) ? "both" : "new";
 }
 
-/** With several axes, a new range on one starts a new one on all, and moving a side keeps the others. */
+/** With several axes, a new range on one starts a new range on all, and moving a side keeps the others. */
 function together(modes: Mode[]): Mode[] {
   if (modes.includes("new")) return modes.map(() => "new");
   const isSide = modes.some((mode) => mode !== "both");

@@ -46,7 +46,6 @@ export interface Content {
   sample: Sample;
   /** Whether the count axis is logarithmic. */
   log: boolean;
-  /** Counts or means. */
   bars: Bar[];
   x: Ends;
   y: Ends;
@@ -156,7 +155,6 @@ const isWithin = ([low, high]: Range, value: number) => (low === null || value >
 
 const LINE = 14;
 
-/** Powers of ten in a range. */
 function powersOf({ low, high }: Ends): { at: number; text: string }[] {
   const [first, last] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
   const every = Math.max(1, Math.ceil((last - first) / 4));
@@ -275,7 +273,6 @@ export class SecondPlot {
     if (known.length <= 80) for (const bar of known) context.fillRect(middleOf(bar) - 1.5, downOf(plot, bar.value) - 1.5, 3, 3);
   }
 
-  /** The sides of the brushed range. */
   private brush(plot: Plot, [across, up]: Range[], kind: Kind, { ink }: Inks): void {
     const { context } = this;
     context.fillStyle = ink;

@@ -1,6 +1,6 @@
 /**
- * The second view, below the points. It shows the selection of the first view and requests rows when that
- * changes; brushing narrows the selection.
+ * The second view, below the points, shows the selection of the first view and requests rows when that changes;
+ * brushing narrows the selection.
  */
 
 import type { App } from "./app";

@@ -125,7 +125,6 @@ export class Selecting {
     this.state.rebuild();
   }
 
-  /** Sets or removes the lasso. */
   setLasso(lasso: ViewSpec["lasso"]): void {
     const { view } = this.state;
     const wasClipped = view.clip;

@@ -116,15 +116,16 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   }
 #endif
   if (reference > 0.0 && !blended && ink < 1.0) {
-    // If points hide each other, less ink makes them smaller, down to a pixel, because a fainter one would hide others.
+    // If points hide each other, less ink makes them smaller, down to a pixel, because a fainter point would hide
+    // others.
     gl_PointSize = max(1.0, wide * sqrt(ink));
     ink *= wide * wide / (gl_PointSize * gl_PointSize);
   }
   ink *= faint;
 #ifndef SUM
   if (isFlat && sizeIn == 0 && sizeSlot < 0) {
-    // Small points are aligned to whole pixels, because the pixels that a small disc covers depend on its
-    // position. Their opacity is scaled to the right ink.
+    // Small points are aligned to whole pixels, because the pixels that a small disc covers depend on its position.
+    // Their opacity is scaled to the right ink.
     float usual = floor(wide + 0.5) <= 3.0 ? max(1.0, floor(wide + 0.5)) : wide;
     float pixels = gl_PointSize * gl_PointSize * covered(usual) / (wide * wide);
     float whole = 1.0;
@@ -170,7 +171,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   if (isOutside) {
     shown = mix(shown, background, 0.86);
     gl_PointSize = max(1.0, 0.7 * gl_PointSize);
-    // Behind all points inside of the box.
+    // Places it behind all points inside the box.
     gl_Position.z = gl_Position.w * min(0.9999, gl_Position.z / gl_Position.w * 0.001 + 0.998);
   }
 #endif
@@ -228,7 +229,6 @@ in vec4 color;
 in float age;
 out vec4 pixel;
 void main() {
-  // Tolerance for rounding at the last step.
   if (age < -1e-4 || age > 1.0) discard;
   pixel = vec4(color.rgb, 1.0 - age);
 }`;
@@ -259,15 +259,12 @@ export function makeMaterial(smooth: boolean) {
     perUnit: { value: 1 },
     // The fraction of a point with standard ink; 0 if all are the same.
     reference: { value: 0 },
-    // Progress of the transition of weights.
     share: { value: 1 },
     zone: { value: 1 },
     dim: { value: 0 },
     blended: { value: false },
     isFlat: { value: false },
-    // Width and height in pixels.
     screen: { value: [1, 1] },
-    // How much distant colours fade into the background.
     fog: { value: 0 },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
@@ -275,7 +272,6 @@ export function makeMaterial(smooth: boolean) {
     background: { value: new Color() },
     plain: { value: new Color() },
   };
-  // USED: number of columns of the drawn points.
   const defines: { USED: number; SMOOTH?: string } = smooth ? { USED: 0, SMOOTH: "" } : { USED: 0 };
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }

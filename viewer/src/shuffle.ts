@@ -1,6 +1,5 @@
 /** Shuffles the rows of a cell in an order that depends only on the cell. */
 
-/** The seed's source, and the rows. */
 interface Cell {
   readonly parent: Cell | null;
   readonly octant: number;

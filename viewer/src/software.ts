@@ -1,6 +1,6 @@
 /**
- * Support for browsers without a graphics card. They queue frames for seconds, so a frame starts only after
- * the previous one is on the screen.
+ * Support for browsers without a graphics card. They queue frames for seconds, so a frame starts only after the
+ * previous one is on the screen.
  */
 
 import type { WebGLRenderer } from "three";

@@ -1,6 +1,6 @@
 /**
- * The state of the page: the view, the table's profile and facts about the displayed rows. It notifies its
- * observer of changes, but sends no request and draws nothing.
+ * The state of the page: the view, the table's profile and facts about the displayed rows. It notifies its observer of
+ * changes, but sends no request and draws nothing.
  */
 
 import { ApiError, type Figure, type Layout, type TableInfo } from "./api";
@@ -42,13 +42,11 @@ export class State {
   profile: TableProfile | null = null;
   /** The table's layout; null until it is loaded. */
   layout: Layout | null = null;
-  /** The names of all served tables. */
   tables: string[] = [];
   shown = nothing();
   /** Number of matching rows, and of those in the box of interest; null until counted. */
   total: number | null = null;
   inRoi: number | null = null;
-  /** Estimates of the colour column in the region. */
   figures: Figure[] | null = null;
   /** Content and area of the second view, and whether more is loading. */
   second: { content: Content | null; plot: Plot | null; busy: boolean } = { content: null, plot: null, busy: false };
@@ -99,7 +97,6 @@ export class State {
     this.redraw();
   }
 
-  /** Takes a newer description of the table. */
   update(info: TableInfo): void {
     const profile = this.profile!;
     if (info.version === profile.info.version) return;

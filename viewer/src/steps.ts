@@ -2,8 +2,8 @@
  * Round steps and equal parts of a range, for axis marks and bin edges, as in
  * crates/core/kubist-types/src/steps.rs.
  *
- * For any two finite numbers, including subnormal ones and ranges whose length overflows, all functions
- * return finite ascending numbers in a bounded number of steps.
+ * For any two finite numbers, including subnormal ones and ranges whose length overflows, all functions return finite
+ * ascending numbers in a bounded number of steps.
  */
 
 const DIGITS = [1, 2, 5];

@@ -1,11 +1,10 @@
 /**
- * Sums of weights by raster place on the processor, the same as src/shader.ts computes on a graphics card.
- * Each place has four numbers, the last one the row weight. The others are
+ * Sums of weights by raster place on the processor, the same as src/shader.ts computes on a graphics card. Each place
+ * has four numbers, the last one the row weight. The others are
  *
  * - mean: weights times the value's position in the colormap, and weights of rows with a value;
  * - maximum: the largest position in the colormap, and whether there is a value;
- * - mixture, dominant: weights times red, green and blue, of all rows or of the most frequent category's
- *   colour.
+ * - mixture, dominant: weights times red, green and blue, of all rows or of the most frequent category's colour.
  */
 
 import { Matrix4, type Points, type Vector2, type Vector3 } from "three";

@@ -7,7 +7,6 @@ const ANCHORS: Record<Align, string> = { left: "start", center: "middle", right:
 
 type Attributes = Record<string, string | number>;
 
-/** The whole document. */
 export function svgOf({ width, height, background, family, title, description }: Sheet, shapes: Shape[]): string {
   const whole = { left: 0, top: 0, width, height };
   const ground: Shape[] = background ? [{ kind: "fill", rect: whole, color: background }] : [];

@@ -1,9 +1,9 @@
 /**
- * Trails: trajectories of some particles in the box of interest, or in view, as lines through a particle's
- * rows in order of time. They are whole, or end at the displayed time and fade with age.
+ * Trails: particle trajectories in the box of interest, or in view, as lines through a particle's rows in order of
+ * time. They are whole, or end at the displayed time and fade with age.
  *
- * The particles are those with the rows of lowest priority: a uniform sample of bounded size that is stable
- * under small camera movements.
+ * The particles have the rows with the lowest priorities: a uniform sample of bounded size that is stable under small
+ * camera movements.
  */
 
 import { BufferAttribute, BufferGeometry, LineSegments, Vector3 } from "three";
@@ -25,7 +25,6 @@ const MOST_RECORDS = 400_000;
 /** Milliseconds without change before trails are updated. */
 const REST = 350;
 
-/** The rows of some trajectories. */
 export interface Paths {
   positions: Float32Array;
   columns: Float32Array[];
@@ -41,7 +40,6 @@ export class Trails {
   records = 0;
   busy = false;
   private lines: LineSegments | null = null;
-  /** The axes and columns of the lines. */
   private columns = "";
   private fetching: AbortController | null = null;
   private timer = 0;
@@ -203,8 +201,8 @@ export class Trails {
 const names = (spec: PointsSpec | null) => JSON.stringify(spec && [spec.axes, spec.columns]);
 
 /**
- * Pairs of successive rows of one trajectory, to be joined by a line. Rows without a time are left out, and
- * rows of equal time are not joined.
+ * Pairs of successive rows in one trajectory, to be joined by a line. Rows without a time are left out, and rows with
+ * equal times are not joined.
  */
 export function segments(of: Float32Array, time: Float32Array): Uint32Array {
   const known = Uint32Array.from(of.keys()).filter((row) => !Number.isNaN(time[row]));

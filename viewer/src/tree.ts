@@ -1,11 +1,11 @@
 /**
  * The cells of a view, from coarse to fine.
  *
- * Space is halved along each axis repeatedly. A cell contains the rows of its region in one window of
- * priorities. Its window starts where its parent's ends, and is wide enough for about ROWS rows. Therefore
+ * Space is halved along each axis repeatedly. A cell contains the rows of its region in one window of priorities. Its
+ * window starts where its parent's ends, and is wide enough for about ROWS rows. Therefore
  *
  * - each row is in at most one cell of a branch and is sent once;
- * - a branch contains every row below the end of its last window: a uniform sample of that region;
+ * - a branch contains every row below the end of its last window: a uniform sample of its region;
  * - a cell can be added or removed without changing another one.
  *
  * A cell's rows are shuffled on arrival, so its first n rows are a uniform sample too, and a cell can be

@@ -11,7 +11,6 @@ export type Mode = (typeof MODES)[number];
 export const SIZES = ["pixels", "units", "spacing"] as const;
 export type SizeIn = (typeof SIZES)[number];
 
-/** Playback speeds. */
 export const SPEEDS = [0.25, 0.5, 1, 2, 4];
 
 export const SHORTEST_TAIL = 0.02;
@@ -41,7 +40,6 @@ export interface ViewSpec {
   lasso: number[][] | null;
   /** The ends of a distance: one or two positions. */
   measure: number[][] | null;
-  /** Whether only rows in the box and lasso are shown. */
   clip: boolean;
   limit: number;
   /** Whether equal areas get equally many points. */
@@ -49,7 +47,6 @@ export interface ViewSpec {
   /** In pixels, or relative to the distance of neighbours; 2.2 is the default. */
   size: number;
   sizeIn: SizeIn;
-  /** The column of point sizes. */
   sizeBy: string | null;
   /** The diameter in units of the axes, or the factor of the column's values; null chooses automatically. */
   width: number | null;
@@ -57,20 +54,15 @@ export interface ViewSpec {
   fog: number;
   /** Whether depth shading is on; null: only with a graphics card. */
   shaded: boolean | null;
-  /** Points, their density, or automatic. */
   mode: Mode;
-  /** How densities become shades. */
   tone: Tone;
-  /** The meaning of density colours. */
   shade: Shade;
   second: Second | null;
   theme: "dark" | "light" | "auto";
   live: boolean;
-  /** Whether trajectories are shown as lines. */
   trails: boolean;
   /** Duration of trails at one time, as a fraction of all times; 1 for whole trails. */
   tail: number;
-  /** Playback speed relative to normal. */
   speed: number;
   /** Saved views: their URL parameters. */
   kept: string[];

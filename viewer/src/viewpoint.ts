@@ -24,7 +24,6 @@ export class Viewpoint {
   camera: PerspectiveCamera | OrthographicCamera = new PerspectiveCamera();
   controls: OrbitControls;
   frame = new Frame([0, 0, 0], [1, 1, 1], false);
-  /** Size of the canvas in CSS pixels. */
   width = 1;
   height = 1;
   /** Whether the user moved the camera. */
@@ -46,7 +45,6 @@ export class Viewpoint {
     return this.frame.low.length < 3;
   }
 
-  /** Whether the camera is orthographic. */
   get isOrthographic(): boolean {
     return this.isFlat || this.isParallel;
   }
@@ -180,7 +178,6 @@ export class Viewpoint {
     camera.updateProjectionMatrix();
   }
 
-  /** Updates the camera's matrices. */
   updateCamera(): void {
     const { camera } = this;
     if (camera instanceof PerspectiveCamera) {

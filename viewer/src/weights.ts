@@ -2,9 +2,9 @@
  * The number of rows that a point represents: 1/fraction of its region. If finer cells are drawn below a
  * cell, its points are in several regions, which are found by walking down the drawn cells.
  *
- * Next to a coarser region, within half of its own width, a finer region blends into the coarser fraction:
- * its points below that fraction grow to the coarser weight, the others fade. Weights at each position
- * still represent all rows, so neither density nor grain has a visible step at borders.
+ * Next to a coarser region, within half of its own width, a finer region blends into the coarser fraction: its points
+ * below that fraction grow to the coarser weight, the others fade. Weights at each position still represent all rows,
+ * so neither density nor grain has a visible step at borders.
  *
  * Weights are computed again only where a region or its neighbour has changed (Tree.spread).
  */

@@ -47,7 +47,6 @@ export function row(name: string, ...children: Node[]): HTMLElement {
   return el("div", { className: "row" }, el("span", { className: "name", textContent: name }), ...children);
 }
 
-/** A slider for a number in a range. */
 export function slider(label: string, low: number, high: number, value: number, changed: (value: number) => void): HTMLElement {
   const input = el("input", {
     type: "range", ariaLabel: label, min: String(low), max: String(high), step: "any", value: String(value),

@@ -1,6 +1,6 @@
 /**
- * The screen represents all rows: the ink of a part of the picture, points times weights, is proportional
- * to its number of rows, at every stage of refinement.
+ * The screen represents all rows: the ink of a part of the picture, points times weights, is proportional to its number
+ * of rows, at every stage of refinement.
  */
 
 import assert from "node:assert/strict";
@@ -19,7 +19,6 @@ const draw = generator(7);
 /** Positions in a field of known density on the unit square. */
 const FIELDS: { [name: string]: () => number[] } = {
   uniform: () => [draw(), draw()],
-  // Density grows along x from 0.
   gradient: () => [Math.sqrt(draw()), draw()],
   // Clusters with a power-law density, on a thin background.
   clusters: () => {
@@ -87,7 +86,6 @@ function ofSample(records: Record[], eye: Window, points: number, truth: Blocks)
   return correlation(blocks.sums, truth.sums);
 }
 
-/** A region that is drawn at one fraction. */
 interface Part {
   low: number[];
   high: number[];
@@ -192,7 +190,6 @@ for (const [name, of] of Object.entries(FIELDS)) {
           const all = truth.sums.reduce((sum, ink) => sum + ink, 0);
           assert(Math.abs(inView - all) < 5 * Math.sqrt(squares.reduce((sum, one) => sum + one, 0)), `${inView} of ${all}`);
           if (name === "uniform") return;
-          // Effective sample size of these weights.
           const points = inView ** 2 / squares.reduce((sum, one) => sum + one, 0);
           const found = correlation(sums, truth.sums);
           if (found >= 0.99) return;

@@ -10,7 +10,6 @@ import { Weights } from "../src/weights";
 import { Server, Window, type Record } from "./world";
 
 const COUNT = 120_000;
-/** Milliseconds of a frame. */
 const FRAME = 16;
 const BUDGET = 8_000;
 

@@ -105,7 +105,7 @@ test("a frame places any box within about one unit", () => {
     const [a, b] = [range(), range()];
     const frame = new Frame([a[0], b[0]], [a[1], b[1]], true);
     for (const [k, [low, high]] of [a, b].entries()) {
-      // The middle of adjacent numbers is one of them.
+      // The middle between adjacent numbers is one or the other.
       for (const at of [low, high]) assert(Math.abs(frame.along(at, k)) <= 2, `${low} ${high}: ${frame.along(at, k)}`);
     }
   }

@@ -44,7 +44,6 @@ for (const axes of [2, 3]) {
       assert.equal(cell.end, isInner ? cell.window[1] : Math.min(cell.end, cell.window[1]));
       const share = (cell.end - cell.window[0]) / (cell.window[1] - cell.window[0]);
       assert(Math.abs(cell.count - share * cell.rows) <= 1, `${cell.count} of ${cell.rows} rows at a share of ${share}`);
-      // All rows of the window, each once.
       const inside = records.filter(
         ({ at, priority }) =>
           priority >= cell.window[0] && priority < cell.window[1] &&
@@ -81,7 +80,6 @@ for (const axes of [2, 3]) {
       const [low, high] = box();
       const tree = new Tree(low, high, records.length, () => {}, () => {});
       const server = new Server(records);
-      // Cells beyond three budgets are dropped, as the page does.
       const eye = new Window([0.5, 0.5], 0.4);
       const choose = tree.choose.bind(tree);
       tree.choose = (...of) => {
@@ -169,7 +167,6 @@ test("lines go from record to record of one trajectory, in the order of time", (
   const of = Float32Array.of(1, 0, 1, 0, 1, 2, -1, -1);
   const time = Float32Array.of(3, 5, 1, 4, 2, 9, 1, 2);
   assert.deepEqual([...segments(of, time)], [3, 1, 2, 4, 4, 0]);
-  // A row without a time is on no line, and rows of equal time have no order.
   const some = Float32Array.of(NaN, 2, 1, 2, 3);
   assert.deepEqual([...segments(new Float32Array(5), some)], [2, 1, 3, 4]);
 });

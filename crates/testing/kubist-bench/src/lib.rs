@@ -21,7 +21,7 @@ pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(COLUMNS.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Rows `first..first + rows`; every second one is in one of 400 clusters.
+/// Rows `first..first + rows`; every second row is in a cluster, of 400 clusters in total.
 pub fn batch(first: usize, rows: usize) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let mut centres = SmallRng::seed_from_u64(77);
@@ -60,7 +60,6 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Three dimensions in [0, 1], sampled by id.
 pub fn options() -> TableOptions {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
@@ -89,8 +88,8 @@ pub fn cube_box(centre: &[f64; 3], half: f64) -> Vec<Bound> {
     ["x", "y", "z"].into_iter().zip(centre).map(range).collect()
 }
 
-/// The half width of a box around `centre` with about `wanted` rows. It is estimated, because exact counts
-/// of large boxes would fill the page cache before the measurement.
+/// Returns the half width of a box around `centre` with about `wanted` rows. It is estimated, because exact counts of
+/// large boxes would fill the page cache before the measurement.
 pub fn half_width(table: &Table, centre: &[f64; 3], wanted: u64) -> f64 {
     let snapshot = table.snapshot().expect("readable");
     let (mut low, mut high) = (0.0, 1.0);

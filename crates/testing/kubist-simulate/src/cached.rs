@@ -1,5 +1,5 @@
-//! Simulated files and directories: the view of processes (the cache), the content after a crash (the
-//! disk), and the changes between them.
+//! Simulated files and directories: the view of processes (the cache), the content after a crash (the disk), and the
+//! changes between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,7 +8,6 @@ use crate::chance::{Chance, Survival};
 
 /// Size of an atomic disk write.
 const SECTOR_BYTES: usize = 512;
-/// Size of a block of a hole.
 const BLOCK_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -16,7 +15,6 @@ pub(crate) struct CachedFile {
     pub seen: Vec<u8>,
     on_disk: Vec<u8>,
     unsynced: Vec<Change>,
-    /// The blocks that are holes.
     holes: BTreeSet<usize>,
 }
 
@@ -32,8 +30,7 @@ impl CachedFile {
         (offset / BLOCK_BYTES..(offset + bytes.len()).div_ceil(BLOCK_BYTES)).for_each(|block| {
             self.holes.remove(&block);
         });
-        // The rest of a short write. Within a sector, it reaches the disk together with the bytes before
-        // it.
+        // The rest of a short write reaches the disk, within a sector, together with the bytes before it.
         if let Some(Change::Write { offset: first, bytes: before }) = self.unsynced.last_mut()
             && *first + before.len() == offset
             && !offset.is_multiple_of(SECTOR_BYTES)
@@ -60,7 +57,6 @@ impl CachedFile {
         }
     }
 
-    /// Bytes that occupy space.
     pub fn taken(&self) -> u64 {
         let holes = self.holes.iter().map(|block| (self.seen.len() - block * BLOCK_BYTES).min(BLOCK_BYTES) as u64);
         self.seen.len() as u64 - holes.sum::<u64>()
@@ -154,7 +150,7 @@ pub(crate) type Node = usize;
 pub(crate) struct CachedDirectory {
     pub seen: BTreeMap<String, Node>,
     on_disk: BTreeMap<String, Node>,
-    /// By name: the unsynced changes in order.
+    /// The unsynced changes in order, by name.
     unsynced: BTreeMap<String, Vec<Option<Node>>>,
 }
 

@@ -24,7 +24,6 @@ pub enum Lie {
     OneMachine,
 }
 
-/// A disk that breaks one guarantee.
 #[derive(Debug)]
 pub struct Liar {
     disk: Arc<dyn Disk>,

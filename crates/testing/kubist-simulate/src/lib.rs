@@ -1,5 +1,5 @@
-//! A simulated disk with crashes, full disks and failing devices. A seed determines everything, so failures
-//! can be reproduced.
+//! A simulated disk with crashes, full disks and failing devices. A seed determines everything, so failures can be
+//! reproduced.
 //!
 //! A [`SimDisk`] is the machine; each [`SimProcess`] on it is a [`Disk`] for
 //! [`LocalStore::on_disk`](kubist_store::LocalStore::on_disk). It uses all the freedom of POSIX:
@@ -15,8 +15,8 @@
 //!
 //! Only tests depend on this crate.
 //!
-//! A [`Network`] makes the machine a file server, and a [`Mount`] is a machine that mounts it, with the
-//! weaknesses of network file systems ([`Rule`]). Time counts calls, one millisecond each.
+//! A [`Network`] makes the machine a file server, and a [`Mount`] is a machine that mounts it, with the weaknesses of
+//! network file systems ([`Rule`]). Time counts calls, one millisecond each.
 //!
 //! ```
 //! use std::path::Path;
@@ -132,14 +132,14 @@ impl SimDisk {
         self.machine.state().contents(path)
     }
 
-    /// Changes a file's bytes durably, like a failing device or a user's mistake. Returns `false` without
-    /// such a file.
+    /// Changes a file's bytes durably, like a failing device or a user's mistake, or returns `false` without such a
+    /// file.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.machine.state().damage(path, change)
     }
 
-    /// Runs each task in its own process, all concurrently: before every system call the seed decides which
-    /// process continues. Returns the results in task order. A task must use one thread.
+    /// Runs each task in its own process, all concurrently: before every system call the seed decides which process
+    /// continues. Returns the results in task order. A task must use one thread.
     pub fn interleave<'a, T: Send>(&self, tasks: Vec<Task<'a, T>>) -> Vec<T> {
         let processes: Vec<_> = tasks.iter().map(|_| self.process()).collect();
         let turns = self.machine.turns();
@@ -181,7 +181,7 @@ impl SimProcess {
         self.machine.state().kill(self.id);
     }
 
-    /// The state of a holder that is registered under another text.
+    /// The life of a holder that is registered under another text.
     fn life_of(&self, holder: &str, registered: &str) -> Life {
         let [_, number, boot, _] = holder.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
         let (Ok(number), Ok(boot)) = (number.parse(), boot.parse()) else { return Life::Unknown };
@@ -308,7 +308,6 @@ impl DiskFile for SimFile {
     }
 
     fn start_writeback(&self, _range: Range<u64>) {
-        // The seed decides which unsynced bytes reach the disk.
     }
 
     fn try_lock(&self) -> io::Result<bool> {

@@ -12,7 +12,6 @@ use crate::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
 use crate::turns::Turns;
 use kubist_store::disk::{DirectoryEntry, Open, PathMetadata, Sort, irregular};
 
-/// Time of one step of a pause.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -37,7 +36,6 @@ impl Machine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes one system call: `work` does it, as far as its fate allows.
     fn call<T>(
         &self,
         process: ProcessId,
@@ -264,7 +262,6 @@ impl Machine {
             match (&mut state.nodes[node], fate) {
                 (Inode::File(file), Fate::Succeeds) => file.sync(),
                 (Inode::File(file), Fate::Fails) => file.fail_to_sync(&mut state.chance),
-                // The crash decides; killing a process changes nothing.
                 (Inode::File(_), Fate::Dies) | (Inode::Directory(_), _) => {}
             }
             Ok(())

@@ -1,11 +1,11 @@
 //! A simulated machine that mounts a file server, like an NFS client.
 //!
-//! The machine caches names, lengths and listings, so its processes may see an old state of files that other
-//! machines changed. The [`Rule`]s of the network say which weaknesses of real file systems are simulated. Tests
-//! use them to check that a table in a shared directory stays valid.
+//! The machine caches names, lengths and listings, so its processes may see an old state of files that other machines
+//! changed. The [`Rule`]s of the network say which weaknesses of real file systems are simulated. Tests use them to
+//! check that a table in a shared directory stays valid.
 //!
-//! As on real machines, a machine sees its own changes at once: creating, linking or deleting a name removes the
-//! name and the listing of its directory from the cache.
+//! As on real machines, a machine sees its own changes at once: creating, linking or deleting a name removes the name
+//! and the listing of its directory from the cache.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Result};
@@ -23,7 +23,7 @@ use kubist_store::disk::{DirectoryEntry, Disk, DiskFile, Open, PathMetadata, Sor
 
 /// Maximum age of a cache entry, in milliseconds.
 const LONGEST: usize = 400;
-/// With `Rule::LostAnswers`, the response to one of this many successful links is lost, on average.
+/// With `Rule::LostAnswers`, the response to one in this many successful links is lost, on average.
 const LOST: usize = 6;
 
 /// A machine that mounts a [`Network`]'s server.
@@ -34,11 +34,11 @@ pub struct Mount {
     memory: Mutex<Memory>,
 }
 
-/// A machine's cache. Each entry is valid until a time of the server's clock.
+/// A machine's cache; each entry is valid until a time on the server's clock.
 #[derive(Debug)]
 struct Memory {
     chance: Chance,
-    /// The file that has this name; `None` if there was no such file.
+    /// The file with this name; `None` if there was no such file.
     names: HashMap<PathBuf, (Option<Node>, Duration)>,
     lengths: HashMap<PathBuf, (PathMetadata, Duration)>,
     listings: HashMap<PathBuf, (Vec<DirectoryEntry>, Duration)>,
@@ -75,7 +75,6 @@ impl Mount {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws the expiry time of a new entry.
     fn until(&self) -> Duration {
         let chance = self.memory().chance.below(LONGEST);
         self.server().clock() + Duration::from_millis(chance as u64)
@@ -88,8 +87,8 @@ impl Mount {
         }
     }
 
-    /// Looks a name up in the cache. `None`: the server must be asked; `Some(None)`: there is no such file. If a
-    /// folder is cached as absent, all names below it are absent.
+    /// Looks a name up in the cache: with `None` the server must be asked, and `Some(None)` means that there is no such
+    /// file. If a folder is cached as absent, all names below it are absent.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
         let memory = self.memory();
@@ -100,7 +99,7 @@ impl Mount {
         }
     }
 
-    /// Caches that the first missing folder of a path is absent; the file itself, if all its folders exist.
+    /// Caches that the first missing folder of a path is absent, or the file itself if all its folders exist.
     fn remember_absent(&self, path: &Path) {
         if let Some(first) = path.ancestors().take_while(|above| !self.network.is_there(above)).last() {
             self.remember_name(first, None);
@@ -176,7 +175,6 @@ impl Disk for MountedProcess {
                 self.mount.forget(path);
                 if error.kind() == ErrorKind::NotFound && how != Open::Create {
                     self.mount.remember_absent(path);
-                    // The cache still has the name, but the server deleted the file.
                     if known.is_some() && self.mount.network.has(Rule::Gone) {
                         return Err(ErrorKind::StaleNetworkFileHandle.into());
                     }
@@ -338,20 +336,19 @@ impl MountedFile {
         self.inner.as_deref().ok_or_else(|| ErrorKind::BrokenPipe.into())
     }
 
-    /// Returns the old content if reads must return it instead of the content on the server. The machine that
-    /// writes the file sees its own writes.
+    /// Returns the old content if reads must return it instead of the content on the server. The machine that writes
+    /// the file sees its own writes.
     fn seen(&self) -> Option<&[u8]> {
         let old = self.mount.network.has(Rule::AfterClose) && !self.mount.network.writes(self.mount.number, self.node);
         old.then_some(&**self.seen)
     }
 
-    /// Registers this machine as the writer. It now knows the length, so it drops the cached one.
+    /// Registers this machine as the writer, which now knows the length, so it drops the cached one.
     fn begin(&self) {
         self.mount.network.begin(self.mount.number, self.node);
         self.mount.memory().lengths.remove(&self.path);
     }
 
-    /// The error of an earlier write that is not reported yet.
     fn late(&self) -> MutexGuard<'_, Option<io::Error>> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -80,7 +80,6 @@ pub(crate) struct State {
     pub chance: Chance,
     pub nodes: Vec<Inode>,
     pub handles: BTreeMap<HandleId, Handle>,
-    /// Whether and when each started process dies.
     processes: BTreeMap<ProcessId, Life>,
     boot: u64,
     started: u32,
@@ -208,7 +207,6 @@ impl State {
         matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
     }
 
-    /// The number that processes see.
     pub fn names_of(&self, node: Node) -> u64 {
         let of = |inode: &Inode| match inode {
             Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,
@@ -251,7 +249,7 @@ impl State {
         }
     }
 
-    /// The outcome of the next system call; an error if the process is dead.
+    /// Returns the outcome of the next system call; an error if the process is dead.
     pub fn fate(&mut self, process: ProcessId, call: Call) -> io::Result<Fate> {
         let life = self.processes.get_mut(&process);
         let mut fate = match life {
@@ -301,7 +299,7 @@ impl State {
         Ok(())
     }
 
-    /// How many of `bytes` a read or write handles this time.
+    /// Returns how many of `bytes` a read or write handles this time.
     pub fn perhaps_short(&mut self, bytes: usize) -> io::Result<usize> {
         match self.chance.below(16) {
             0 if bytes > 1 => Ok(1 + self.chance.below(bytes - 1)),
@@ -338,7 +336,6 @@ impl State {
         Ok(node)
     }
 
-    /// The directory of `path`, and the name in it.
     pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Node, &'a str)> {
         let name = parts(path)?.pop().ok_or(io::ErrorKind::AlreadyExists)?;
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))

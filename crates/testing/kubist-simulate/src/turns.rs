@@ -1,5 +1,5 @@
-//! Scheduler of concurrent processes. Each is a thread, but only one runs at a time, until its next system
-//! call, in an order that the seed decides. So a race can be reproduced.
+//! Scheduler of concurrent processes. Each is a thread, but only one runs at a time, until its next system call, in an
+//! order that the seed decides, so a race can be reproduced.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ impl Turns {
         self.table().members.insert(process);
     }
 
-    /// Waits for the first turn. The process participates until the result is dropped.
+    /// Waits for the first turn; the process participates until the result is dropped.
     pub fn begin(&self, process: ProcessId) -> TakingPart<'_> {
         let taking_part = TakingPart { turns: self, process };
         self.wait(process);
@@ -50,7 +50,7 @@ impl Turns {
         self.table().members.contains(&process)
     }
 
-    /// Ends the turn and waits for the next. Returns immediately for other processes.
+    /// Ends the turn and waits for the next one; returns immediately for other processes.
     pub fn wait(&self, process: ProcessId) {
         let mut table = self.table();
         if !table.members.contains(&process) {

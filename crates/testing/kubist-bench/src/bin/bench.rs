@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p kubist-bench --bin bench [-- --rows 20000000 --at DIR]
 //!
-//! Rows of 36 bytes: three float32 dimensions, four float32 attributes, an int64 id; half uniform, half in
-//! clusters. Each step runs in its own process, so that its peak memory is its own.
+//! Rows of 36 bytes: three float32 dimensions, four float32 attributes, an int64 id; half uniform, half in clusters.
+//! Each step runs in its own process, so that its peak memory is its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -92,7 +92,6 @@ fn queries(at: &str, boxes: usize) {
         line("  1 % of them", sampled);
         line("  limit 1000", limited);
     }
-    // A 1 % sample has about 1,500 rows.
     let (centre, half) = ([0.5; 3], half_width(&table, &[0.5; 3], 150_000));
     let query = Query { bounds: cube_box(&centre, half), sample: Some(0.01), ..Query::default() };
     line("1 % of a box of 150000", (0..9).map(|_| run(&table, &query)).collect());

@@ -4,11 +4,10 @@
 //!     cargo run --release -p kubist-bench --bin bench_billion
 //!         [-- --rows 10000000,100000000,1000000000 --rewritten 100000000 --keep --at DIR]
 //!
-//! The rows of `bench`, with a secondary index on the id, arrive in commits of 4 million rows while the
-//! optimizer runs and old files are cleaned. Each step runs in its own process, so that its peak memory is
-//! its own. Each table gets queries with equal result sizes. Medians over many locations include the first
-//! query of a process. Tables of more than `--rewritten` rows are not rewritten completely, which would
-//! need their space again.
+//! The rows of `bench`, with a secondary index on the id, arrive in commits of 4 million rows while the optimizer runs
+//! and old files are cleaned. Each step runs in its own process, so that its peak memory is its own. Each table gets
+//! queries with equal result sizes. Medians over many locations include the first query of a process. Tables of more
+//! than `--rewritten` rows are not rewritten completely, which would need their space again.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,7 +26,6 @@ const PLACES: usize = 21;
 const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", "commit", "rewrite"];
 const FEW_ROWS: usize = 1000;
 
-/// The parent process compares it with those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
     println!("{label}\t{value}\t{unit}");
     std::io::stdout().flush().expect("an open pipe");

@@ -4,7 +4,7 @@
 //!     cargo run --release -p kubist-bench --bin bench_cluster -- --at cassandra://127.0.0.1/bench
 //!         [--rows 10000000] [--single-rows 500000] [--repeats 5]
 //!
-//! `--at` names a keyspace, which is created with the location's replication. Drops the tables of an
+//! `--at` names a keyspace, which is created with the location's replication. The benchmark drops the tables of an
 //! earlier run and keeps its own.
 
 use std::collections::HashSet;
@@ -22,7 +22,6 @@ use scylla::client::session_builder::SessionBuilder;
 
 const COMMIT_ROWS: usize = 500_000;
 const AT_ONCE: usize = 256;
-/// Ranges of the ring, for parallel reads of all CQL rows.
 const RANGES: i128 = 64;
 
 type Failure = Box<dyn std::error::Error>;
@@ -35,7 +34,6 @@ fn number(name: &str, usual: usize) -> usize {
     argument(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// Returns rows per second.
 async fn write_one_by_one(session: &Session, keyspace: &str, rows: usize) -> Result<f64, Failure> {
     session.query_unpaged(format!("DROP TABLE IF EXISTS {keyspace}.rows"), ()).await?;
     let columns = "x float, y float, z float, a float, b float, c float, d float";

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p kubist-bench --bin bench_directory [-- --runs 10000000 --at LOCATION --settle]
 //!
-//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few rows. Readers run
-//! in their own processes, and so do `info` and the optimizer if requested.
+//! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few rows. Readers run in their
+//! own processes, and so do `info` and the optimizer if requested.
 
 use std::process::Command;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const CAPACITY: u32 = 16;
 const COMMIT_ROWS: usize = 400_000;
-/// Rows of a rewrite, so few that the memory of runs dominates.
+/// Rows per rewrite, so few that the memory of runs dominates.
 const ROWS_AT_ONCE: u64 = 100_000;
 
 fn argument(name: &str) -> Option<String> {

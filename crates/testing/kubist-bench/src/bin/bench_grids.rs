@@ -4,8 +4,7 @@
 //!     cargo run --release -p kubist-bench --bin bench_grids [-- --steps 27 --rows 40000 --at DIR --airway
 //!     DIR]
 //!
-//! `--airway` is a folder of Parquet files, one per step, with columns x, y, z; by default that of the
-//! demo.
+//! `--airway` is a folder of Parquet files, one per step, with columns x, y, z; the default is the demo's folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +28,6 @@ const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 const SHARES: [f64; 4] = [0.01, 0.03, 0.1, 0.3];
 const BOXES: usize = 15;
 const COMMIT: usize = 2_000;
-/// Fraction of a core for maintenance.
 const CORE_SHARE: f64 = 0.5;
 
 fn schema() -> SchemaRef {
@@ -139,7 +137,6 @@ fn folder_bytes(folder: &Path) -> u64 {
     files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
 }
 
-/// The median over boxes of examined rows per returned row.
 fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     let ratio = |bounds: &Vec<Bound>| {
         let (stats, _) = kubist_bench::run(table, &Query { bounds: bounds.clone(), ..Query::default() });
@@ -148,7 +145,7 @@ fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     median(boxes.iter().map(ratio).collect())
 }
 
-/// The duration of `upkeep`, and how often `work` runs during it, at least once.
+/// Returns the duration of `upkeep`, and how often `work` runs during it, at least once.
 fn beside(upkeep: impl FnOnce() + Send, work: &mut dyn FnMut()) -> (usize, Duration) {
     let going = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -254,7 +251,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
         written as f64 / ingested,
         committed as f64 / ingested
     );
-    // Also commits the same number to an idle copy, because a commit takes longer after many small ones.
+    // An idle copy gets the same number of commits, because a commit takes longer after many small ones.
     let (alone, last) = (copied(&table), steps.last().expect("a step"));
     let by_quantiles = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile });
     let grid = GridOptions { dimensions: Some(by_quantiles.into()), core_share: CORE_SHARE, ..GridOptions::default() };

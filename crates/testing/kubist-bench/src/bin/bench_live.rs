@@ -19,7 +19,6 @@ fn make(at: &str, name: &str, replication: Replication) -> (String, Table) {
     (path, table)
 }
 
-/// Rows examined per returned row, for samples of the table and for boxes.
 fn ratios(table: &Table, bulk: &Table, boxes: usize) -> Vec<f64> {
     let ratio = |query: &Query| {
         let (stats, _) = run(table, query);
@@ -49,7 +48,7 @@ fn show(label: &str, ratios: &[f64], bulk: &[f64]) {
     println!();
 }
 
-/// `rate` is in rows per second. Returns the actual rate, without the time of `after`.
+/// `rate` is in rows per second; the result is the actual rate, without the time of `after`.
 fn commit_all(
     table: &Table,
     options: &WriterOptions,
@@ -133,7 +132,6 @@ fn layout(at: &str, size: &Size) -> f64 {
     alone
 }
 
-/// Boxes per second from a pinned snapshot, alone and while the background optimizer runs.
 fn reading_beside(path: &str) {
     let table = Table::open(path).expect("a table");
     let snapshot = table.snapshot().expect("readable");
@@ -164,7 +162,6 @@ fn reading_beside(path: &str) {
     println!("boxes beside it          {beside:8.1} a second, {:.2} of those alone", beside / alone);
 }
 
-/// Commits at full rate during a background optimizer, by policy.
 fn writing_beside(at: &str, size: &Size, alone: f64) {
     println!("\ncommits beside the background optimizer, by replication policy");
     for policy in ["none", "outlook(-1)", "outlook(0)", "full"] {
@@ -195,7 +192,6 @@ fn writing_beside(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// Whether the writer's optimizer keeps up at a fraction of the full rate.
 fn keeping_up(at: &str, size: &Size, alone: f64) {
     println!("\na writer with optimize=True: debt as a share of the rows, sampled twenty times");
     for share in [0.5, 1.0] {
@@ -219,7 +215,6 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
     }
 }
 
-/// How soon a handle with many runs in memory sees changes of others.
 fn following(at: &str) {
     let path = format!("{at}/long");
     let few = TableOptions { capacity: Some(16), replication: Replication::None, ..options() };

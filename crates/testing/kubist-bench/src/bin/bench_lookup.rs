@@ -3,10 +3,9 @@
 //!     cargo run --release -p kubist-bench --bin bench_lookup
 //!         [-- --particles 100000 --steps 200 --commits 1 --at DIR --compare]
 //!
-//! Particles move on smooth paths through a box. Rows of 36 bytes (an int64 id, the time, a position, a
-//! velocity) are ingested step by step in bounded memory, in one or several commits. Prints storage and
-//! time with the index, and with `--compare` also without it. Pages hold about 3,000 rows; a page counts
-//! once.
+//! Particles move on smooth paths through a box. Rows of 36 bytes (an int64 id, the time, a position, a velocity) are
+//! ingested step by step in bounded memory, in one or several commits. The output has storage and time with the index,
+//! and with `--compare` also without it. Pages hold about 3,000 rows; a page counts once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

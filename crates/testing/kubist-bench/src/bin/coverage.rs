@@ -1,11 +1,11 @@
 //! Coverage of intervals and bias of estimates: `make coverage` prints docs/coverage.md.
 //!
-//! A population of clustered points has values of named distributions that correlate with the density of
-//! points (a normal copula). It is stored many times under different seeds, which give different samples.
-//! Every estimate is compared with the exact value.
+//! A population of clustered points has values of named distributions that correlate with the density of points (a
+//! normal copula). It is stored many times under different seeds, which give different samples, and every estimate is
+//! compared with the exact value.
 //!
-//! Environment variables: `SEEDS` (2000), `ROWS` of a table (100,000), `FROM` (0), the first seed, and
-//! `ONLY`, the name of one table of kinds.
+//! Environment variables: `SEEDS` (2000), `ROWS` per table (100,000), `FROM` (0), the first seed, and `ONLY`, the name
+//! of one table of kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,13 +25,10 @@ use statrs::distribution::{ContinuousCDF, Normal};
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
-/// The correlation of a value with the density around it.
 const CORRELATION: f64 = 0.7;
 const CLUSTERS: usize = 200;
-/// Records per identity in the table of trajectories.
 const STEPS: i64 = 50;
 
-/// Records per run in tables with small runs.
 const FINE: u32 = 64;
 
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
@@ -46,7 +43,7 @@ fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Half of the points in clusters, with values by rank of density.
+/// Half of the points are in clusters; values follow the rank of density.
 fn population(rows: usize) -> RecordBatch {
     let mut random = StdRng::seed_from_u64(1);
     let normal = |random: &mut StdRng| Normal::standard().inverse_cdf(random.random_range(1e-12..1.0));
@@ -172,7 +169,6 @@ fn kinds(rows: usize) -> Vec<Kind> {
             kinds.push(Kind { table, title, stored, boxed, options, watched });
         };
     let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.sample = Some(n / of);
-    // For a window of priorities the number of records is unknown.
     let alone = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.window = Some((0.0, n / of));
     for boxed in [false, true] {
         let (of, region) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };

@@ -2,8 +2,7 @@
 //!
 //!     cargo run --release -p kubist-bench --bin micro -- WORK TIMES
 //!
-//! Runs `commit`, `scan`, `box`, `sample` or `where` a number of times on a new table of 200,000 clustered
-//! rows.
+//! Runs `commit`, `scan`, `box`, `sample` or `where` a number of times on a new table of 200,000 clustered rows.
 
 use kubist::{Query, Table, WriterOptions};
 use kubist_bench::*;

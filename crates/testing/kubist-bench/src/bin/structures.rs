@@ -68,7 +68,6 @@ fn quadtree(points: Vec<[f64; 2]>, capacity: usize, low: [f64; 2], side: f64) ->
 
 /// Ranks with a probability proportional to `1 / rank`, spread over [0, 1).
 fn zipf(rng: &mut SmallRng) -> f64 {
-    // The inverse of the distribution function of 1/x on [1, e^7], scaled.
     let most = 7.0f64;
     ((rng.random::<f64>() * most).exp() - 1.0) / (most.exp() - 1.0)
 }
