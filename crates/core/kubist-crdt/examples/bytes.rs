@@ -1,7 +1,7 @@
 //! Compares the bytes that sites exchange with the four forms of a CRDT (see the crate's documentation).
 //!
 //! Five sites share an add-wins set. In each of 20 rounds every site changes it, and each pair exchanges messages,
-//! which are counted as JSON without spaces. Run with `cargo run --release -p kubist-crdt --example bytes`.
+//! counted as JSON without spaces. Run with `cargo run --release -p kubist-crdt --example bytes`.
 
 use kubist_crdt::{Causal, DotMap, DotSet, Envelope, Gossip, PureOp, PureSet, Replica};
 
@@ -13,7 +13,7 @@ fn bytes(message: &impl serde::Serialize) -> usize {
     serde_json::to_string(message).map_or(0, |text| text.len())
 }
 
-/// Calls `make` for each change of a round. One in five removes an element of the previous round, the others add one.
+/// Calls `make` for each change in a round: one in five removes an element from the previous round, the others add one.
 fn each_change(round: usize, changes: usize, mut make: impl FnMut(u16, String, bool)) {
     for (site, number) in (0..SITES).flat_map(|site| (0..changes).map(move |number| (site, number))) {
         let remove = round > 0 && (round * changes + number) % 5 == 4;
@@ -25,7 +25,6 @@ fn each_change(round: usize, changes: usize, mut make: impl FnMut(u16, String, b
 fn others(site: u16) -> impl Iterator<Item = u16> {
     (0..SITES).filter(move |&other| other != site)
 }
-
 
 fn state_based(changes: usize) -> (usize, usize) {
     let mut sites = vec![Causal::<u16, Set>::default(); SITES.into()];

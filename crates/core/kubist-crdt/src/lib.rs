@@ -15,8 +15,6 @@
 //! | PN-counter | [`DotFun`] of [`Tally`] | the sum counts both |
 //! | map | [`DotMap`] from keys to any dot store | an update of a removed key keeps the update |
 //!
-//! A [`Change`] has the dots that an operation adds, and the dots that it replaces.
-//!
 //! # Forms
 //!
 //! The forms differ in the messages between sites. All use the same dot stores, and `tests/` compares them.

@@ -123,7 +123,6 @@ fn pure_operations_follow_equation_4_1_and_prune_their_vectors() {
         for site in &sites {
             assert_eq!(site.elements(), expected, "seed {seed}");
         }
-        // A further message of each site, of another element, shows the messages that it has delivered.
         for site in 0..SITES {
             send(&mut sites, site, PureOp::Remove(9), &mut sent, &mut messages);
             deliver(&mut sites, &mut messages);

@@ -24,7 +24,7 @@ use arrow_schema::Schema;
 use kubist_index::gradual::Never;
 use std::sync::Arc;
 
-/// Limit of an expression's tests and steps: each takes some hundred bytes of memory, and time for each row.
+/// Limit of an expression's tests and steps: each takes some hundred bytes of memory, and time per row.
 const MOST_PARTS: usize = 1 << 18;
 
 pub(crate) fn bind(syntax: Syntax, schema: &Schema) -> Result<Meaning, ExprError> {

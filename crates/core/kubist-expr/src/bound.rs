@@ -54,9 +54,9 @@ pub(crate) enum Step {
     Int(i128),
     Float(f64),
     Call(Function, Vec<Compute>),
-    /// 1 if the test is true, 0 if it is false, null if it is unknown.
+    /// 1 if the test is true, 0 if false, null if unknown.
     Truth(Box<Test>),
-    /// The value of the first true test, else the last value, or null if there is none.
+    /// The value of the first true test, else the last value, else null.
     Case(Vec<(Test, Compute)>, Option<Box<Compute>>),
     Cast(Box<Compute>, Cast),
     Coalesce(Vec<Compute>),
@@ -90,7 +90,7 @@ pub(crate) enum Cast {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Period {
-    /// Periods of `length` that start at `offset`, both in units of the column.
+    /// Periods of `length` from `offset` on, both in units of the column.
     Units { length: i128, offset: i128 },
     /// Periods of `months` calendar months; `day` is the length of a day in units of the column.
     Months { months: i128, day: i128 },
@@ -123,8 +123,7 @@ pub(crate) enum Function {
     Atan,
     Atan2,
     Hypot,
-    /// The angle in degrees between two positions on the sky; the operands are the longitude and latitude of both
-    /// positions.
+    /// Degrees between two positions on the sky; the operands are the longitude and latitude of both.
     Separation,
     /// The HEALPix cell of this order.
     Healpix(u32),
@@ -178,7 +177,7 @@ pub(crate) enum Part {
     Nanosecond,
 }
 
-/// A `CASE` of texts: for each row, the text of the first true test.
+/// For each row, the text of the first true test.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// A number that is computed once before the tests; they refer to it by [`Known`].
@@ -222,7 +221,7 @@ pub(crate) enum Operand {
     Text(Arc<TextCall>),
 }
 
-/// Sorted distinct values of a list, all of one type.
+/// Sorted distinct values of the same type.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     pub points: PointList,
@@ -277,7 +276,7 @@ pub(crate) enum Test {
         range: Range,
         span: Option<Span>,
     },
-    /// True for values in the list; other values are false, or unknown if the list contains null (`null`).
+    /// True for values in the list; other values are false, or unknown if `null` is set (the list contains null).
     Among {
         operand: Operand,
         points: Arc<Points>,
@@ -293,7 +292,7 @@ pub(crate) enum Test {
         op: Op,
         sides: Box<Sides>,
     },
-    /// True for points inside the shape; unknown if a coordinate is null or is not a valid position.
+    /// True for points inside the shape; unknown if a coordinate is null or the position is invalid.
     InShape {
         shape: Arc<Shape>,
         point: Box<[Compute; 2]>,
@@ -307,8 +306,8 @@ pub(crate) enum Test {
     },
     /// Whether the test has this value: true, false or unknown (`None`).
     IsTruth(Box<Test>, Option<bool>),
-    /// `IN` over tests: true if another test has the same value as the first one. Unknown if the first test is
-    /// unknown, or if no test equals it and at least one is unknown.
+    /// `IN` over tests: true if another test has the same value as the first. Unknown if the first test is unknown, or
+    /// if no test equals it and at least one is unknown.
     Same(Box<Test>, Vec<Test>),
     /// Computes the number, and then the test, which refers to it by [`Step::Known`].
     Once(Arc<Compute>, Box<Test>),

@@ -1,8 +1,7 @@
-//! Comparisons of a column with a literal as ranges of the column's values.
-//!
-//! For example, `pid >= 2.5` is `[3, last]`, and `x < 0.1` over 32-bit floats ends at the float below `0.1f32`.
-//! Ranges of numbers are closed and do not contain NaN. Rows and zone maps use the same range, so they cannot
-//! disagree. To find the range, a literal gets a *position* among the values of the column's type.
+//! Comparisons of a column with a literal as ranges of the column's values: `pid >= 2.5` is `[3, last]`, and `x < 0.1`
+//! over 32-bit floats ends at the float below `0.1f32`. Ranges of numbers are closed and do not contain NaN. Rows and
+//! zone maps use the same range, so they cannot disagree. To find the range, a literal gets a *position* among the
+//! values of the column's type.
 
 use crate::cell::Cell;
 use crate::moment::{DAY, Moment, SECOND};
@@ -140,7 +139,7 @@ impl Family {
             DataType::Float16 => Family::Float(Width::F16),
             DataType::Float32 => Family::Float(Width::F32),
             DataType::Float64 => Family::Float(Width::F64),
-            // The full range of the storage: stored values may exceed the declared precision.
+            // Stored values may exceed the declared precision.
             DataType::Decimal32(_, scale) => decimal(SHORT, *scale),
             DataType::Decimal64(_, scale) => decimal(LONG, *scale),
             DataType::Decimal128(_, scale) => decimal((i128::MIN, i128::MAX), *scale),
@@ -456,7 +455,7 @@ fn whole_key(data_type: &DataType, value: i256) -> u64 {
         T => <T as arrow_array::ArrowPrimitiveType>::Native::from_whole(value).key(),
         _ => match data_type {
             DataType::Boolean => u64::from(value != i256::ZERO),
-            // Wide decimals saturate at 64 bits, the same as their keys.
+            // Wide decimals saturate at 64 bits, like their keys.
             _ => match value.to_i128() {
                 Some(small) => small.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
                 None if value.is_negative() => i64::MIN,

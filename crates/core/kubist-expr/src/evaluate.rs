@@ -1,7 +1,6 @@
-//! Evaluation of tests: the rows for which a test is true, and the rows for which it is false.
-//!
-//! A caller requests the true rows, the false rows, or both, as one bit per row. `NOT` swaps the two sets. Rows
-//! for which the test is unknown, as for null or NaN, are in neither set.
+//! Evaluation of tests. A caller requests the rows for which a test is true, the rows for which it is false, or both,
+//! as one bit per row. `NOT` swaps the two sets. Rows for which the test is unknown, as for null or NaN, are in neither
+//! set.
 
 pub(crate) mod compute;
 mod listed;
@@ -421,7 +420,7 @@ fn classify(array: &dyn Array, test: impl Fn(f64) -> bool) -> Result<BooleanBuff
     Ok(valid(found, array.nulls()))
 }
 
-/// Number of steps of a pattern search between two checks for cancellation.
+/// Number of pattern search steps between two checks for cancellation.
 const STEPS_AT_ONCE: usize = 1 << 20;
 
 fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> Result<BooleanBuffer, ExprError> {

@@ -1,5 +1,5 @@
-//! The argument of an aggregate: an SQL text that gives one number per row. It is a column, arithmetic over columns,
-//! or a condition, which counts as 1 or 0.
+//! The argument of an aggregate: an SQL text that gives one number per row. It is a column, arithmetic over columns, or
+//! a condition, which counts as 1 or 0.
 
 use crate::arithmetic;
 use crate::bind;
@@ -228,7 +228,7 @@ impl Expression {
 #[derive(Clone, Debug, Default)]
 pub struct Wholes {
     values: Vec<i128>,
-    /// True for each row without a value; rows beyond the end of this vector have values.
+    /// True for each row without a value; rows beyond its end have values.
     missing: Vec<bool>,
 }
 
@@ -253,7 +253,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
     Ok(Vector { values: Values::Int(values), nulls: wide.nulls().cloned() })
 }
 
-/// Reads a lone column as doubles. Arithmetic keeps the type of its operands, and only its result becomes doubles.
+/// Reads a lone column as doubles. Arithmetic keeps its operands' type, and only its result becomes doubles.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
         Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },

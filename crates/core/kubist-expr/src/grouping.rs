@@ -1,4 +1,4 @@
-//! Keys to group records by: a value of any plain type for each row.
+//! Keys to group records by: a value of any plain type per row.
 
 use crate::bind;
 use crate::bound::{Column, Compute, Kind, Operand, Step, Test, Text};

@@ -26,7 +26,6 @@ const MOST_INTEGER: f64 = 1e38;
 const MOST_ANGLE: f64 = 1e6;
 /// Margin, in units of the last place, around the results of functions such as `sin`.
 const LOOSE: i32 = 8;
-/// Limit of steps in a condition; later steps are unbounded.
 const MOST_STEPS: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,12 +106,10 @@ impl Interval {
         }
     }
 
-    /// The image under a rising function.
     fn rising(self, of: impl Fn(f64) -> f64) -> Interval {
         Interval::new(of(self.low), of(self.high), self.others)
     }
 
-    /// The part inside a domain; other numbers give NaN.
     fn in_domain(self, low: f64, high: f64) -> Interval {
         let others = self.others || self.low < low || self.high > high;
         Interval { low: self.low.max(low), high: self.high.min(high), others }
@@ -362,7 +359,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Rounds, and removes bounds of integers that may not fit the type, because evaluation fails for these integers.
+/// Rounds, and removes bounds of integers that may not fit the type, for which evaluation fails.
 fn bounded(kind: Kind, of: Interval) -> Interval {
     let is_too_large = kind == Kind::Int && !of.is_empty() && of.low.abs().max(of.high.abs()) > MOST_INTEGER;
     if is_too_large { Interval::ANY } else { of.in_kind(kind) }

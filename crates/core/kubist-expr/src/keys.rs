@@ -144,8 +144,8 @@ fn computes(test: &Test) -> bool {
     }
 }
 
-/// Removes from both ends of a column's range the values that cannot match, whatever the other columns are. A
-/// sphere thus gets its bounding box. `numbers` are the keys that are not NaN.
+/// Narrows a column's range at both ends by the values that cannot match, whatever the other columns are: a sphere gets
+/// its bounding box. `numbers` are the keys that are not NaN.
 fn contracted(test: &Test, column: usize, keys: Keys, numbers: (u64, u64)) -> Keys {
     let anything = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
     let can_be = |zone: Zone| {

@@ -25,8 +25,8 @@ const SYMBOLS: &[&str] = &[
     "$",
 ];
 
-/// Limit of digits in a number, more than any double or decimal needs. It bounds the conversion time, which each
-/// comparison with a column needs.
+/// Limit of digits in a number, more than any double or decimal needs. It bounds the conversion time of each comparison
+/// with a column.
 const MOST_DIGITS: usize = 1100;
 
 struct Lexer<'a> {
@@ -163,7 +163,6 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Reads an unquoted date, such as `2020-01-31`, from a number and the following text.
 fn date_without_quotes(number: &str, rest: &str) -> Option<String> {
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let (month, day) = (rest.get(..3)?.strip_prefix('-')?, rest.get(3..6)?.strip_prefix('-')?);

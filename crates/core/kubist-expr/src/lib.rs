@@ -1,8 +1,7 @@
 //! SQL predicates and expressions over Arrow record batches.
 //!
-//! A predicate is parsed from SQL, bound to a schema, and evaluated exactly for each row. Statistics of a zone
-//! (a group of rows) may decide it for all rows of the zone. An expression computes a number, or another value
-//! to group by, for each row.
+//! A predicate is parsed from SQL, bound to a schema, and evaluated exactly for each row. Statistics may decide it for
+//! all rows of a zone (a group of rows). An expression computes a number, or another value to group by, for each row.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -48,12 +47,12 @@
 //! 32-bit floats, unless the other operand is a 64-bit float, an integer column, or a literal beyond the range
 //! of 32-bit floats. Other functions of numbers use 64-bit floats.
 //!
-//! **Names.** A name must match a column exactly, or, without quotes, ignoring case. Dots are part of a name.
+//! **Names.** A name must match a column exactly, or, without quotes, ignoring case. Dots belong to the name.
 //!
-//! **Limits.** 128 operators in one chain, 1,100 digits of a number without leading and trailing zeros, 256
-//! characters of a date or time, and 4,096 bytes of a pattern. `AND`, `OR` and `IN` may list any number of
-//! literals. Parsing and binding take time and memory linear in the text. Evaluation computes each condition and
-//! number once, and checks for cancellation before it.
+//! **Limits.** 128 operators in one chain, 1,100 digits of a number without leading and trailing zeros, 256 characters
+//! of a date or time, and 4,096 bytes of a pattern. `AND`, `OR` and `IN` may list any number of literals. Parsing and
+//! binding take time and memory linear in the text. Evaluation computes each condition and number once, and first
+//! checks for cancellation.
 
 mod arithmetic;
 mod bind;

@@ -1,9 +1,8 @@
 //! Patterns of `LIKE`, `ILIKE` and `regexp_matches`.
 //!
-//! A pattern is split at its `%` into segments. The first segment matches the beginning, the last one the end,
-//! and each other segment at its first occurrence after the previous one. This finds every possible match,
-//! without backtracking or a compiled form that could grow. `ILIKE` compares characters by Unicode simple case
-//! folding.
+//! A pattern is split at its `%` into segments. The first segment matches the beginning, the last one the end, and each
+//! other segment at its first occurrence after the previous one. This finds every possible match, without backtracking
+//! or a compiled form that could grow. `ILIKE` compares characters by Unicode simple case folding.
 
 use crate::error::ExprError;
 use memchr::memmem::Finder;
@@ -35,7 +34,7 @@ enum Kind {
 
 #[derive(Clone, Debug)]
 struct Like {
-    /// The text between the `%`; only the first and the last segment can be empty.
+    /// Only the first and the last segment can be empty.
     segments: Vec<Segment>,
     ignore_case: bool,
 }
@@ -236,7 +235,6 @@ mod tests {
     use arrow_string::like::{ilike, like};
     use proptest::prelude::*;
 
-    /// The reference is Arrow's kernels, which use a regular expression.
     fn by_arrow(text: &str, pattern: &str, ignore_case: bool) -> bool {
         let texts = StringArray::from(vec![text]);
         let pattern = Scalar::new(StringArray::from(vec![pattern]));

@@ -1,7 +1,5 @@
-//! Units of operands: the unit of a result, and the conversion of operands with different units.
-//!
-//! In sums and comparisons, a number without a unit takes the unit of the other side; in products it is a factor.
-//! Operands are converted to the unit of the first one; different kinds are refused.
+//! Units of operands and results. In sums and comparisons, a number without a unit takes the unit of the other side; in
+//! products it is a factor. Operands are converted to the unit of the first one; different kinds are refused.
 
 use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
@@ -108,8 +106,8 @@ pub(crate) fn resolve(
     }
 }
 
-/// Two factors, or a dividend and a divisor. A quotient of the same kind of unit is a plain number: `time /
-/// 1day` counts days.
+/// Two factors, or a dividend and a divisor. A quotient of the same kind of unit is a plain number: `time / 1day`
+/// counts days.
 fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
     let scales = operands.iter().any(scales);
     let of: Vec<Of> = operands.iter_mut().map(|operand| taken(operand, units)).collect::<Result<_, _>>()?;
@@ -137,7 +135,6 @@ fn scales(factor: &Meaning) -> bool {
     }
 }
 
-/// Returns an operand's unit, and removes it from a literal.
 fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
     if let Some(quantity) = quantity(operand) {
         let unit = Unit::new(&quantity.unit, units).checked(&quantity)?;
@@ -287,7 +284,6 @@ pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> 
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meant {
-    /// A value, such as a position or a temperature.
     Value,
     /// A difference between values.
     Distance,

@@ -1,5 +1,5 @@
-//! Lookup of columns by name, with suggestions. A text may name columns a hundred thousand times, so names are
-//! looked up in maps, and all mentions of a column share one [`Column`].
+//! Lookup of columns by name, with suggestions. A text may name columns a hundred thousand times, so maps hold the
+//! names, and all mentions of a column share one [`Column`].
 
 use crate::bound::Column;
 use crate::domain::value_type;

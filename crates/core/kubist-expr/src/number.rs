@@ -1,6 +1,4 @@
-//! Number literals before they have a type.
-//!
-//! A literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float, a
+//! A number literal keeps its decimal digits until it is compared with a column. Only then is `0.1` a 32-bit float, a
 //! 64-bit float, an exact decimal or a position between two integers.
 
 use arrow_buffer::i256;

@@ -1,4 +1,4 @@
-//! The parser: from tokens to a tree, by recursive descent.
+//! The parser, by recursive descent.
 //!
 //! The grammar, from the lowest precedence: `OR`, `AND`, `NOT`, comparisons (also `IN`, `BETWEEN`, `LIKE`,
 //! `IS`), bit operations, `+ -`, `* / %`, unary `-`, `^` (right-associative: `-2^2` is -4), `::`. Time is

@@ -1,7 +1,6 @@
-//! Units of columns, of computed values, and of numbers in expressions.
-//!
-//! A unit is a product of powers, and units multiply and divide together with their columns. A number with a
-//! unit, such as `20um`, is converted to the unit of the other operand by an exact decimal factor.
+//! Units of columns, computed values and numbers. A unit is a product of powers, and units multiply and divide together
+//! with their columns. A number with a unit, such as `20um`, is converted to the unit of the other operand by an exact
+//! decimal factor.
 
 mod conversion;
 mod convert;
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const MOST_CONVERSIONS: usize = 128;
 const MOST_FACTORS: usize = 8;
-/// Denominator of powers, so that halves, thirds and quarters are exact.
+/// Denominator of powers: halves, thirds and quarters are exact.
 const PARTS: i32 = 12;
 const MOST_PARTS: i32 = 24 * PARTS;
 
@@ -36,7 +35,7 @@ impl Quantity {
             Some(size) => (true, size),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        // Takes the longest prefix that is a number: in `2eV` it is `2`.
+        // In `2eV`, the longest prefix that is a number is `2`.
         let ends = size.char_indices().map(|(at, _)| at).take(64);
         let (number, unit) = ends.filter_map(|at| Some((Decimal::parse(&size[..at])?, size[at..].trim()))).last()?;
         let begins = unit.chars().next().is_some_and(|first| first.is_alphabetic() || "°%µ".contains(first));
@@ -368,7 +367,6 @@ fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
     (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
 }
 
-/// Formats a unit, such as `kg m/s^2`.
 fn written(factors: &[(Arc<str>, i32)]) -> String {
     let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
     let divides = below.len() == 1 && factors.len() > 1;

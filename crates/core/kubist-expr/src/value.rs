@@ -7,7 +7,7 @@ use crate::unit::Quantity;
 use std::fmt;
 use std::sync::Arc;
 
-/// A literal from a user, which takes the type of the column that it is compared with.
+/// A literal, which takes the type of the column that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Matches nothing, as in SQL.
@@ -49,8 +49,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Numbers keep their digits as written, and dates are instants. Texts and bytes are shared, because a literal may be
-/// compared with many columns.
+/// Numbers keep their digits as written, and dates are instants. Texts and bytes are shared between comparisons with
+/// many columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
@@ -59,6 +59,7 @@ pub(crate) enum Literal {
     Quantity(Quantity),
     Text(Arc<str>),
     Binary(Arc<[u8]>),
+    /// `DATE '...'`, `TIME '...'`, `TIMESTAMP '...'`.
     Moment {
         moment: Moment,
         text: Arc<str>,

@@ -1,7 +1,6 @@
-//! Decisions of a predicate from the statistics of a zone, before rows are read.
-//!
-//! For every test, three bits record whether it can be true, false or unknown for some row. `NOT` only swaps two bits.
-//! Everything else is conservative: an unnecessary bit costs a read, but no bit is missing.
+//! Decisions from zone statistics, before rows are read. For every test, three bits record whether it can be true,
+//! false or unknown for some row. `NOT` only swaps two bits. Everything else is conservative: an unnecessary bit costs
+//! a read, but no bit is missing.
 
 use crate::bound::{Column, Operand, PointList, Sides, Test};
 use crate::domain::{Range, Span};
@@ -28,7 +27,6 @@ pub enum Nulls {
     All,
 }
 
-/// The rows of a zone that a predicate selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Certainly no row: skip the zone.

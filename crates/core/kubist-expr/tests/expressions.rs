@@ -105,7 +105,6 @@ fn the_first_condition_that_holds_tells_the_case() {
     assert_eq!(rows("CASE WHEN on THEN TRUE ELSE NULL END IS NULL"), [1, 2]);
     assert_eq!(rows("CASE WHEN n > 0 THEN t END > '2021-01-01'"), [0]);
     assert_eq!(rows("CASE WHEN n < 0 THEN t ELSE '2000-01-01' END = '2000-01-01'"), [0, 2, 3]);
-    // `CASE` does not compute a branch for rows that its condition excludes.
     assert_eq!(numbers("CASE WHEN x < 1e9 THEN CAST(x AS int64) ELSE 0 END"), [2.0, -2.0, 0.0, 0.0].map(Some));
     assert!(error("CAST(x AS int64)").contains("000000 does not fit Int64"), "{}", error("CAST(x AS int64)"));
 }

@@ -108,7 +108,6 @@ fn verdicts_and_keys_of_formulas_hold_for_every_row() {
         let batch = batch(&mut rng);
         let depth = 1 + rng.below(3);
         let sql = condition(&mut rng, depth);
-        // Some formulas do not fit the types, such as the remainder of a condition.
         let Ok(predicate) = Predicate::parse(&sql, batch.schema_ref()) else { continue };
         let found = match predicate.evaluate(&batch, &never) {
             Err(ExprError::Overflow { .. }) => continue,
@@ -116,7 +115,6 @@ fn verdicts_and_keys_of_formulas_hold_for_every_row() {
         };
         let mut zones = zones(&batch);
         if rng.chance(30) {
-            // Statistics may be wider, also than the type.
             let wider =
                 |zone: &mut Zone| (zone.min, zone.max) = (zone.min.saturating_sub(9), zone.max.saturating_add(9));
             zones.iter_mut().filter(|zone| zone.nulls != Nulls::All).for_each(wider);

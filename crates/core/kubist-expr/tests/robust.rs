@@ -137,7 +137,7 @@ proptest! {
 
 #[test]
 fn depth_is_bounded_and_the_stack_small() {
-    // Half of Rust's default thread stack, which must suffice without optimisation.
+    // Half of Rust's default thread stack must suffice without optimisation.
     let test = || {
         let batch = batch();
         let deep =

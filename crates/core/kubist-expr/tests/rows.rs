@@ -1,5 +1,5 @@
-//! Predicates against the interpreter of `oracle`: every row of random tables of all types, and every verdict
-//! of valid statistics.
+//! Compares predicates with the interpreter of `oracle`: every row of random tables of all types, and every verdict of
+//! valid statistics.
 
 use crate::oracle;
 use crate::oracle::{Cell, Cond, Lit, Names, Rng, Table};
@@ -74,7 +74,6 @@ fn check(seed: u64, table: &Table, cond: &Cond, decided: &mut [usize; 3]) {
         let part_found = predicate.evaluate(&part, &never).unwrap();
         assert_eq!(part_found, found.slice(start, length), "{seed}: {sql}");
         let exact = zones(&part);
-        // Statistics may be loose: wider, and uncertain about nulls.
         let loose: Vec<Zone> = exact
             .iter()
             .map(|zone| match zone.nulls {
@@ -111,7 +110,6 @@ fn every_row_gets_the_answer_of_the_rules() {
             check(seed, &table, &cond, &mut decided);
         }
     }
-    // Zones must also decide often enough to be worth their bytes.
     assert!(decided[0] > decided[1] / 2 && decided[2] > decided[1] / 20, "{decided:?}");
 }
 

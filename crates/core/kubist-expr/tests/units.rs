@@ -1,4 +1,4 @@
-//! Units in expressions against arithmetic in SI units: every column is converted by hand, and every random
+//! Compares units in expressions with arithmetic in SI units: every column is converted by hand, and every random
 //! comparison must select the same rows.
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch};
@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 const ROWS: usize = 400;
 
-/// Columns: name, unit, and the unit in SI.
 const LENGTHS: [(&str, &str, f64); 3] = [("x", "m", 1.0), ("y", "cm", 1e-2), ("d", "um", 1e-6)];
 const TIMES: [(&str, &str, f64); 2] = [("t", "s", 1.0), ("h", "hour", 3600.0)];
 const WRITTEN: [(&str, f64); 4] = [("m", 1.0), ("mm", 1e-3), ("um", 1e-6), ("km", 1e3)];

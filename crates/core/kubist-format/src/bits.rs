@@ -1,7 +1,7 @@
 //! Bit packing of differences from a base (FORMAT.md, Column ranges).
 //!
-//! Eight values of any width fill exactly `width` bytes, so they are packed and unpacked as a block, with
-//! shifts known at compile time or by vector instructions.
+//! Eight values of any width fill exactly `width` bytes, so a block packs or unpacks them, with shifts known at compile
+//! time or by vector instructions.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -20,16 +20,16 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     fn or(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn flipped_below(self, sign: u32) -> Self;
-    /// `blocks_of` with vector instructions. Without them, this function and the functions below do nothing and return
-    /// false or `None`.
+    /// `blocks_of` with vector instructions; without them, this and the functions below do nothing and return false or
+    /// `None`.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
     /// For each bit in `which`, appends the next value from the first (0) or second (1) position of `values`, and
     /// returns the number of ones. `values` must continue for eight values after the last one used.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
-    /// Replaces each code by the value with that index, using only the code's low bits, if the number of values is
-    /// small and a power of two.
+    /// Replaces each code by the value with that index, using only the code's low bits, if there are few values, a
+    /// power of two in number.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
-    /// Appends the minimum and maximum of consecutive groups of keys with the sizes `counts`.
+    /// Appends the minimum and maximum of consecutive key groups with the sizes `counts`.
     fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
     /// Divides keys at a border, and appends one bit per key for its part.
     fn split_fast(keys: &[Self], border: Self, which: &mut Vec<u8>, parts: &mut [Vec<Self>; 2]) -> bool;
@@ -109,8 +109,8 @@ word!(
     u64, unpack_u64, merge_u64, |_, _| false, |_, _, _, _| false, |_, _, _, _| false
 );
 
-/// Also compiles a function for wider vector instructions, and uses them if available. Functions that it calls
-/// must be `inline(always)`.
+/// Also compiles a function for wider vector instructions, and uses them if available. The functions that it calls must
+/// be `inline(always)`.
 macro_rules! vectorised {
     ($(#[$about:meta])* $public:vis fn $name:ident$(<$($G:ident: $bound:path),+>)?(
         $($argument:ident: $type:ty),+

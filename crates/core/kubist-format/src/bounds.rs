@@ -1,4 +1,4 @@
-//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards to the steps of a scale, so that no value is excluded.
+//! Compact bounds of zones (FORMAT.md, Bounds), rounded outwards to the steps of a scale, so no value is excluded.
 //! Rounding twice changes nothing.
 //!
 //! A writer chooses the scale that separates the most bounds. Its steps are equal in keys, or equal in values, because
@@ -12,8 +12,8 @@ use crate::wire::{Reader, UnexpectedEnd};
 
 /// Scales with more bits than this always have steps of equal keys.
 const MOST_FITTED_BITS: u32 = 10;
-/// For floats, a scale of equal values must separate 5/4 times as many bounds, or twice as many if outliers lose
-/// their order.
+/// For floats, a scale of equal values must separate 5/4 times as many bounds, or twice as many if outliers lose their
+/// order.
 const GAIN: (usize, usize) = (5, 4);
 const GAIN_OF_CUT_ENDS: (usize, usize) = (2, 1);
 /// Outliers are searched in this fraction (1/`FAR_OFF`) of the bounds at either end.
@@ -406,7 +406,6 @@ pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Ve
 }
 
 bits::vectorised! {
-    /// Computes [`Steps::low`] and [`Steps::high`] for many zones with plain steps of equal keys.
     fn of_even_keys(low: &mut [u64], high: &mut [u64], steps: &Steps, shift: u32) {
         let last = (steps.high - steps.low) >> shift;
         let first_key = |step: u64| if step > last { steps.high } else { steps.low + (step << shift) };

@@ -1,5 +1,5 @@
-//! Hash chains of entries (FORMAT.md, Chains), which distinguish histories of a table: entries with the same
-//! value have the same history, back to the table's id.
+//! Hash chains of entries (FORMAT.md, Chains): entries with the same value have the same history, back to the table's
+//! id.
 
 use std::fmt;
 

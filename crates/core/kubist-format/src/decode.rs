@@ -34,7 +34,7 @@ const FEW_ROWS: usize = 256;
 /// Limit of bytes in a chunk of texts whose page gets labels, so that no decoded page is very large.
 const MOST_LABELLED: usize = 32 << 10;
 
-/// Consecutive zones of a page with all rows, or one zone with some of its rows.
+/// Consecutive zones of a page with all rows, or one zone with some rows.
 #[derive(Clone, Debug)]
 pub struct Pick {
     pub zones: Range<usize>,
@@ -310,7 +310,7 @@ where
         let values = match size_of::<W>() == size_of::<T::Native>() {
             true => Buffer::from_vec(self.words),
             false => {
-                // Arrow buffers are aligned for any type, also if empty, but the bytes of a vector are not.
+                // Arrow buffers are aligned for any type, even if empty, but the bytes of a vector are not.
                 let width = size_of::<T::Native>();
                 let mut bytes = MutableBuffer::with_capacity(self.words.len() * width);
                 for word in &self.words {

@@ -11,7 +11,7 @@ const NARROW: usize = 1 << 8;
 /// Half of the largest number of rows of a zone, one machine word of bits.
 const HALF: usize = 64;
 const LINE: usize = 64;
-/// If at least this many rows in a zone are wanted, most memory lines of the zone have a wanted row.
+/// With at least this many wanted rows in a zone, most memory lines of the zone have one.
 const MANY_ROWS: u32 = 8;
 /// Limit of memory lines of a page that are fetched ahead.
 const MOST_LINES: usize = 128;
@@ -155,9 +155,7 @@ impl DecodedPage {
     }
 }
 
-/// Gathers the lowest bits of the bytes; the first byte gives the lowest bit.
 fn packed(bytes: &[u8; HALF]) -> u64 {
-    // The product gathers the low bits of eight bytes in its highest byte.
     let of_eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     bytes.as_chunks().0.iter().rev().fold(0, |bits, eight| bits << 8 | of_eight(eight))
 }

@@ -1,7 +1,5 @@
-//! One value as an array of one row: the default of an added column.
-//!
-//! A default must be exact, because a rounded value would appear in every old row; only a float may be rounded to the
-//! column's precision.
+//! The default of an added column as an array with one row. It must be exact, because a rounded value would appear in
+//! every old row; only a float may be rounded to the column's precision.
 
 use std::sync::Arc;
 

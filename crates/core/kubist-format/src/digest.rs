@@ -1,4 +1,4 @@
-//! The digest of a level of pages (FORMAT.md, Digest). With it, queries for a minimum or maximum, for nulls, or for a
+//! The digest of a level of pages (FORMAT.md, Digest), with which queries for a minimum or maximum, for nulls, or for a
 //! value in a secondary index read only some pages. If it is damaged, all pages are read. It includes runs that were
 //! removed later.
 

@@ -1,4 +1,4 @@
-//! Encoding of columns: the rows of a run in the run's order, zone by zone, page by page.
+//! Encoding of columns in the run's row order, zone by zone, page by page.
 //!
 //! A type with an exact order key is stored as its keys ([`numbers`]), others as their bytes ([`opaque`]).
 

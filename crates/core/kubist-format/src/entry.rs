@@ -474,7 +474,7 @@ fn thinned_steps(body: &[u8]) -> Result<Vec<(i64, Thinned)>, EntryError> {
     Ok(steps)
 }
 
-/// Writes run steps, which runs in a log entry lack, because the entry has the step.
+/// Writes run steps; runs in a log entry have none, because the entry has the step.
 fn put_steps(runs: &[Arc<Run<Location>>], out: &mut Vec<u8>) {
     let mut body = Vec::new();
     for (index, run) in (0u32..).zip(runs) {

@@ -31,7 +31,7 @@ pub const PCO: u8 = 4;
 pub const MULTIPLES: u8 = 1 << 6;
 /// Flag of the first byte: a bitmap of the rows that are not null precedes the keys.
 const SOME_NULL: u8 = 1 << 7;
-/// Gaps between wanted rows that are shorter than this are decoded too, because a new start takes as long.
+/// Shorter gaps between wanted rows are decoded too, because a new start takes as long.
 const FAR_APART: usize = 64;
 
 pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
@@ -241,7 +241,7 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
-/// Keeps only the keys in the spans; `keys[before..]` are the keys of the rows from `first` on.
+/// Keeps only the keys in the spans; `keys[before..]` belong to the rows from `first` on.
 fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
     let mut at = before;
     for span in spans {
@@ -446,7 +446,7 @@ fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     Into::<u64>::into(used).trailing_zeros().min(W::BITS - 1)
 }
 
-/// Returns the minimum and maximum key; 0 and 0 if there are none.
+/// Returns the minimum and maximum key; 0 and 0 without keys.
 #[inline(always)]
 pub(crate) fn ends<W: Word>(keys: &[W]) -> (W, W) {
     let first = keys.first().copied().unwrap_or_default();

@@ -1,5 +1,3 @@
-//! The bytes of one column of a page.
-
 /// The first byte of an opaque chunk: the values of all rows, or each value once.
 pub(crate) const OPAQUE_PLAIN: u8 = 0;
 pub(crate) const OPAQUE_DICTIONARY: u8 = 1;

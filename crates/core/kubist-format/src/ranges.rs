@@ -248,7 +248,6 @@ fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8)
     Ok((min, min.wrapping_add(span), nulls))
 }
 
-/// Encodes integers as a base, a width and packed differences from the base.
 fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
     let base = values.iter().min().copied().unwrap_or(0);
     let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! The zone map of a run: the statistics of its zones, and the location of each chunk of data.
+//! The zone map of a run: zone statistics and chunk locations.
 //!
 //! A zone is a group of successive rows, usually 8 to 48. The map stores its number of rows, its range of priorities,
 //! and the minimum, maximum and number of nulls by column. A query skips a zone if no row in it can match.
@@ -128,7 +128,6 @@ impl ZoneMap {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
-    /// The index of a page's column in [`ZoneMap::chunks`].
     #[inline]
     pub fn place(&self, page: usize, column: usize) -> usize {
         page * self.columns.len() + column
@@ -139,7 +138,6 @@ impl ZoneMap {
         self.chunks[self.place(page, column)]
     }
 
-    /// Combines the bytes of a chunk with its number of rows, to decode it.
     #[inline]
     pub fn page_column<'a>(&self, page: usize, bytes: &'a [u8]) -> PageColumn<'a> {
         PageColumn { rows: self.page_rows(page), bytes }
@@ -182,7 +180,6 @@ impl ZoneMap {
         })
     }
 
-    /// Returns the statistics of one zone, from the unpacked statistics of its column.
     #[inline]
     pub fn zone(&self, zone: usize, zones: &ColumnZones) -> Zone {
         let nulls = match zones.nulls_of(zone) {
@@ -214,7 +211,7 @@ impl ZoneMap {
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
-    /// Returns the minimum and maximum of each zone in turn. A zone with only nulls gets the run's minimum, which does
+    /// Returns the minimum and maximum of all zones in turn. A zone with only nulls gets the run's minimum, which does
     /// not extend the range of the steps.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
@@ -382,7 +379,7 @@ fn range_of((first, last): (u64, u64)) -> PriorityRange {
 }
 
 /// Returns the top 32 bits of the lowest and highest priority over all zones. With strata of windows, the first one is
-/// the start of its window, so that a zone's rounded bounds stay in the window of its rows.
+/// the start of its window, so that a zone's rounded bounds stay in its rows' window.
 fn priority_ends(priorities: &[PriorityRange], strata: Strata) -> (u64, u64) {
     let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
     let first = if strata == Strata::Windows { window_start(first) } else { first };

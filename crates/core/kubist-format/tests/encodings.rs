@@ -233,7 +233,6 @@ fn bits_that_no_value_uses_take_no_bytes() {
         let narrow = cast(&numbers::<Float64Type>(shape), &DataType::Float32).expect("floats");
         let wide = cast(&narrow, &DataType::Float64).expect("floats");
         let (narrow, wide) = (size(narrow), size(wide));
-        // Zero and the smallest numbers have a larger distance as 64-bit floats.
         assert!(wide <= narrow + narrow / 10 + 64, "{name}: {wide} bytes, {narrow} before");
     }
     let seconds = numbers::<Int64Type>((0..2000).map(|row| (row * 7919) % 1000));
@@ -359,7 +358,6 @@ proptest! {
             for bytes in encode_column(array.as_ref(), &order, &zones, with(Compression::Small)).chunks {
                 let mut bytes = bytes;
                 for (place, byte) in &damage {
-                    // The byte that names the encoding stays.
                     let place = 1 + place.index(near.min(bytes.len() - 1));
                     bytes[place] = *byte;
                 }

@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// Encoded and decoded pages follow each other in one column, which has plain texts once there are many values.
+/// Pages follow each other in one column, which has plain texts once there are many values.
 #[test]
 fn decoded_pages_follow_others() {
     let page = |first: u64| {

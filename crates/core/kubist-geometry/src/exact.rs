@@ -1,7 +1,6 @@
-//! Exact tests in the plane: on which side of a line a point is, and whether two segments meet.
-//!
-//! Rounding errors never change a result, so all tests of a polygon agree with each other. The method is from
-//! Shewchuk, "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates", 1997.
+//! Exact tests in the plane: on which side of a line a point is, and whether two segments meet. Rounding errors never
+//! change a result, so all tests of a polygon agree with each other. The method is from Shewchuk, "Adaptive Precision
+//! Floating-Point Arithmetic and Fast Robust Geometric Predicates", 1997.
 
 use crate::Point;
 use std::cmp::Ordering;

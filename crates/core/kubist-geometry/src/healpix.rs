@@ -53,7 +53,7 @@ pub fn cell(order: u32, [longitude, latitude]: Point) -> u64 {
     ((face as u64) << (2 * order)) | spread(x as u64) | spread(y as u64) << 1
 }
 
-/// Spreads the bits of a number: a zero follows each bit.
+/// Spreads the bits of a number; a zero follows each bit.
 fn spread(number: u64) -> u64 {
     let steps = [
         (16, 0x0000_ffff_0000_ffff),

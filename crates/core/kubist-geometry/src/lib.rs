@@ -24,9 +24,7 @@ pub type Point = [f64; 2];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
-    /// Every valid position in the box is in the region.
     Inside,
-    /// No position in the box is in the region.
     Outside,
     /// The box may have positions inside and outside.
     Undecided,

@@ -15,6 +15,7 @@ const CHORD_ERROR: f64 = 1e-15;
 pub enum Space {
     /// Euclidean; an axis with a period measures from the nearest image.
     Flat {
+        /// Per axis, if it has one.
         periods: Vec<Option<f64>>,
     },
     /// The angle between longitudes and latitudes, in degrees.

@@ -1,3 +1,4 @@
+//! Mistakes are refused by name.
 
 use arrow_schema::{DataType, Field, Schema};
 use kubist_region::Region;

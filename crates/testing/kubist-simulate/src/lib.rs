@@ -308,6 +308,7 @@ impl DiskFile for SimFile {
     }
 
     fn start_writeback(&self, _range: Range<u64>) {
+        // The seed decides which unsynced bytes reach the disk.
     }
 
     fn try_lock(&self) -> io::Result<bool> {

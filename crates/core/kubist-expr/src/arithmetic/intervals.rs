@@ -1,5 +1,5 @@
-//! `t + INTERVAL 3 DAY` adds days, hours or calendar months to a date or a timestamp. The result has the type of `t`.
-//! 31 January plus one month is the last day of February.
+//! `t + INTERVAL 3 DAY` adds days, hours or calendar months to a date or a timestamp, whose type the result keeps. 31
+//! January plus one month is the last day of February.
 
 use super::parts::operand;
 use super::periods::{lengths_of, stored_type};
@@ -11,8 +11,8 @@ use crate::moment::{DAY, Moment};
 use crate::number::Number;
 use crate::value::Literal;
 
-/// Builds the sum from a date or timestamp, an integer and the name of a unit; the integer is negative for
-/// `t - INTERVAL 3 DAY`. If `t` is a constant, so is the result; otherwise it is computed per row.
+/// Builds the sum from a date or timestamp, an integer (negative for `t - INTERVAL 3 DAY`) and the name of a unit. If
+/// `t` is a constant, so is the result; otherwise it is computed per row.
 ///
 /// # Errors
 ///

@@ -8,7 +8,6 @@ use crate::moment::{DAY, SECOND};
 use crate::value::Literal;
 use arrow_schema::DataType;
 
-/// Periods of fixed length, in nanoseconds.
 const LENGTHS: [(&str, i128); 7] = [
     ("microsecond", SECOND / 1_000_000),
     ("millisecond", SECOND / 1_000),

@@ -19,7 +19,6 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use std::sync::Arc;
 
-/// The largest 128-bit integer that a column can store: 38 digits.
 const LAST: i128 = 10i128.pow(38) - 1;
 
 pub(super) fn bind(value: Meaning, to: DataType) -> Result<Meaning, ExprError> {

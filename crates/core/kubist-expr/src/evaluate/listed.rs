@@ -14,7 +14,7 @@ const MOST_SIEVE_BITS: usize = 1 << 17;
 
 pub(super) enum ValueSet<T> {
     Few(Vec<T>),
-    /// A bitmap with one bit for each integer from the smallest point to the largest.
+    /// A bitmap over the integers from the smallest point to the largest.
     Near {
         least: T,
         greatest: T,

@@ -1,3 +1,4 @@
+//! Texts that are computed for each row.
 
 use super::compute::vector;
 use super::untold;
@@ -70,7 +71,7 @@ fn cased(text: &str, case: impl Fn(char) -> char) -> String {
     text.chars().map(case).collect()
 }
 
-/// The only character of a case mapping. As in DuckDB, mappings to several characters are not made.
+/// Returns the only character of a case mapping; as in DuckDB, mappings to several characters are not made.
 fn single(mut mapped: impl Iterator<Item = char>, char: char) -> char {
     match (mapped.next(), mapped.next()) {
         (Some(mapped), None) => mapped,
@@ -87,7 +88,7 @@ fn lower(char: char) -> char {
     if char == 'İ' { 'i' } else { single(char.to_lowercase(), char) }
 }
 
-/// `start` counts from 1, or from the end if negative. Positions before the text count as part of the length.
+/// `start` counts from 1, or from the end if negative; positions before the text count towards the length.
 fn substring(text: &str, start: i64, length: Option<i64>) -> &str {
     let size = text.chars().count() as i64;
     let from = match start {

@@ -1,7 +1,5 @@
-//! Conversion of stored values from one unit to another.
-//!
-//! A float is multiplied by a factor of twice its precision, or divided by an integer, and rounded once. An
-//! integer is converted exactly or not at all.
+//! Conversion of stored values to another unit. A float is multiplied by a factor of twice its precision, or divided by
+//! an integer, and rounded once. An integer is converted exactly or not at all.
 
 use std::sync::Arc;
 
@@ -25,6 +23,7 @@ pub struct Conversion {
 enum Factor {
     /// Multiplies by this number, also stored as a sum of two floats; `exact` is false if it was rounded.
     Times { number: Decimal, exact: bool, high: f64, low: f64 },
+    /// Divides by this integer.
     Over(Decimal),
 }
 

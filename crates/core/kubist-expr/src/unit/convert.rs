@@ -1,5 +1,5 @@
 //! Conversion factors between units, from fend-core, exact or cut after 40 digits. fend-core is a calculator, so this
-//! module passes only text that looks like units to it, and limits the work.
+//! module passes only text that looks like units, and limits the work.
 
 use crate::number::{Decimal, Number};
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LONGEST: usize = 40;
 /// Reliable digits of a number times a 40-digit factor.
 const SURE_DIGITS: usize = 36;
-/// Maximum steps of a conversion, where common units take some hundred.
+/// Maximum steps of a conversion; common units take some hundred.
 const MOST_STEPS: u64 = 20_000;
 /// Spellings of units that fend-core does not know.
 const ALSO: &[(&str, &str)] = &[

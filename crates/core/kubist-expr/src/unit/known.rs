@@ -35,7 +35,6 @@ pub fn unit_notes<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
     units.into_iter().filter_map(note).collect()
 }
 
-/// Returns a note for the user about an unknown unit; `None` if the unit is known or valid on its own.
 fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
     let stands = |word: &str| {

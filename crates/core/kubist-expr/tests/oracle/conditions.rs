@@ -8,7 +8,6 @@ use super::tables::{Cell, Clock, DAY, Rng, columns};
 pub enum Lit {
     Null,
     Bool(bool),
-    /// The text of `mantissa * 10^exponent`.
     Number(String, i128, i32),
     Inf(bool),
     NaN,

@@ -1,5 +1,5 @@
-//! A naive implementation of the rules for comparison, which shares no code with the crate: one row at a time,
-//! with rational numbers or floats. Also random tables and conditions from a seed.
+//! A naive implementation of the rules for comparison, which shares no code with the crate: one row at a time, with
+//! rational numbers or floats. It also generates random tables and conditions from a seed.
 
 mod conditions;
 mod rules;

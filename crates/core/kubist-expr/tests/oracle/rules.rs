@@ -140,7 +140,7 @@ fn literal_number(literal: &Lit, other: Option<Num>) -> Option<Num> {
     })
 }
 
-/// The type of an expression is the same for every row, so it is found by evaluating with a null per type.
+/// The type of an expression is the same for every row, so evaluation with a null per type finds it.
 fn kind_of(expr: &Expr) -> Option<Num> {
     match expr {
         Expr::Column(index) => cell_number(&sample(*index)),

@@ -49,7 +49,7 @@ fn check(bytes: &[u8], width: u32, count: usize) {
     assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
 }
 
-/// For each half of a block: the first byte of its load, the lane of each byte, and the bits below each value.
+/// Per half block: the first byte of its load, the lane of each byte, and the bits below each value.
 struct Narrow {
     starts: [usize; 2],
     shuffle: [u8; 32],
@@ -187,7 +187,7 @@ unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
     }
 }
 
-/// For each bit in each byte: the number of lower bits with the same value.
+/// Per byte and bit: the number of lower bits with the same value.
 static RANKS: [[u8; 8]; 256] = ranks();
 
 const fn ranks() -> [[u8; 8]; 256] {

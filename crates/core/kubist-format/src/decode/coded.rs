@@ -1,5 +1,5 @@
-//! Columns of texts with few different values, as codes in a dictionary, so a condition or hash is computed per value
-//! and not per row.
+//! Columns of texts with few different values, as codes in a dictionary: a condition or hash is computed per value, not
+//! per row.
 
 use std::sync::Arc;
 

@@ -83,7 +83,6 @@ pub(super) fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8], effo
     out
 }
 
-/// All values have `fixed` bytes, or their lengths differ.
 fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> Vec<u8> {
     let Some((values, mut numbers)) = dictionary(rows) else {
         let mut chunk = vec![OPAQUE_PLAIN];

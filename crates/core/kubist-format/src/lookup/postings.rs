@@ -42,7 +42,6 @@ struct Block {
 /// Number of blocks per stored position; directories stay in memory, so they store few positions.
 const STRIDE: usize = 32;
 
-/// Bits of a gap's remainder, for `keys` uniform keys.
 fn gap_bits(keys: u32) -> u32 {
     31 - keys.max(1).ilog2()
 }
@@ -216,8 +215,8 @@ impl Directory {
         self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
-    /// Finds a key's block. Keys are uniform, so the search starts at the position proportional to the key, which
-    /// avoids most memory accesses.
+    /// Finds a key's block. Keys are uniform, so the search starts proportionally to the key, which avoids most memory
+    /// accesses.
     fn block_of(&self, key: u32) -> Option<usize> {
         let blocks = &self.blocks[..];
         let is_before = |block: &Block| block.first_key <= key;

@@ -17,8 +17,8 @@ const VERSION: [u8; 2] = [4, 1];
 const CLASSIC: u8 = 0;
 /// Compression level of pco; a higher one takes twice the time to save one byte in a thousand.
 const LEVEL: usize = 8;
-/// Lookback, the search for earlier equal keys, takes as long as all other steps. It saves almost nothing if
-/// fewer than one key in `WORTH` is repeated.
+/// Lookback, the search for earlier equal keys, takes as long as all other steps, and saves almost nothing if fewer
+/// than one key in `WORTH` is repeated.
 const WORTH: usize = 8;
 
 pub(super) fn packed<W: Word>(keys: &[W], most_bytes: usize) -> Option<Vec<u8>> {

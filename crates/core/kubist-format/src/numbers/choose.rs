@@ -98,7 +98,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     [above, apart, dictionary]
 }
 
-/// A pseudorandom offset, in 24 bits, from evenly spaced positions, because rows may repeat a pattern.
+/// Pseudorandom 24-bit offsets from evenly spaced positions, because rows may repeat a pattern.
 const WITHIN: [u32; SAMPLED] = {
     let mut within = [0; SAMPLED];
     let mut index = 0;
@@ -283,7 +283,7 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
 /// Divides the keys; the second frame has the keys from `border` on.
 #[inline(always)]
 fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
-    // The key minus the border: keys below the border wrap around to larger numbers.
+    // Keys below the border wrap around to larger numbers.
     let (mut least, mut most, mut count) = (W::MAX, W::default(), 0u32);
     for key in keys {
         let above = key.minus(border);

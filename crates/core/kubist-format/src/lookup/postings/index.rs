@@ -173,7 +173,7 @@ impl Index {
         self.stretches[stretch].1 as u64..end.unwrap_or(0) as u64
     }
 
-    /// Returns a stretch's first run, the first zone number of each of its runs, and then the zone after the last.
+    /// Returns a stretch's first run, the first zone numbers of its runs, and then the zone after the last.
     ///
     /// # Errors
     ///
