@@ -8,7 +8,7 @@ use crate::layout::{Number, Variable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBounds {
-    /// The order key of the minimum in the stored type. Without numbers, `least` is above `greatest`.
+    /// Order key of the minimum in the stored type; `least` is above `greatest` without numbers.
     pub least: u64,
     pub greatest: u64,
     pub missing: usize,
@@ -42,7 +42,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> KeyBounds {
         Number::U16 => sixteen(bytes, big, missing, |bits| (bits ^ 1 << 15) as i16, None),
         Number::U32 => thirty_two(bytes, big, missing, |bits| (bits ^ 1 << 31) as i32, None),
         Number::U64 => sixty_four(bytes, big, missing, |bits| (bits ^ 1 << 63) as i64, None),
-        // Inverts all bits except the sign for negative floats, so that larger magnitudes sort lower.
+        // Inverts all bits but the sign of negative floats, so that larger magnitudes sort lower.
         Number::F16 => {
             let order = |bits: u16| bits as i16 ^ (((bits as i16 >> 15) as u16 >> 1) as i16);
             sixteen(bytes, big, missing, order, Some(half::f16::INFINITY.to_bits()))

@@ -411,7 +411,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
             continue;
         }
         let whole = rect.len() * width;
-        // The memory that the block adds, and whether it must join the last task or start a new one.
+        // Memory that the block adds, and whether it must join the last task or start a new one.
         let (own, joins_last) = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
                 true => (0, Some(true)),

@@ -48,8 +48,8 @@ pub enum FetchedValues<'a> {
     Array(ArrayRef),
 }
 
-/// Calls `each` for every run along the trailing axes, with its first element in the dense array, its first element in
-/// the rectangle, and its length.
+/// Calls `each` for every run along the trailing axes, with its first elements in the dense array and in the rectangle,
+/// and its length.
 fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     let (from, to) = (strides(&part.dense), strides(&rect.count));
     let last = rect.count.len() - 1;

@@ -62,7 +62,7 @@ pub struct Grid {
     pub region: Rect,
 }
 
-/// The column with the file of each record.
+/// The column with the file of a record.
 pub const FILE: &str = "file";
 
 enum Name {
@@ -219,7 +219,7 @@ fn placed(layout: &Layout, name: &Name, dimensions: &[usize]) -> Option<Column> 
     }
 }
 
-/// The default columns: positions, coordinates, and the variables of the condition.
+/// Default columns: positions, coordinates, and the variables of the condition.
 fn everything(
     layout: &Layout,
     names: &[Name],

@@ -1,7 +1,6 @@
-//! The layout of a file: where its arrays are and how bytes become numbers.
-//!
-//! The layout comes from a header that this crate parses, from a library, or from an index. None is trusted:
-//! [`Layout::check`] compares every length with the file's size before anything is read.
+//! The layout of a file: where its arrays are and how bytes become numbers. It comes from a header that this crate
+//! parses, from a library, or from an index. None is trusted: [`Layout::check`] compares every length with the file's
+//! size before anything is read.
 
 use std::collections::HashMap;
 
@@ -24,9 +23,9 @@ const MOST_CHUNK_BYTES: u64 = 4 << 30;
 const MOST_VARIABLES: usize = 100_000;
 const COORDINATE_BLOCK: u64 = 16;
 const MOST_AXES: usize = 32;
-/// Number of decoded bytes that a chunk may have, whatever its stored size.
+/// Decoded bytes that a chunk may have, whatever its stored size.
 const INFLATION_FLOOR: u64 = 64 << 20;
-/// Maximum number of decoded bytes per stored byte; deflate reaches 1032.
+/// Maximum decoded bytes per stored byte; deflate reaches 1032.
 const INFLATION: u64 = 1100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

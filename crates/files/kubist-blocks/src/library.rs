@@ -1,7 +1,6 @@
-//! Runs the HDF5 library in a separate process, so that a damaged file can crash only that process.
-//!
-//! The process runs Python's h5py (`kubist/indexing/library.py`) with a memory limit. It returns the layout of a file,
-//! and the values of arrays whose compression this crate cannot decode.
+//! Runs the HDF5 library in a separate process, so that a damaged file can crash only that process. The process runs
+//! Python's h5py (`kubist/indexing/library.py`) with a memory limit. It returns the layout of a file, and the values of
+//! arrays whose compression this crate cannot decode.
 //!
 //! A request is one line of JSON on its standard input. The response is one line of JSON, followed by the number of
 //! bytes that the line states. There is one request at a time. After a cancelled request or an invalid response, the
@@ -22,7 +21,7 @@ use serde_json::{Value, json};
 use crate::layout::{Chunk, Layout, Storage, calendar};
 use crate::shape::Rect;
 
-/// Runs the script without importing the package `kubist`, which would take longer than loading the library.
+/// Runs the script without importing the package `kubist`, which takes longer than loading the library.
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
@@ -30,7 +29,7 @@ const START: &str = "import importlib.util, os, runpy; \
 const LONGEST_LINE: u64 = 256 << 20;
 /// Maximum bytes after the line.
 const LONGEST_ANSWER: u64 = 4 << 30;
-/// The time between two checks for cancellation while a request runs.
+/// Time between two checks for cancellation while a request runs.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Bytes per chunk in a response: four 8-byte numbers (number, offset, stored bytes, mask of skipped filters).
 const CHUNK_BYTES: usize = 32;
@@ -75,7 +74,7 @@ struct Head {
 }
 
 impl Library {
-    /// Creates a library. `python` is an interpreter that has `kubist[files]` installed.
+    /// `python` is an interpreter that has `kubist[files]` installed.
     pub fn new(python: &Path) -> Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
@@ -154,8 +153,7 @@ impl Library {
         let (head, bytes) = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                // Late output of the process could be taken for the response to the next request, so the process is
-                // ended.
+                // Late output could be taken for the response to the next request, so the process is ended.
                 *running = None;
                 let what = match error.kind() {
                     std::io::ErrorKind::InvalidData => format!("gave no valid response ({error})"),

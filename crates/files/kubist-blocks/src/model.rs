@@ -1,5 +1,4 @@
-//! The I/O model of block indexes, which predicts the cost of a query, and decides which byte ranges are merged into
-//! one request.
+//! The I/O model of block indexes: it predicts the cost of a query, and decides which byte ranges form one request.
 //!
 //! Source: Wu et al., "Optimizing the Query Performance of Block Index Through Data Analysis and I/O Modeling", SC17.
 //! Independent values reach its upper bounds. The number of requests with merging follows from the same assumption.
@@ -52,7 +51,7 @@ pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// The fraction of the blocks without results that are in gaps of at most `apart` blocks. Gap lengths have a geometric
+/// Fraction of the blocks without results that are in gaps of at most `apart` blocks. Gap lengths have a geometric
 /// distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
@@ -143,7 +142,6 @@ mod tests {
     }
 
     proptest! {
-        /// No split or union of two requests is faster.
         #[test]
         fn merging_is_optimal(lengths in proptest::collection::vec((1u64..50, 1u64..50), 1..20), gap in 0u64..60) {
             let mut at = 0;

@@ -9,7 +9,6 @@ const LONGEST_HEADER: u64 = 256 << 20;
 const DIMENSION: u32 = 10;
 const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
-/// Attributes that name the cell bounds of a variable.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 /// Number of records that a file states if its writer died.
 const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
@@ -20,7 +19,7 @@ pub fn is_one(head: &[u8]) -> bool {
     head.starts_with(b"CDF") && matches!(head.get(3), Some(1 | 2 | 5))
 }
 
-/// Parses the header. `reader` is at the beginning of a file with `file_bytes` bytes.
+/// Parses the header; `reader` is at the beginning of a file with `file_bytes` bytes.
 ///
 /// # Errors
 ///
@@ -319,7 +318,7 @@ fn value(kind: u32, bytes: &[u8]) -> Attribute {
 mod tests {
     use super::*;
 
-    /// Two dimensions, a two-byte record variable, a four-byte one, and a plain variable. Also returns the header's
+    /// Two dimensions, a two-byte record variable, a four-byte one, and a plain variable; also returns the header's
     /// length.
     fn sample() -> (Vec<u8>, usize) {
         let mut out = b"CDF\x01".to_vec();

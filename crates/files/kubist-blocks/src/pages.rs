@@ -5,7 +5,7 @@ use kubist_files::columns::Page;
 use crate::model::Piece;
 use crate::shape::Rect;
 
-/// Byte ranges of these pages, and of the dictionaries in their row groups.
+/// Byte ranges of these pages and of their row groups' dictionaries.
 pub fn pieces(table: &[Page], rect: &Rect) -> Vec<Piece> {
     let (begin, end) = (rect.start[0], rect.start[0] + rect.count[0]);
     if begin == end {

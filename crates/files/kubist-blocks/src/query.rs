@@ -1,9 +1,9 @@
 //! Runs a query on array files and their indexes.
 //!
-//! 1. `plan` compares the condition with the bounds of each block in the index, and keeps the blocks that can contain
-//!    results. Such a block, cut by the region of the query, is a *cell*.
+//! 1. `plan` compares the condition with block bounds from the index, and keeps the blocks that can contain results.
+//!    Such a block, cut by the region of the query, is a *cell*.
 //! 2. `sample` keeps the positions of the sample, if there is one.
-//! 3. Cells that are near each other in the file become a *task*, so that they are read together.
+//! 3. Cells that are near each other in the file become a *task*, which is read together.
 //! 4. Threads read the tasks and evaluate the condition at each position.
 
 mod answers;
@@ -198,8 +198,8 @@ impl Files {
     }
 }
 
-/// Returns the tasks for one part of the result. Each part may run in another process. All processes derive the same
-/// tasks from the same index, so together they return each row once.
+/// Returns the tasks for one part of the result, which may run in another process. All processes derive the same tasks
+/// from the same index, so together they return each row once.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;

@@ -71,7 +71,7 @@ pub struct Balance {
     pub fastest: f64,
 }
 
-/// The results of a worker by task, and its seconds.
+/// Results by task, and the worker's seconds.
 type Done<T> = (Vec<(usize, T)>, f64);
 
 /// Runs tasks and returns their results in order; the first error stops the other tasks.

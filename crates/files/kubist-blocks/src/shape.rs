@@ -32,7 +32,7 @@ impl Rect {
         self.count.contains(&0)
     }
 
-    /// Returns the common rectangle; `None` if there is no common position.
+    /// Returns the common rectangle, or `None`.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {

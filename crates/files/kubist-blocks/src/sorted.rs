@@ -128,7 +128,7 @@ const DIGIT: u32 = 11;
 /// With fewer entries, a comparison sort is faster.
 const FEW: usize = 1024;
 
-/// A stable radix sort by key, from the lowest digit, without the digits that are equal in all keys.
+/// A stable radix sort by key, from the lowest digit; digits that are equal in all keys are skipped.
 fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
     if entries.len() < FEW {
         entries.sort_by_key(key);

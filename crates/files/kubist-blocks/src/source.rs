@@ -34,7 +34,7 @@ pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// The hash of the first bytes, and of bytes at positions spread over the file.
+    /// The hash of the first bytes, and of bytes spread over the file.
     pub hash: u64,
 }
 
@@ -43,7 +43,6 @@ pub struct Key {
 pub struct Reads {
     pub requests: AtomicU64,
     pub bytes: AtomicU64,
-    /// Number of rectangles that the HDF5 library read.
     pub by_library: AtomicU64,
 }
 
@@ -166,7 +165,7 @@ impl Source {
         Ok(out)
     }
 
-    /// Checks at the end of each query that size and modification time have not changed since the opening.
+    /// Checks at the end of a query that size and modification time have not changed since the opening.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
-//! Selects the blocks that gain the most from a sorted copy.
-//!
-//! All copies have about the same size, so the gain per byte is the fraction of queries that hit the block. Queries are
-//! assumed to be as frequent in a tail as in the middle of the values, so the range of a block is measured in log-odds
-//! of ranks. A sample of all values gives the ranks, and beyond the sample the bounds of blocks.
+//! Selects the blocks that gain the most from a sorted copy. All copies have about the same size, so the gain per byte
+//! is the fraction of queries that hit the block. Queries are assumed to be as frequent in a tail as in the middle of
+//! the values, so the range of a block is measured in log-odds of ranks. A sample of all values gives the ranks, and
+//! beyond the sample the bounds of blocks.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;

@@ -11,7 +11,6 @@ use crate::fetch::FetchedValues;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
-/// Flag of a block that could not be read during indexing.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
 pub const BYTES: usize = 22;

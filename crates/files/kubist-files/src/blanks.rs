@@ -17,7 +17,7 @@ enum State {
 pub struct Blanks<R> {
     text: R,
     state: State,
-    /// A byte that is written later, because the output was full after its blank.
+    /// A byte that waits, because the output was full after its blank.
     pending: Option<u8>,
 }
 

@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// The file is damaged, has another format, or lacks a requested column.
     Invalid,
-    /// The file exceeds one of [`crate::Limits`]. For a trusted source, the limit can be raised.
+    /// The file exceeds one of [`crate::Limits`]; for a trusted source, the limit can be raised.
     Limit,
     Missing,
     /// The operating system refused the operation; the source has the reason.
@@ -92,8 +92,7 @@ impl Error {
     }
 }
 
-/// Formats a system error. It says that a file ends early, where the standard library says that a buffer was not
-/// filled.
+/// Formats a system error: a file ends early, where the standard library says that a buffer was not filled.
 pub(crate) fn io_message(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof if error.get_ref().is_none() => {

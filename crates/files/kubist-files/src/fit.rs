@@ -61,7 +61,6 @@ pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
 
-/// The columns of a file, as [`storable_columns`] returns them.
 pub fn storable_schema(input: &Input) -> SchemaRef {
     storable_columns(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }

@@ -49,7 +49,7 @@ pub use source::open;
 /// Number of batches that a reader may be ahead of its consumer.
 const READ_AHEAD: usize = 2;
 
-/// Batches in the order of the file, with columns in any order.
+/// Batches in file order, with columns in any order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

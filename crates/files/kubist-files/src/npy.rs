@@ -136,7 +136,7 @@ impl Element {
         self.big_endian
     }
 
-    /// Returns the elements of one column; `width` is the number of elements in a row.
+    /// Returns a column's elements; `width` is the number of elements in a row.
     ///
     /// # Errors
     ///

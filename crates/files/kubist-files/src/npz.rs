@@ -65,7 +65,6 @@ pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result
     Ok(fields)
 }
 
-/// The common length of all arrays with these columns.
 fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
     let mut length: Option<(u64, String)> = None;
     let mut constants = 0;
@@ -187,7 +186,7 @@ impl RowStream {
 fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let members = members(&mut source::open(path)?).map_err(failed)?;
-    // Number of columns is checked before the members are opened.
+    // The number of columns is checked before the members are opened.
     limits.check_columns(members.len()).map_err(|error| error.within(path.display()))?;
     let mut arrays = Vec::new();
     for member in members {

@@ -1,9 +1,7 @@
-//! Finds the boundaries of records in text, and unclosed quotes.
-//!
-//! The decoder collects a record until it ends, and accepts the end of the text as the end of a quote, so this check
-//! comes first. It uses the same rules (RFC 4180 as csv-core reads it): a quote counts at the start of a field, a
-//! doubled quote is a quote, and lines end with CR, LF or both. Unclosed quotes, and records that are too long or have
-//! too many fields, are errors.
+//! Finds the boundaries of records in text, and unclosed quotes. The decoder collects a record until it ends, and
+//! accepts the end of the text as the end of a quote, so this check comes first. It uses the same rules (RFC 4180 as
+//! csv-core reads it): a quote counts at the start of a field, a doubled quote is a quote, and lines end with CR, LF or
+//! both. Unclosed quotes, and records that are too long or have too many fields, are errors.
 
 use std::io::Read;
 
@@ -91,7 +89,6 @@ impl<R: Read> Records<R> {
         self.unread.start += bytes;
     }
 
-    /// Whether the consumed text ends with a complete record.
     pub fn at_end_of_record(&self) -> bool {
         self.unread.start == self.whole
     }

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-/// Opens a regular file. Directories, pipes, sockets and devices are refused, because opening or reading them may block
+/// Opens a regular file; directories, pipes, sockets and devices are refused, because opening or reading them may block
 /// for ever.
 ///
 /// # Errors

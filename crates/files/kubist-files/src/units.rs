@@ -11,7 +11,6 @@ use arrow_schema::Fields;
 use crate::fit::UNIT;
 
 const ALSO: [&str; 3] = ["units", "UNIT", "Units"];
-/// The metadata in which astropy lists the columns.
 const OF_ASTROPY: &str = "table_meta_yaml";
 
 /// Returns the columns with their units; `metadata` is the file's.

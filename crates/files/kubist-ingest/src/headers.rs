@@ -1,5 +1,5 @@
-//! File headers in the metadata of a table: the header of the first file under the name of the format, and the
-//! differences of each other file under `FORMAT of PATH`.
+//! File headers in the metadata of a table: the first file's header under the name of the format, and each other file's
+//! differences under `FORMAT of PATH`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The driver of an ingestion: it opens the files, and commits the steps that the table does not have.
+//! The driver of an ingestion: it opens the files, and commits the steps that the table lacks.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use crate::table::{self, Open};
 
 /// The name of a claim, because only one ingestion at a time may number frames.
 const FRAMES: &str = "frames";
-/// The time between two searches for files.
+/// Time between two searches for files.
 const LOOK: Duration = Duration::from_secs(1);
 /// An unreadable file that has not changed for this time does not grow any more.
 const SETTLED: Duration = Duration::from_secs(30);
-/// The longest delay of an interrupt while the ingestion waits.
+/// Maximum delay of an interrupt while the ingestion waits.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Sources = Vec<Box<dyn Source>>;
@@ -68,9 +68,9 @@ pub(crate) struct Ingestion<'a> {
     /// The tokens of steps that were committed or found in the table, because files are examined repeatedly.
     met: HashSet<String>,
     met_before: HashSet<String>,
-    /// The columns whose floats are narrower than in the files, in order of appearance.
+    /// Columns whose floats are narrower than in the files, in order of appearance.
     rounded: Vec<String>,
-    /// By solver step and part, the file and label, to report repeated steps.
+    /// File and label by solver step and part, to report repeated steps.
     numbers: HashMap<(i64, String), String>,
     /// The steps without a step number, because the table has later steps: the first one, its file, and their count.
     late: Option<(i64, String, u64)>,

@@ -1,8 +1,8 @@
 //! Ingestion: files of any format become commits of a table.
 //!
 //! The driver [`ingest`] opens the files, creates or checks the table, and commits each step that the table lacks. A
-//! [`Host`] opens files and shows progress. A file is a [`Source`] of facts, steps and batches of rows: [`Native`] for
-//! Parquet, Arrow, CSV and NPZ, and a source in the Python package for formats that Python libraries read.
+//! [`Host`] opens files and shows progress. A file is a [`Source`], with facts, steps and batches of rows: [`Native`]
+//! for Parquet, Arrow, CSV and NPZ, and a source in the Python package for formats that Python libraries read.
 //!
 //! Guarantees:
 //!

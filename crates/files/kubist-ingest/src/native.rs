@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::report::Parts;
 use crate::source::{Facts, IngestedSteps, Source, State, Step};
 
-/// The longest delay of an interrupt while a file gives no rows.
+/// Maximum delay of an interrupt while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Maximum bytes of a file's metadata.
 const MOST_BYTES: usize = 1 << 16;

@@ -66,7 +66,6 @@ pub fn plan(request: &Request, host: &mut dyn Host) -> Result<Plan> {
     })
 }
 
-/// The type's name in Arrow's Python library.
 fn arrow_name(data_type: &DataType) -> String {
     use DataType::*;
     match data_type {

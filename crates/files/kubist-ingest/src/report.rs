@@ -163,7 +163,7 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     )
 }
 
-/// Returns the lines about left-out parts; files with equal parts share a line.
+/// Formats left-out parts; files with equal parts share a line.
 fn of_files(left_out: &Ordered<Parts>) -> Vec<String> {
     let mut files: Vec<((&str, &str), Vec<&str>)> = Vec::new();
     for (path, parts) in &left_out.0 {
@@ -191,7 +191,7 @@ pub struct Plan {
     pub format: String,
     /// The files in the order of ingestion.
     pub files: Vec<String>,
-    /// Name, type and unit of each column.
+    /// Column names, types and units.
     pub columns: Vec<(String, String, Option<String>)>,
     pub dimensions: Vec<String>,
     pub identity: Vec<String>,

@@ -19,9 +19,8 @@ pub struct Request {
     pub types: Vec<(String, DataType)>,
     /// The time for files that have no time.
     pub time: Option<f64>,
-    /// True if the user named a topology.
     pub has_topology: bool,
-    /// Refuse a file instead of leaving out parts of it.
+    /// Refuse a file instead of leaving out parts.
     pub strict: bool,
     /// Skip rows without a position.
     pub skips_bad_rows: bool,
@@ -29,7 +28,7 @@ pub struct Request {
     pub again: bool,
     /// Continue after a file fails.
     pub keep_going: bool,
-    /// Commit after this many rows, and at the end of each step.
+    /// Commit after this many rows, and at the end of a step.
     pub commit_rows: Option<u64>,
     /// Wait for more files and steps: for ever, or until nothing was added for this time.
     pub follow: Option<Option<Duration>>,

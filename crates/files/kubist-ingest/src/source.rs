@@ -65,7 +65,7 @@ impl Facts {
     }
 }
 
-/// The rows of one commit: a file, or one of its time steps.
+/// The rows of one commit: a file, or a time step in a file.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     /// Identifies the step within its file.
@@ -78,7 +78,7 @@ pub struct Step {
     pub number: Option<i64>,
 }
 
-/// The state that all steps of one ingestion share.
+/// The state that all steps in an ingestion share.
 #[derive(Clone, Debug)]
 pub struct State {
     pub next_frame: i64,
@@ -118,7 +118,7 @@ impl IngestedSteps {
         own.or_else(|| snapshot.committed(&format!("{}/{label}", self.key)))
     }
 
-    /// Number of first rows of a step that an interrupted ingestion committed.
+    /// Number of first rows in a step that an interrupted ingestion committed.
     pub(crate) fn begun(&self, label: &str) -> u64 {
         let mut rows = 0;
         while let Some(more) = self.rows(&part(label, rows)).filter(|more| *more > 0) {

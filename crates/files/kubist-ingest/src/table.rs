@@ -124,7 +124,6 @@ pub fn index(request: &Request, sources: &Sources, schema: &Schema) -> (Vec<Stri
     (or(&request.new.dimensions, &facts.dimensions), identity, or(&request.new.lookup, &facts.lookup))
 }
 
-/// Notes on the columns of a new table.
 pub fn notes(sources: &Sources, schema: &Schema) -> Vec<String> {
     let mut notes = Vec::new();
     sources.iter().for_each(|source| add_notes(&mut notes, &source.facts().notes));

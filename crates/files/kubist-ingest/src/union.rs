@@ -54,7 +54,7 @@ pub fn schema(sources: &[Box<dyn Source>], request: &Request) -> Result<SchemaRe
     Ok(schema)
 }
 
-/// By column: a type that can hold the values of all files. A file whose type does not fit is ignored here, and refused
+/// By column, a type that can hold the values of all files. A file whose type does not fit is ignored here, and refused
 /// when it is read.
 pub fn types(sources: &[Box<dyn Source>]) -> Vec<(String, DataType)> {
     let mut types: Vec<(String, DataType)> = Vec::new();

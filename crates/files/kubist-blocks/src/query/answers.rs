@@ -108,7 +108,6 @@ impl Execution<'_> {
         Ok(selected.values().set_indices_u32().map(|at| places[at as usize]).collect())
     }
 
-    /// Counts a block that an index would have excluded.
     fn spare(&self, grid: &Grid, columns: &[ArrayRef]) {
         let zones: Vec<(usize, Zone)> = grid
             .read

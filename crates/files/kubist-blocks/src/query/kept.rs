@@ -1,4 +1,4 @@
-//! Collects results: all of them, or the results with the lowest priorities.
+//! Collects all results, or the results with the lowest priorities.
 
 use std::collections::HashMap;
 

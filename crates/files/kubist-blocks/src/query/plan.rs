@@ -92,8 +92,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Returns the range of keys of the selected rows in the driver, if sorted copies are sufficient: if no other
-    /// variable must be read at each position.
+    /// Returns the range of keys of the selected rows in the driver, if sorted copies suffice: if no other variable
+    /// must be read at each position.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,

@@ -16,7 +16,7 @@ use crate::shape::{Rect, unravel};
 /// If blocks have at least this many sampled positions on average, they are read completely.
 const MANY: f64 = 64.0;
 const TOGETHER: usize = 32;
-/// The minimum number of results for an estimate of the selectivity.
+/// Minimum number of results to estimate the selectivity.
 const TRUSTED: u64 = 16;
 /// The growth factor of the sample after fewer results.
 const WIDER: f64 = 64.0;
