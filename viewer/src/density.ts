@@ -92,7 +92,6 @@ export class Density {
       this.texture = new DataTexture(new Float32Array(length), wide, tall, RGBAFormat, FloatType);
     }
     this.sums = this.texture.image.data as unknown as Float32Array<ArrayBuffer>;
-    // The last place may extend beyond the canvas.
     const { canvas } = this.scene;
     const [across, down] = [canvas.width / this.place, canvas.height / this.place];
     const { hasWeights, share } = cloud.fading;

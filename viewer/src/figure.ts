@@ -164,7 +164,6 @@ export class Figure {
     const { columns: [a, b], isEqual } = this.content;
     const { plot, scale } = this.layout;
     if (!isEqual || !a.unit || a.unit !== b.unit || /^(deg|rad|arc|°|mas)/.test(a.unit)) return;
-    // The bar has the longest round length within a quarter of the plot.
     const step = finer(stepOf(part(ends.low[0], ends.high[0], 4) * 1.000001));
     if (!step) return;
     const length = times(step, 1);

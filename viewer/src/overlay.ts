@@ -68,7 +68,6 @@ export class Overlay {
     this.taken.length = 0;
     for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
-    // Next to the legend, or below it.
     for (const caption of captions) {
       [12, 12 + LINE, 62, 62 + LINE].some((below) => this.put(caption, this.width / 2, this.head + below, "center", inks.ink));
     }
@@ -120,7 +119,6 @@ export class Overlay {
   }
 
   private legend({ title, colors, marks, beyond, keys }: Legend): void {
-    // The panel lists the categories.
     if (keys.length > 0) return;
     const { width, shapes } = this;
     const wide = Math.min(260, width - 48);

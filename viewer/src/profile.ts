@@ -88,7 +88,6 @@ export class TableProfile {
     const dimensions = this.info.dimensions.map((dimension) => dimension.column).filter((name) => numeric.includes(name));
     const spatial = dimensions.filter((name) => !this.isTimeLike(name));
     if (spatial.length >= 2) return spatial.slice(0, 3);
-    // A time series: its dimensions and measured columns.
     const axes = [...dimensions, ...numeric.filter((name) => !dimensions.includes(name))].slice(0, 2);
     const any = axes[0] ?? this.axisColumns[0]?.name;
     return axes.length === 2 ? axes : any === undefined ? [] : [any, any];

@@ -211,8 +211,8 @@ export class Scene extends Viewpoint {
   }
 
   /**
-   * Draws `width` x `height` pixels with `ratio` pixels per page pixel, of a flat view only this range.
-   * Afterwards restores everything.
+   * Draws `width` x `height` pixels with `ratio` pixels per page pixel, of a flat view only this range, and then
+   * restores everything.
    */
   inSize<Drawn>(width: number, height: number, ratio: number, ends: { low: number[]; high: number[] } | null, draw: () => Drawn): Drawn {
     const { renderer, camera, frame } = this;

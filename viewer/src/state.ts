@@ -132,7 +132,6 @@ export class State {
     if (!range && !log && from < 0 && to > 0 && DIVERGING.includes(this.view.map)) [from, to] = [-Math.max(to, -from), Math.max(to, -from)];
     if (log) from = Math.max(from, range ? Number.MIN_VALUE : (least_positive ?? Number.MIN_VALUE));
     if (from < to) return [from, to];
-    // A single value gets the middle colour.
     if (log) return [Math.max(Number.MIN_VALUE, from / 2), finite(from * 2)];
     const half = (Math.abs(from) || 1) / 2;
     return [finite(from - half), finite(from + half)];

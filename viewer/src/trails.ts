@@ -201,8 +201,8 @@ export class Trails {
 const names = (spec: PointsSpec | null) => JSON.stringify(spec && [spec.axes, spec.columns]);
 
 /**
- * Pairs of successive rows in one trajectory, to be joined by a line. Rows without a time are left out, and rows with
- * equal times are not joined.
+ * Pairs of successive rows in a trajectory, to be joined by a line. Rows without a time, and pairs with equal times,
+ * are left out.
  */
 export function segments(of: Float32Array, time: Float32Array): Uint32Array {
   const known = Uint32Array.from(of.keys()).filter((row) => !Number.isNaN(time[row]));

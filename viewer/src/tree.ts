@@ -11,11 +11,10 @@
  * A cell's rows are shuffled on arrival, so its first n rows are a uniform sample too, and a cell can be
  * drawn to any fraction within its window.
  *
- * Each part of the view asks for a fraction: the same everywhere, less at a distance (see Eye.nearness),
- * or, for even detail, enough that equal screen areas get equally many points. The point budget sets the
- * level (src/fraction.ts). Drawn points stay while they are in view and not much smaller than before, so
- * panning removes no visible point. If parts of the view have different fractions, each point has the
- * weight of its part (src/weights.ts).
+ * Each part of the view asks for a fraction: the same everywhere, less at a distance (see Eye.nearness), or, for even
+ * detail, enough that equal screen areas get equally many points. The point budget sets the level (src/fraction.ts).
+ * Drawn points stay while they are in view and not much smaller than before, so panning removes no visible point. If
+ * fractions differ, each point has the weight of its part (src/weights.ts).
  */
 
 import { type Cell, newCell } from "./cell";
@@ -185,7 +184,6 @@ export class Tree {
     this.changed.length = 0;
     if (choice.fraction[1] === 0) choice.fraction[1] = choice.fraction[0];
     choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
-    // The coarsest first, then the largest.
     if (choice.wanted.length > 1) choice.wanted.sort((a, b) => a.window[0] - b.window[0] || b.pixels - a.pixels);
     return choice;
   }

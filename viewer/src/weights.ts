@@ -69,8 +69,8 @@ function isAcross(part: Box, half: number, axis: number, box: Box): boolean {
 }
 
 /**
- * The distance of neighbours in a region in scene units, and its number of points, assuming that points are
- * on a surface (Schütz, Potree, 2016).
+ * The distance of neighbours in a region in scene units, and its number of points, if points are on a surface (Schütz,
+ * Potree, 2016).
  */
 function spacingOf(at: Cell, part: Cell, frame: Frame): { spacing: number; points: number } {
   let widest = 0;

@@ -20,7 +20,6 @@ const draw = generator(7);
 const FIELDS: { [name: string]: () => number[] } = {
   uniform: () => [draw(), draw()],
   gradient: () => [Math.sqrt(draw()), draw()],
-  // Clusters with a power-law density, on a thin background.
   clusters: () => {
     if (draw() < 0.2) return [draw(), draw()];
     const center = [0.23, 0.71, 0.52][Math.floor(3 * draw())];

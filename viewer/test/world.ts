@@ -76,8 +76,7 @@ export class Server {
 }
 
 /**
- * Chooses and fills until nothing is missing, and calls `each` for every choice. Returns the number of
- * drawn rows.
+ * Chooses and fills until nothing is missing, calls `each` for every choice, and returns the number of drawn rows.
  */
 export function settle(tree: Tree, server: Server, eye: Eye, budget: number, each = () => {}, even = false): number {
   for (let round = 0; round < 400; round++) {

@@ -1,5 +1,5 @@
-//! Reads the values of rectangles: finds their byte ranges in the file, reads neighbouring ranges together if this is
-//! faster, and decodes them.
+//! Reads rectangles: finds their byte ranges in the file, reads neighbouring ranges together if this is faster, and
+//! decodes them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! A set of files that is queried as one. A file is opened when one of its blocks is read, so a selective query on a
-//! thousand files opens only a few.
+//! thousand files opens few.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The columns of a query: the variables of a grid, which have the same axes. A variable with fewer axes, such as a
-//! coordinate or a depth per location, has a value at every position. The positions along an axis are the column
-//! `AXIS_index`.
+//! coordinate or a depth per location, has a value at every position. `AXIS_index` is the column of positions along an
+//! axis.
 
 use std::sync::Arc;
 

@@ -93,7 +93,7 @@ impl Files {
         Grid::bind(member.layout(), query, self.members.len() > 1)
     }
 
-    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, passes the rows with the
+    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, it passes the rows with the
     /// lowest priorities after all reads.
     ///
     /// # Errors

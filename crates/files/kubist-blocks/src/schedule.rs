@@ -1,7 +1,6 @@
 //! Distributes tasks over threads by the paper's adaptive schedule (section 4.2). A fraction of the tasks is assigned
 //! evenly in advance, so neighbours stay together. The other tasks are assigned in runs of
-//! `ceil(left / (2 (workers - 1)))` tasks, which become shorter, so that no thread waits long for a slow one at the
-//! end.
+//! `ceil(left / (2 (workers - 1)))` tasks, which become shorter, so that no thread waits long for a slow one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

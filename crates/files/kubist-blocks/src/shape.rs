@@ -4,9 +4,9 @@
 //! chunk. A *block* is the unit of the index, which stores the bounds of its values. Each chunk is divided into blocks
 //! of equal shape, so no block is in two chunks.
 //!
-//! Chunks are numbered from 0 with the last axis fastest. Block numbers count all blocks of the first chunk, then all
-//! blocks of the next chunk, and so on. Chunks at the end of an axis are cut off by the array, so some of their
-//! blocks may be empty; these have numbers too.
+//! Chunks are numbered from 0 with the last axis fastest. Block numbers count the blocks of the first chunk, then of
+//! the next chunk, and so on. The array cuts off chunks at the end of an axis, so some of their blocks may be empty;
+//! these have numbers too.
 
 use kubist_types::{Error, Result};
 
@@ -253,8 +253,8 @@ impl Tiling {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }
 
-    /// Splits a rectangle into two, between chunks, or between blocks if it is within one chunk. Cuts the axis with the
-    /// most chunks (or blocks) near its middle. Returns `None` if the rectangle is within one block, or empty.
+    /// Splits a rectangle into two, between chunks, or between blocks if it is within one chunk. It cuts the axis with
+    /// the most chunks (or blocks) near its middle. `None` if the rectangle is within one block, or empty.
     pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
         if rect.is_empty() {
             return None;

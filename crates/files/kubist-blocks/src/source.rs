@@ -178,8 +178,9 @@ impl Source {
         }
     }
 
-    /// Measures latency and bandwidth of the device, by small and large reads with `workers` threads. First asks the
-    /// kernel to drop these positions from the page cache. Uses medians, because other programs may delay single reads.
+    /// Measures latency and bandwidth of the device, by small and large reads with `workers` threads. It first asks the
+    /// kernel to drop these positions from the page cache, and uses medians, because other programs may delay single
+    /// reads.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Readers of record files, which return Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also compressed
-//! with gzip or Zstandard) and NPZ.
+//! Readers of record files, which return Arrow batches: Parquet, Arrow IPC (files and streams), CSV (also with gzip or
+//! Zstandard) and NPZ.
 //!
 //! [`Input::inspect`] reads a file's head, and [`Input::read`] its rows. Only one batch is in memory, however long the
 //! file is.

@@ -1,5 +1,5 @@
-//! Parquet files, which are streamed by row group. Text and binary columns are read as views: a value of a dictionary
-//! is in memory only once, until it is converted in pieces of bounded size.
+//! Parquet files, streamed by row group. Text and binary columns are read as views: a dictionary value is in memory
+//! only once, until it is converted in pieces of bounded size.
 
 use std::collections::VecDeque;
 use std::fs::File;

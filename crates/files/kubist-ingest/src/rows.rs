@@ -1,4 +1,4 @@
-//! Converts the rows of a file to rows of the table: columns, types, units, missing positions.
+//! Converts file rows to table rows: columns, types, units, missing positions.
 
 use std::sync::Arc;
 
