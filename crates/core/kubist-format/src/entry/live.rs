@@ -101,7 +101,7 @@ pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Fore
     out
 }
 
-/// Decodes the pages of a checkpoint; `None` if the bytes are live runs.
+/// Decodes the list of pages in a checkpoint; `None` if the bytes are live runs.
 ///
 /// # Errors
 ///
