@@ -1,9 +1,9 @@
 //! Runs a query on array files and their indexes.
 //!
-//! 1. `plan` compares the condition with block bounds from the index, and keeps the blocks that can contain results.
-//!    Such a block, cut by the region of the query, is a *cell*.
+//! 1. `plan` compares the condition with the bounds of each block in the index, and keeps the blocks that can contain
+//!    results. Such a block, cut by the region of the query, is a *cell*.
 //! 2. `sample` keeps the positions of the sample, if there is one.
-//! 3. Cells that are near each other in the file become a *task*, which is read together.
+//! 3. Cells that are near each other in the file become a *task*, so that they are read together.
 //! 4. Threads read the tasks and evaluate the condition at each position.
 
 mod answers;
@@ -39,14 +39,14 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// Number of tasks that run before results are passed on, which bounds the memory.
+/// The number of tasks that run before results are passed on. It bounds the memory.
 const WAVE: usize = 256;
 
-/// The byte range of a cell in the file. A cell that was never written has no bytes; its extent is `u64::MAX`, so it is
-/// sorted to the end.
+/// The range of a cell's bytes in the file. A cell that was never written has no bytes; its extent is `u64::MAX`, so it
+/// is sorted to the end.
 type Extent = (u64, u64);
 
-/// A file's number among the queried files, a cell of the file, and the cell's extent.
+/// A file's number among the queried files, and one of its cells with its extent.
 type Placed = (usize, Extent, Cell);
 
 /// The part of a block that is in the region of the query.
@@ -58,11 +58,11 @@ struct Cell {
     /// If a sorted copy of the block suffices: the block's number, and the lowest and highest order key of matching
     /// values.
     sorted: Option<(u64, u64, u64)>,
-    /// The sampled positions, as numbers within `rect`; `None` for all positions, and until the sample is drawn.
+    /// The sampled positions, as numbers within `rect`. `None` for all positions, and until the sample is drawn.
     places: Option<Vec<u32>>,
 }
 
-/// Cells in one file that one thread reads together.
+/// Cells of one file that one thread reads together.
 struct Task {
     member: usize,
     /// True if the task follows the previous one in the file, with at most a small gap.
@@ -93,8 +93,8 @@ impl Files {
         Grid::bind(member.layout(), query, self.members.len() > 1)
     }
 
-    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, it passes the rows with the
-    /// lowest priorities after all reads.
+    /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, passes the rows of lowest
+    /// priority after all reads.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Files {
         self.asked(query, run, true, cancel, take)
     }
 
-    /// Counts the matching rows, without reading blocks in which all rows match.
+    /// Counts the matching rows. Does not read blocks in which all rows match.
     ///
     /// # Errors
     ///
@@ -198,8 +198,8 @@ impl Files {
     }
 }
 
-/// Returns the tasks for one part of the result, which may run in another process. All processes derive the same tasks
-/// from the same index, so together they return each row once.
+/// The tasks of one part of the result. Each part may run in another process. All processes derive the same tasks from
+/// the same index, so together they return each row once.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -218,6 +218,7 @@ enum Drawn {
     Blocks,
 }
 
+/// A running query.
 struct Execution<'a> {
     files: &'a Files,
     grids: &'a [Grid],
@@ -232,7 +233,7 @@ struct Execution<'a> {
     reads: Reads,
     /// Reads of sorted copies.
     sorted: Reads,
-    /// Number of blocks without results that an index would have excluded.
+    /// The number of blocks without results that an index would have excluded.
     spared: AtomicU64,
     /// Errors of damaged blocks that the query skips.
     damaged: Mutex<Vec<String>>,
@@ -270,12 +271,12 @@ impl<'a> Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Maximum bytes between two file ranges that are read together.
+    /// The largest distance, in bytes, of two ranges of the file that are read together.
     fn gap(&self, member: usize) -> u64 {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }
 
-    /// Whether rows are only counted, without reading cells in which all rows match.
+    /// Whether rows are only counted. Cells in which all rows match are then not read.
     fn is_counted(&self) -> bool {
         !self.rows && self.query.sample.is_none()
     }
