@@ -1,6 +1,6 @@
 //! Alterations: changes of a table after its creation, such as new columns, metadata, units, grids or writers.
 //!
-//! Each alteration is an object with the next number. It is put only if absent, and never cleaned. If two processes
+//! Each alteration is an object with the next number, which is put only if absent and never cleaned. If two processes
 //! alter concurrently, the second one checks again whether its alteration still fits.
 
 use std::hash::{BuildHasher, RandomState};
@@ -109,7 +109,7 @@ pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> 
 }
 
 impl Core {
-    /// Adds a column, which cannot be a dimension or an identity. Rows without it have the default.
+    /// Adds a column that is neither a dimension nor an identity; rows without it have the default.
     ///
     /// # Errors
     ///

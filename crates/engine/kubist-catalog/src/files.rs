@@ -1,5 +1,5 @@
-//! The files of a table: its store, its header, and caches of immutable content. The state of logs and snapshots is
-//! elsewhere.
+//! The files of a table: its store, its header, and caches of immutable content, without the state of logs and
+//! snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,7 +62,7 @@ pub struct TableFiles {
     settled: AtomicU64,
 }
 
-/// The grids that were read; a grid never changes.
+/// A grid never changes.
 struct Grids {
     forest: Forest,
     frames: BTreeMap<u32, Arc<Frame>>,
@@ -164,8 +164,6 @@ impl TableFiles {
         }
     }
 
-    /// Checks that the table is not dropped or replaced by another.
-    ///
     /// # Errors
     ///
     /// `Replaced`, `NotATable`, `Damaged`, `Newer` or a storage error.

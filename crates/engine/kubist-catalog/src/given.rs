@@ -24,7 +24,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::{UNIT, unit_of};
 
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
-/// Limit of characters of a value in an error message.
 const MOST_CHARACTERS: usize = 60;
 
 pub struct IncomingColumn<'a> {

@@ -1,7 +1,7 @@
 //! Periods of columns: parsing, metadata, and the check of written rows.
 //!
-//! The values of a column with a period are in one interval, so every value has one image there. Rows with other values
-//! are refused, because queries would not find them by their images.
+//! All values of a column with a period are in one interval. Other values are refused, because queries would not find
+//! such rows by their images.
 
 use std::sync::Arc;
 

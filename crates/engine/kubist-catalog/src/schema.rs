@@ -77,7 +77,6 @@ pub struct TableSchema {
     /// that are always kept.
     pub kept_below: Option<usize>,
     pub compression: Compression,
-    /// Where strata of new runs end.
     pub strata: Strata,
     pub version: u64,
     created: usize,
@@ -593,7 +592,6 @@ impl TableSchema {
         }
     }
 
-    /// Whether the table has identity columns. Otherwise the hidden columns are the identity.
     pub fn has_identity(&self) -> bool {
         !self.hidden
     }

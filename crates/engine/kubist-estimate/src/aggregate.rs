@@ -1,5 +1,5 @@
-//! The interface of aggregates. Each aggregate is one file in `aggregates/`, with its documentation. Other code
-//! never names an aggregate; it uses the [`Properties`].
+//! The interface of aggregates. Each aggregate is one file in `aggregates/`; other code never names an aggregate, but
+//! uses the [`Properties`].
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -59,7 +59,7 @@ impl Bound {
     }
 }
 
-/// What other code must know about an aggregate. All properties are off by default.
+/// All properties are off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
     /// The interval assumes a normal distribution. Few records, skewed values and constant samples therefore
@@ -171,7 +171,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// The state of a group and aggregate. Parallel tasks fill parts, which are then merged.
+/// Parallel tasks fill accumulators of a group and aggregate, which are then merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum. If the
     /// aggregate has features, [`Accumulator::add_totals`] adds that stratum.
@@ -193,7 +193,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue>;
 
-    /// A remark for the user: why a figure is missing, or which values are in no bin.
+    /// Tells the user why a figure is missing, or which values are in no bin.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }

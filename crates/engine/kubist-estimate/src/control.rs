@@ -51,7 +51,7 @@ impl Control<'_> {
         expected.collect()
     }
 
-    /// By random group: the number of sampled records in subregions minus its expectation.
+    /// By random group: sampled records in subregions minus their expectation.
     pub fn rows(&self, p: f64) -> Vec<f64> {
         let each = p * self.rows / self.inside.len() as f64;
         self.inside.iter().map(|inside| inside - each).collect()

@@ -8,8 +8,8 @@ use kubist_types::human;
 
 /// Aggregates, records and goals of an estimate.
 ///
-/// Reading stops when all goals (`error`, `absolute`) or one of the limits (`query.sample`, `within`,
-/// `max_rows`, `max_bytes`) are reached. Without any of them, the goal is a relative error of 1 %.
+/// Reading stops when all goals (`error`, `absolute`) or one of the limits (`query.sample`, `within`, `max_rows`,
+/// `max_bytes`) are reached. Without goals and limits, the goal is a relative error of 1 %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
     /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; a text can hold several, separated

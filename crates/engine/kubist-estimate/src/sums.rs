@@ -97,7 +97,6 @@ impl Spread {
         Spread { of_number, ..self }
     }
 
-    /// The total error and its skewness.
     pub fn whole(&self) -> (f64, f64) {
         let all = self.error.hypot(self.of_number);
         let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };
@@ -106,7 +105,7 @@ impl Spread {
 }
 
 impl Sums {
-    /// Empty totals; `groups` is a power of two.
+    /// `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums {
             width,
@@ -283,8 +282,7 @@ impl Sums {
         self.spread_less(p, coefficients, 0.0, self)
     }
 
-    /// Error of the combination minus `by` times the first total of `other`, which has the same random
-    /// groups.
+    /// The error of the combination minus `by` times the first total of `other`, with the same random groups.
     pub fn spread_less(&self, p: f64, coefficients: &[f64], by: f64, other: &Sums) -> Spread {
         let occupied = self.occupied();
         if p >= 1.0 {
@@ -344,7 +342,6 @@ fn is_likely(numbers: &[f64], totals_variance: f64) -> bool {
     sum * sum <= MOST_OFF * MOST_OFF * (squares + totals_variance)
 }
 
-/// A least-squares fit of group totals on two predictors.
 struct Fit {
     slopes: [f64; 2],
     expected: Vec<f64>,

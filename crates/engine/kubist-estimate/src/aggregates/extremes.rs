@@ -38,7 +38,6 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug)]
 struct Extreme {
     extremum: Extremum,
-    /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
     /// Used instead of `seen` for integer types.

@@ -251,7 +251,6 @@ impl<P: Population> EstimateQuery<P> {
         Ok((figures, stats))
     }
 
-    /// Returns the decided aggregates and the cost.
     fn find_extremes(&self, figures: &mut [Figure]) -> Result<(BTreeSet<String>, Stats)> {
         if !self.groups.fields().is_empty() || !self.whole_range() {
             return Ok((BTreeSet::new(), Stats::default()));
