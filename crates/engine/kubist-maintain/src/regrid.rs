@@ -27,9 +27,8 @@ pub struct GridOptions {
     pub dimensions: Option<Vec<Dimension>>,
     /// Periods as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
     pub period: Vec<(String, Value)>,
-    /// The fraction of a core, as in [`OptimizeOptions`].
     pub core_share: f64,
-    /// Ends the call; rows that have moved stay in the new grid.
+    /// After cancellation, rows that have moved stay in the new grid.
     pub cancel: Cancel,
 }
 

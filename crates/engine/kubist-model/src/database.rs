@@ -24,7 +24,6 @@ pub struct RequestTime {
 }
 
 impl RequestTime {
-    /// The time in milliseconds.
     pub fn at(&self, elements: f64) -> f64 {
         match self.beyond {
             Some((bend, line)) if elements > bend => line.at(elements),

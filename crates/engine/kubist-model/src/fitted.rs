@@ -9,7 +9,6 @@ pub struct Fitted {
     pub location: String,
     /// The nodes of a cluster; empty for a directory.
     pub hosts: Vec<String>,
-    /// The table at the location, if there is one.
     pub table: Option<TableSize>,
     /// Time of this machine to decode stored bytes of rows, on all cores.
     pub decode_ms_per_byte: f64,
@@ -19,7 +18,6 @@ pub struct Fitted {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-/// Properties of a table that predictions need.
 pub struct TableSize {
     pub rows: u64,
     /// Stored bytes of a row over all columns.

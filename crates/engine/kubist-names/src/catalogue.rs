@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 200;
 /// Limit of operations in a line.
 const LINE_OPS: usize = 4096;
 
-/// The catalogue of one site.
+/// A site's catalogue.
 pub struct Catalogue {
     pub(crate) objects: Objects,
     site: String,
@@ -232,7 +232,7 @@ impl Catalogue {
         })
     }
 
-    /// Adds names, or properties to known names. A property that already has the value is not written again.
+    /// Adds names, or properties to known names, but does not write a value again that is already there.
     ///
     /// # Errors
     ///
@@ -265,7 +265,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The operation for a setting; `None` if nothing changes.
     fn draft(&self, name: &str, setting: &Setting) -> Option<Draft> {
         let nothing = Entry::default();
         let entry = self.state.store.get(name).unwrap_or(&nothing);
@@ -290,8 +289,6 @@ impl Catalogue {
         (!known).then(|| Draft { name: name.to_owned(), set: Some(setting.clone()), gone: gone() })
     }
 
-    /// Changes properties of a known name.
-    ///
     /// # Errors
     ///
     /// `Missing` if there is no such name; as for [`Catalogue::add`].

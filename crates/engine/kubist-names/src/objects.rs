@@ -10,7 +10,7 @@ use kubist_types::{Error, Result};
 
 const PACK_BYTES: usize = 16 << 20;
 
-/// An object with lines of one site.
+/// An object with lines of a single site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub lines: RangeInclusive<u64>,

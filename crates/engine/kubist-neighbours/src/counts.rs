@@ -21,12 +21,7 @@ pub struct Counts {
     pub squares: Vec<f64>,
 }
 
-/// Counts the pairs of each bin.
-///
-/// # Errors
-///
-/// `Invalid` unless the edges are at least two lengths in ascending order; the errors of
-/// [`Searched::radius`] and of [`kubist::Snapshot::query`].
+/// Counts the pairs in every bin.
 pub fn counts(searched: &Searched, edges: &[Length]) -> Result<Counts> {
     let edges = edges.iter().map(|edge| searched.radius("edges", edge)).collect::<Result<Vec<f64>>>()?;
     let Some(most) = edges.last().copied().filter(|_| edges.len() > 1 && edges.is_sorted_by(|a, b| a < b)) else {

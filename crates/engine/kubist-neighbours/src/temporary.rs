@@ -14,8 +14,6 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Creates an empty table with these dimensions, in the folder for temporary files.
-    ///
     /// # Errors
     ///
     /// The errors of [`Table::create`].

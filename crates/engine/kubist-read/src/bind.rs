@@ -1,6 +1,5 @@
-//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. A bound query
-//! is valid and immutable. It defines which rows match and where they can be; `plan` decides which runs to
-//! read.
+//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. The bound query is
+//! valid and immutable, and defines which rows match and where they can be; `plan` decides which runs to read.
 
 mod cells;
 mod order;
@@ -51,7 +50,6 @@ pub struct BoundQuery {
     pub(crate) outputs: Vec<Output>,
     /// Stored columns to read; the columns that the result needs come first.
     pub(crate) read: Vec<usize>,
-    /// The number of columns in `read` that the result needs.
     pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
@@ -366,7 +364,7 @@ fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
     Ok(PriorityRange::between(low, high))
 }
 
-/// Adds the column `inclusion` as inclusion probabilities, unless the table has a column of that name.
+/// Adds the column `inclusion` as inclusion probabilities, unless the table has a column with this name.
 fn with_inclusion(spec: &QuerySpec, schema: &TableSchema) -> QuerySpec {
     let mut spec = spec.clone();
     if let (Some(columns), None, Err(_)) = (&mut spec.columns, &spec.inclusion, schema.column(INCLUSION)) {

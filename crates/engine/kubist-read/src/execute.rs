@@ -79,7 +79,7 @@ pub fn work<T: Send + 'static>(
     })
 }
 
-/// Counts the matching rows of each visit in a plan, in order; also returns the cost.
+/// Counts the matching rows by visit of a plan, in order; also returns the cost.
 pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
     Work::new(plan.into(), move |plan| {
@@ -122,8 +122,7 @@ impl Skips {
     }
 }
 
-/// What a query adds to caches. Large queries add nothing, because they would evict frequently used
-/// entries.
+/// Large queries add nothing to caches, because they would evict frequently used entries.
 #[derive(Clone, Copy)]
 struct Keeps {
     zone_maps: bool,

@@ -1,9 +1,9 @@
-//! Planning. A [`LogicalPlan`] says how the rows of a bound query are chosen. For a range of priorities, a
-//! [`Planner`] makes a [`ReadPlan`], the list of runs to read, from metadata alone.
+//! A [`LogicalPlan`] says how the rows of a bound query are chosen. For a range of priorities, a [`Planner`] makes a
+//! [`ReadPlan`], the list of runs to read, from metadata alone.
 //!
-//! `limit`, `per_cell` and estimates read windows of increasing priority, with one read plan per window. If
-//! the plan of all priorities exists, a window's plan is a part of it. Otherwise the tree is walked only as
-//! deep as the window needs.
+//! `limit`, `per_cell` and estimates read windows of increasing priority, with one read plan per window. If the plan of
+//! all priorities exists, a window's plan is a part of this plan. Otherwise the tree is walked only as deep as the
+//! window needs.
 
 mod lookup;
 mod nearest;
@@ -54,7 +54,6 @@ const FEW_RUNS: u64 = 8192;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Nothing,
-    /// All matching rows, in read order.
     Scan,
     /// At most `rows` rows of lowest priority.
     Lowest {
@@ -88,9 +87,7 @@ pub struct Planner {
     answers: HashMap<Key, Arc<Answer>>,
 }
 
-/// The number of matching rows, as far as the manifest decides.
 pub struct RowsByManifest {
-    /// The number of rows in runs that match completely.
     pub inside: u64,
     pub open: ReadPlan,
     /// For each run of the plan, the expected number of matching rows.
@@ -237,8 +234,6 @@ impl Planner {
         }
     }
 
-    /// The plan of all priorities, made once.
-    ///
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`].
@@ -408,7 +403,7 @@ fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
 }
 
-/// The hosts that store the first bytes of each run.
+/// The hosts that store the first bytes of runs.
 ///
 /// # Errors
 ///

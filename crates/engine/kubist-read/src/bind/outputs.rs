@@ -28,7 +28,6 @@ enum Of {
 }
 
 impl Output {
-    /// Adds the stored columns that the result needs to `read`.
     pub(super) fn all(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Vec<Output>> {
         let every = schema.visible();
         let Some(texts) = &spec.columns else {
@@ -126,7 +125,6 @@ impl Output {
 
 pub(crate) enum By {
     Priority,
-    /// Index into the columns that the query reads.
     Column(usize),
     Computed(Computed),
 }

@@ -79,7 +79,6 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Shared<T> {
-    /// Adds a thread, which adds another one while tasks wait.
     fn add_worker(self: &Arc<Self>) {
         let shared = self.clone();
         crate::workers::spawn(move || {

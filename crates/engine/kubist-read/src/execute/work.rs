@@ -12,7 +12,6 @@ use kubist_types::stats::Stats;
 use super::pipeline::Pipeline;
 use crate::plan::{Pieces, ReadPlan};
 
-/// Starts the tasks of a piece.
 type Begin<T> = dyn Fn(Arc<ReadPlan>) -> Pipeline<T> + Send;
 
 /// The results of a query, one per task, in the order of the plan's runs. Dropping it stops the tasks.
@@ -61,7 +60,7 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
-    /// Ends the iteration without waiting for running tasks.
+    /// Does not wait for running tasks.
     fn end(&mut self) {
         (self.pieces, self.current) = (Pieces::nothing(), None);
     }
