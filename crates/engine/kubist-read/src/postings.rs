@@ -21,7 +21,7 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// Matching zones by the run's index in the secondary index. Runs that are absent have none of the keys.
+/// Matching zones by the run's index in the secondary index, without runs that have none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
 /// The result of a secondary index; `None` if it cannot be read or lacks the column.
@@ -55,7 +55,6 @@ struct Candidate<'a> {
     place: &'a OfColumn,
     keys: &'a [u32],
     guide: Arc<Guide>,
-    /// The parts of the directory that concern the keys.
     directory: Arc<Directory>,
     blocks: Vec<usize>,
 }
@@ -270,8 +269,6 @@ fn damaged_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, wha
     damaged_lookup(snapshot, lookup, place.offset + place.blocks_length, what)
 }
 
-/// Checks that the index of a column's directory matches the directory.
-///
 /// # Errors
 ///
 /// The errors of [`read_postings`].
@@ -307,8 +304,6 @@ pub fn read_postings(
     read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
-/// Reads a directory without the cache.
-///
 /// # Errors
 ///
 /// The errors of [`read_postings`].

@@ -29,7 +29,6 @@ use merge::{Merge, Run, gather};
 use scratch::{Block, Spilled};
 
 const BATCH_ROWS: usize = 65_536;
-/// Default memory limit for rows in the sort, in bytes.
 const DEFAULT_MEMORY: usize = 128 << 20;
 const MERGED_RUNS: usize = 64;
 /// Smallest and largest number of rows of a block.

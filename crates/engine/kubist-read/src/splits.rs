@@ -49,7 +49,6 @@ pub struct Split {
     pub snapshot: SnapshotToken,
     pub query: QuerySpec,
     part: Part,
-    /// Approximate number of rows.
     pub rows: u64,
     /// Hosts that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,
@@ -219,7 +218,7 @@ fn everything(geometry: &Geometry) -> Part {
     }
 }
 
-/// Divides a part and its sample points into `parts`; adds each new part with its number of points.
+/// Adds each new part with its number of points.
 fn halve(
     geometry: &Geometry,
     points: &mut [[u32; MAX_DIMENSIONS]],
@@ -253,7 +252,6 @@ fn halve(
     halve(geometry, of_right, right, parts - first, out, cancel)
 }
 
-/// Moves the points that satisfy `holds` to the front; returns their number.
 fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
     let mut front = 0;
     for place in 0..points.len() {

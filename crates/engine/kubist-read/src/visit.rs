@@ -10,13 +10,12 @@ use crate::bind::Region;
 use crate::grids::Within;
 use kubist_format::location::Location;
 
-/// The cost in rows of reading a page for a few zones, and of each such zone.
+/// The cost, in rows, of reading a page for a few zones, and of reading such a zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
 /// The least cost of a run, in rows.
 const LEAST_ROWS: f64 = 128.0;
 
-/// A run to read, optionally limited to boxes or zones.
 #[derive(Clone)]
 pub struct Visit {
     pub run: Arc<Run<Location>>,

@@ -77,7 +77,6 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// Whether a log has entries, but none is acknowledged.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),
@@ -122,7 +121,7 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
-/// Reads an object; `Ok(Err(_))` describes its damage or absence.
+/// `Ok(Err(_))` describes the damage or absence of the object.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),
@@ -180,7 +179,6 @@ fn newest_checkpoint(
     Ok((state, held.history.clone(), held.vouched()))
 }
 
-/// Reads the rest of a log, past damaged entries; returns its end.
 fn follow(
     core: &Core,
     writer: &str,

@@ -124,7 +124,7 @@ fn salvage_patiently(
     Ok(report)
 }
 
-/// Copies the rows. `rows_lost` is the number of rows in unreadable commits.
+/// `rows_lost` is the number of rows in unreadable commits.
 #[allow(clippy::too_many_arguments)]
 fn fill(
     from: &Arc<dyn Store>,

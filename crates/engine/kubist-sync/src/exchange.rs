@@ -38,7 +38,7 @@ pub struct SyncOptions {
     pub pull: bool,
     /// Copies changes of the first table into the second.
     pub push: bool,
-    /// The memory for the rows of one commit; `None`: the default of writers.
+    /// The memory for the rows of one commit, or `None` for the default of writers.
     pub memory_bytes: Option<usize>,
     /// Ends the call between two commits. Commits that arrived stay.
     pub cancel: Cancel,
@@ -55,7 +55,7 @@ impl Default for SyncOptions {
 pub struct Moved {
     /// New commits.
     pub commits: u64,
-    /// Rows of these commits.
+    /// The rows of the new commits.
     pub rows: u64,
     /// Rows that the other site had retracted.
     pub retracted: u64,
@@ -80,8 +80,8 @@ pub struct Synced {
     pub seconds: f64,
 }
 
-/// Exchanges the changes of two copies of a table; creates a missing one as a copy of the other. The call can be killed
-/// at any time and repeated. Calls `progress(done, all)` in rows.
+/// Exchanges the changes of two copies of a table, or creates a missing table as a copy of the other. The call can be
+/// killed at any time and repeated; it calls `progress(done, all)` in rows.
 ///
 /// # Errors
 ///
@@ -190,7 +190,6 @@ fn exchange(a: &Arc<Core>, b: &Arc<Core>, options: &SyncOptions, progress: &mut 
     Ok(synced)
 }
 
-/// Copies everything that one site has and another lacks.
 fn receive(
     from: &Arc<Core>,
     to: &Arc<Core>,
@@ -235,7 +234,6 @@ fn receive(
     Ok(moved)
 }
 
-/// Checks that two sites have one origin and one history.
 fn check(source: &Site, target: &Site) -> Result<()> {
     let (from, to) = (source.location(), target.location());
     if source.base.root != target.base.root {

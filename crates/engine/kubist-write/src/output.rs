@@ -33,8 +33,7 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Creates the output; `dimensions` are stored columns. Postings of each indexed column take about one eighth of
-    /// `memory` bytes.
+    /// `dimensions` are stored columns. Postings take about one eighth of `memory` bytes per indexed column.
     pub fn new(
         core: &Core,
         dimensions: &[usize],
@@ -51,8 +50,6 @@ impl<'a> Output<'a> {
         self.lookup.columns.clone()
     }
 
-    /// Encodes placements in parallel, and appends them group by group.
-    ///
     /// # Errors
     ///
     /// `Cancelled`, or a storage error.

@@ -70,8 +70,8 @@ use kubist_types::error::{Error, Result};
 /// Maximum wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// On stores where changes become visible late, cleaning does not note a rewrite's segment for this time. The rewriter
-/// reserves the segment after half of it.
+/// On stores where changes become visible late, cleaning does not note a rewrite's segment for this time, and the
+/// rewriter reserves the segment after half of the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
 /// Number of rewrites before a checkpoint that cleaning keeps, although the checkpoint contains them.
@@ -219,7 +219,7 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Deletes the notes. If that fails, cleaning deletes them.
+    /// If the deletion of the notes fails, cleaning deletes them.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
@@ -236,13 +236,10 @@ pub fn reserve(core: &Core, segment: &str, now: u64) -> Result<bool> {
     core.store.put_if_absent(&note_of(segment), &until.to_le_bytes()).map_err(store_error)
 }
 
-/// The object that notes since when a segment is garbage.
 pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
-/// Whether a segment has a note, or is deleted.
-///
 /// # Errors
 ///
 /// A storage error.

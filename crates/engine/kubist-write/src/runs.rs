@@ -41,7 +41,6 @@ pub(crate) const PART_SHARE: usize = 8;
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
-    /// Bytes of the runs in the segment.
     pub bytes: u64,
     /// The number of rows with a value outside the domain of a dimension.
     pub outside: u64,
@@ -76,13 +75,11 @@ impl Prepared {
     }
 }
 
-/// Keeps only the lowest cutoff of each cube, and sorts by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
-/// The settings and the context for making the runs of a commit.
 pub(crate) struct Runs<'a> {
     pub core: &'a Core,
     pub frame: &'a Arc<Frame>,
@@ -90,12 +87,10 @@ pub(crate) struct Runs<'a> {
     /// The cutoffs and numbers of rows in the table before the commit.
     pub seen: &'a RemainingDirectories,
     pub step: Option<i64>,
-    /// Limit of memory, in bytes.
     pub memory: usize,
     pub cancel: &'a Cancel,
 }
 
-/// The result for a part.
 struct Made {
     /// The rows for cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,

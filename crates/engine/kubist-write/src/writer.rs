@@ -57,7 +57,7 @@ pub trait Behind: Send + Sync {
     fn committed(&self, rows: u64);
 }
 
-/// The owner of one log. Dropping it discards uncommitted rows and releases the name.
+/// Owns one log; dropping it discards uncommitted rows and releases the name.
 pub struct Writer {
     /// The first field, so that it is dropped before the log.
     claim: Option<Claim>,
@@ -250,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the schema again; returns whether it has changed.
+    /// Returns whether the schema has changed.
     fn is_altered(&mut self) -> Result<bool> {
         let newest = self.core.view(&self.cancel)?.schema.clone();
         let is_altered = newest.version != self.schema.version;
@@ -591,7 +591,6 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// Writes all pending rows as runs, which become durable with the next sync.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {

@@ -26,7 +26,6 @@ const DEBT: f64 = 0.2;
 /// Prefixes of the Arrow types that dimensions can have.
 const ORDERED: [&str; 7] = ["Int", "UInt", "Float", "Timestamp", "Date", "Time", "Duration"];
 
-/// How the recorded queries use a table.
 #[derive(Default)]
 struct Use {
     questions: u64,
@@ -164,7 +163,6 @@ fn place(location: &str) -> PathBuf {
     }
 }
 
-/// Quotes the text as one word of a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {

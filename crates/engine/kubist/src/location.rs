@@ -14,7 +14,7 @@ use kubist_store::Scheme;
 use kubist_store::{Directories, Memories, Store, StoreLocation, register};
 use kubist_types::{Cancel, Error, Result};
 
-/// Registers the schemes. Schemes that the program registered earlier under these names stay.
+/// Schemes that the program registered earlier under these names stay.
 fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {

@@ -265,13 +265,13 @@ impl Table {
         self.core.add_column(column, &self.cancel)
     }
 
-    /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the
-    /// priority limit of each row, or 1 for rows that it always keeps, and commits with
-    /// [`Writer::commit_thinned`]. Older programs without support for such tables then refuse the table.
+    /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the priority limits
+    /// of rows, or 1 for rows that it always keeps, and commits with [`Writer::commit_thinned`]. Older programs without
+    /// support for such tables then refuse the table.
     ///
     /// # Errors
     ///
-    /// `Invalid` if another column has that name.
+    /// `Invalid` if another column has this name.
     pub fn keep_below(&self) -> Result<()> {
         self.core.keep_below()
     }
@@ -384,7 +384,7 @@ impl Table {
         self.core.store.capabilities().fencing != kubist_store::Fencing::Lock
     }
 
-    /// Returns the rows of one split of a query on this table.
+    /// Returns the rows of a split, which is a part of a query on this table.
     ///
     /// # Errors
     ///

@@ -185,7 +185,6 @@ fn replaced(folder: &Path) -> Replaced {
     Replaced { table, path, before }
 }
 
-/// Counts equal results; the others must be `SnapshotExpired`.
 fn same_or_expired(before: &[(Snapshot, Vec<Vec<i64>>)]) -> (usize, usize) {
     let (mut same, mut expired) = (0, 0);
     for (snapshot, answers) in before {

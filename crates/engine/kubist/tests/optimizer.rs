@@ -78,7 +78,6 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Both tables must return equal results.
 fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
@@ -192,7 +191,6 @@ fn nothing_is_rewritten_without_a_reason() {
     }
 }
 
-/// Indivisible cubes are left alone, so rounds end, also if no move fits in memory.
 #[test]
 fn rows_at_one_point_do_not_keep_it_busy() {
     let table = table("point");

@@ -328,7 +328,6 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-/// Returns the number of runs from the index.
 fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();

@@ -19,7 +19,6 @@ use crate::fresh::{elsewhere, fresh_store};
 
 const ROWS: i64 = 12_000;
 
-/// Rows with heavy-tailed sizes; one row in 400 has class 2.
 struct World {
     x: Vec<f64>,
     size: Vec<f64>,
@@ -31,7 +30,6 @@ fn world(seed: u64, rows: i64) -> World {
     let mut world = World { x: vec![], size: vec![], class: vec![] };
     for row in 0..rows {
         world.x.push(random.random());
-        // A Pareto distribution with exponent 1.2.
         world.size.push((1.0 - random.random::<f64>()).powf(-1.0 / 1.2));
         world.class.push(if row % 400 == 7 { 2 } else { row % 2 });
     }
@@ -178,7 +176,7 @@ fn estimate(snapshot: &Snapshot, aggregates: &[&str], sample: Option<f64>) -> Es
     snapshot.estimate(&options, &mut |_| {}).unwrap()
 }
 
-/// Over many seeds: the mean error in standard errors of that mean, and the coverage of intervals.
+/// Over many seeds: the mean error in units of its standard error, and the coverage of intervals.
 struct Held {
     bias: f64,
     held: f64,

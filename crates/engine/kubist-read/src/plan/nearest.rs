@@ -141,7 +141,6 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// The best key at or beyond the coordinate.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, extremum: Extremum, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match extremum {

@@ -10,7 +10,6 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
-/// Number of characters of a region to show.
 const SHOWN: usize = 200;
 
 /// The expected reads of a query. A query for the rows of lowest priority (`lowest`, `lowest in cells`) reads windows
@@ -54,8 +53,8 @@ pub struct PlanOutline {
     pub looked_up: u64,
     /// The number of rows in these runs.
     pub rows_there: u64,
-    /// The expected number of rows in the region and the window, if conditions on other columns are ignored. A zone
-    /// from a secondary index counts as one row.
+    /// The expected number of rows in the region and the window, without other conditions, where a zone from a
+    /// secondary index counts as one row.
     pub rows_expected: f64,
     pub cubes_visited: u64,
 }
@@ -119,7 +118,6 @@ impl Planner {
     }
 }
 
-/// Sums over the first window's runs.
 #[derive(Default)]
 struct Outlined {
     range: Option<PriorityRange>,

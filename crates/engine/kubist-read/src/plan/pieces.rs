@@ -1,5 +1,5 @@
-//! Plans in pieces, for a directory that does not fit in memory. Rows are read before the whole directory is,
-//! and only one piece is in memory.
+//! Plans in pieces, for a directory that does not fit in memory: rows are read before the whole directory is, and only
+//! one piece is in memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +24,6 @@ pub struct Pieces(Left);
 
 enum Left {
     Plan(Arc<ReadPlan>),
-    /// The second plan is read after the first.
     Ranked(Arc<ReadPlan>, Arc<ReadPlan>),
     Stretches {
         planner: Box<Planner>,
@@ -142,7 +141,7 @@ impl Planner {
         Ok(stretches)
     }
 
-    /// The abridged manifest; `None` if it is cheaper to read all pages.
+    /// The abridged manifest, or `None` if it is cheaper to read all pages.
     pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<PageStandIns<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
@@ -239,7 +238,6 @@ impl PageStandIns<'_> {
         &self.abridged.runs[page]
     }
 
-    /// Like [`Planner::each_primary`], for these pages.
     pub fn each(
         &mut self,
         pages: &[usize],

@@ -1,6 +1,5 @@
-//! Selects the lowest priorities in each cell of a regular grid. A cell has a heap of its lowest rows so
-//! far. If all cells that a zone may touch have enough rows, later windows (of higher priorities) skip the
-//! zone.
+//! Selects the lowest priorities in each cell of a regular grid, with a heap of the lowest rows so far per cell. If all
+//! cells that a zone may touch have enough rows, later windows (of higher priorities) skip the zone.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -201,7 +200,6 @@ fn cutoffs(
     Ok(cutoffs)
 }
 
-/// True if all cells that a zone may touch are full.
 fn all_full(full: &HashSet<Box<[i64]>>, axes: &[Axis], schema: &TableSchema, map: &ZoneMap, zone: usize) -> bool {
     if full.is_empty() {
         return false;

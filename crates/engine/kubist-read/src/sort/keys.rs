@@ -15,7 +15,6 @@ use crate::bind::{By, Order};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// NaN and null come last in both directions.
 const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;

@@ -1,6 +1,6 @@
 //! Test tables in memory, or at `KUBIST_TEST_STORE`, a location without the table's name such as
-//! `cassandra://hosts/keyspace` or `s3://bucket`. `KUBIST_TEST_MOUNTS` names two mounts of one folder,
-//! separated by a colon, as two machines.
+//! `cassandra://hosts/keyspace` or `s3://bucket`. `KUBIST_TEST_MOUNTS` names two mounts of the same folder, separated
+//! by a colon, as two machines.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -325,7 +325,6 @@ fn outlook(at: &str) {
     commit(&table, "rank-1", &droplets(1200..1400), None);
 }
 
-/// Without an identity, the writer's name and a counter are the identity.
 fn full(at: &str) {
     let options = TableOptions {
         replication: Replication::Full { height: 3 },
@@ -640,7 +639,6 @@ fn more_grids() -> RecordBatch {
     droplets(1_000_000..1_000_300)
 }
 
-/// Many small commits, compacted twice and cleaned.
 fn commits(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
