@@ -74,6 +74,7 @@ pub fn recompress(
     Ok(())
 }
 
+/// Movable primary runs of cubes from `first` on, and the next cube if there are more than [`HELD`].
 fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Primaries, Option<CubeId>)> {
     let movable = movable(view);
     let (mut runs, mut next) = (Primaries::new(), None);

@@ -28,6 +28,7 @@ pub struct Advice {
     pub ideal_ms: f64,
     /// Relative excess over the ideal time: 0.1 is 10 %.
     pub loss: f64,
+    /// The part of the loss from imbalance; smaller requests cause the rest.
     pub imbalance: f64,
     /// The number of nodes from which a single client is the bottleneck.
     pub single_client_limit: Option<u32>,

@@ -10,6 +10,7 @@ use crate::searched::Searched;
 
 pub const BATCH_ROWS: usize = 65_536;
 
+/// Skips rows that have no position.
 pub struct RowStream {
     searched: Searched,
     stream: Option<QueryStream>,

@@ -49,6 +49,7 @@ pub struct Split {
     pub snapshot: SnapshotToken,
     pub query: QuerySpec,
     part: Part,
+    /// Approximate number of rows.
     pub rows: u64,
     /// Hosts that store most of its data, best first; empty for a local directory.
     pub preferred_hosts: Vec<String>,

@@ -42,6 +42,7 @@ fn fresh(name: &str) -> String {
     format!("cassandra://{hosts}/kubist_tests/{name}-{now:x}")
 }
 
+/// Runs in a child process until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };

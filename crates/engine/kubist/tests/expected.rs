@@ -104,6 +104,7 @@ fn holds(figure: &Figure, truth: f64) -> bool {
     figure.low <= truth && truth <= figure.high
 }
 
+/// Binomial bound of a 95 % proportion with a probability of 1 in 100,000.
 fn slack(tries: u64) -> f64 {
     4.4 * (0.95 * 0.05 / tries as f64).sqrt()
 }

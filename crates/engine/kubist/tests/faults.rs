@@ -98,6 +98,7 @@ fn a_bad_network_loses_nothing() {
     drop_table(table, &path);
 }
 
+/// Runs in a child process until it is killed, and prints acknowledged commits.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_WRITES") else { return };

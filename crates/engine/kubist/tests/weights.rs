@@ -30,6 +30,7 @@ fn world(seed: u64, rows: i64) -> World {
     let mut world = World { x: vec![], size: vec![], class: vec![] };
     for row in 0..rows {
         world.x.push(random.random());
+        // A Pareto distribution with exponent 1.2.
         world.size.push((1.0 - random.random::<f64>()).powf(-1.0 / 1.2));
         world.class.push(if row % 400 == 7 { 2 } else { row % 2 });
     }

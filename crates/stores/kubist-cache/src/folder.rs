@@ -1,14 +1,15 @@
 //! The folder of cached copies.
 //!
 //! ```text
-//! FOLDER/v1/IDENTITY/location             the store's location, for people
-//! FOLDER/v1/IDENTITY/segments/NAME/BLOCK  a block of a segment
-//! FOLDER/v1/IDENTITY/objects/NAME         an object, with ~ for each slash of its name
-//! FOLDER/tmp/                             files that are being written
+//! FOLDER/v1/IDENTITY/location the store's location, for people
+//! FOLDER/v1/IDENTITY/segments/NAME/BLOCK a block of a segment
+//! FOLDER/v1/IDENTITY/objects/NAME an object, with ~ for each slash of its name
+//! FOLDER/tmp/ files that are being written
 //! ```
 //!
-//! A copy has a 12-byte head: a magic number, and a CRC-32C of the key (the path below `v1`), a zero byte and the
-//! content. The content follows. Copies are not synced, so after a power failure a copy may have a wrong checksum.
+//! A copy has a 12-byte head (a magic number, and a CRC-32C of the key, which is the path below `v1`, a zero byte and
+//! the content), and then the content. Copies are not synced, so after a power failure a copy may have a wrong
+//! checksum.
 //!
 //! The least recently used copies are removed first, by file modification time to a minute. After a handle has written
 //! 1/64 of the capacity, it examines all files and, if necessary, frees a tenth of the capacity. The first interval is
@@ -42,9 +43,8 @@ const FREE_SHARE: u64 = 10;
 pub struct Folder {
     root: PathBuf,
     bound: u64,
-    /// The bytes to write before the next examination of all files.
     until_sweep: AtomicU64,
-    /// True after a failed write. Then nothing more is written.
+    /// True after a failed write, after which nothing more is written.
     is_broken: AtomicBool,
 }
 
@@ -194,7 +194,7 @@ impl Folder {
         });
     }
 
-    /// The copies of each store, the largest first.
+    /// The copies by store, the largest first.
     ///
     /// # Errors
     ///
@@ -334,7 +334,6 @@ mod tests {
             folder.put(&key, "s3://b/t", &[1; 2000]);
             used_before(&folder, &key, age);
         }
-        // Now the second one is the oldest.
         assert!(folder.get("a/segments/s/0").is_some());
         fs::write(folder.root.join(TEMPORARY).join("left"), b"by a process that was killed").unwrap();
         File::open(folder.root.join(TEMPORARY).join("left")).unwrap().set_modified(UNIX_EPOCH).unwrap();

@@ -15,7 +15,7 @@ use kubist_store::{
 
 use crate::folder::Folder;
 
-/// The size of a cached block. Blocks start at multiples of this size.
+/// The size of a cached block, at whose multiples blocks start.
 pub const BLOCK_BYTES: u64 = 128 << 10;
 /// Reads of more than 1/4 of the capacity are not cached, because they would evict everything else.
 const LARGE_SHARE: u64 = 4;
@@ -24,7 +24,6 @@ const LARGE_SHARE: u64 = 4;
 #[derive(Debug)]
 pub struct Cached {
     store: Arc<dyn Store>,
-    /// In hexadecimal.
     identity: String,
     folder: Folder,
     hits: AtomicU64,
@@ -83,7 +82,6 @@ impl Cached {
         blocks
     }
 
-    /// Caches the store's response for ranges of whole blocks.
     fn take(&self, segment: &str, blocks: &mut Blocks, ranges: &[Range<u64>], answer: Vec<Bytes>) {
         for (range, bytes) in ranges.iter().zip(answer) {
             for number in numbers(range) {
@@ -138,7 +136,7 @@ fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Whether the blocks have at most `most` bytes in total. Damaged data may request anything.
+/// Whether the blocks have at most `most` bytes in total, because damaged data may request anything.
 fn is_within(wanted: &[(&str, &[Range<u64>])], most: u64) -> bool {
     let mut ranges = wanted.iter().flat_map(|(_, ranges)| ranges.iter());
     let bytes = ranges.try_fold(0u64, |all, range| {

@@ -1,7 +1,7 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
 //! A block is one row of the table `kubist_blocks`, with at most [`BLOCK`] bytes. It never crosses a multiple of
-//! [`BLOCK`], so a reader of any byte begins at the multiple before it. A partition has the blocks of [`BUCKET`] bytes.
+//! [`BLOCK`], so a reader of any byte begins at the previous multiple. A partition has the blocks of [`BUCKET`] bytes.
 //!
 //! A block never changes: it is written with the constant timestamp 1, also when a write is repeated. A read therefore
 //! asks one replica, and asks a majority only if that replica lacks a block.
@@ -29,7 +29,6 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// Maximum number of blocks that the writer of a segment sends concurrently.
 pub const MOST_SENT: usize = 96;
 /// Maximum number of partitions that contain the blocks sent concurrently: 96 blocks of 32 KiB are 3 MiB.
 const ON_THE_WAY: i32 = 4;
@@ -51,7 +50,6 @@ pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Byte
     Ok(())
 }
 
-/// Writes a whole value as blocks, concurrently.
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
@@ -116,7 +114,6 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
-/// Joins ranges of the same partition that overlap or touch; they must be sorted.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -167,7 +164,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Whether the blocks cover the range without a gap. The range starts at a multiple of [`BLOCK`].
+/// Whether the blocks cover the range, which starts at a multiple of [`BLOCK`], without a gap.
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {

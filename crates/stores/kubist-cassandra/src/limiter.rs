@@ -20,11 +20,10 @@ pub struct Limiter {
 #[derive(Debug)]
 struct State {
     limit: RequestLimit,
-    /// The number of permits to withdraw when they are returned.
     surplus: usize,
 }
 
-/// A permit for one request. A drop returns it.
+/// Dropping a permit returns it.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,

@@ -24,7 +24,6 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// The maximum bytes of a read before the segment's length is known.
 const MAX_SPECULATIVE_BYTES: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
@@ -34,7 +33,7 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// The known lengths. They only grow, so most reads do not request the length.
+/// The known lengths only grow, so most reads do not request the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
@@ -175,7 +174,6 @@ struct CassandraSegment {
     link: Link,
     store: Uuid,
     name: String,
-    /// Bytes that were not sent yet, and their offset.
     pending: BytesMut,
     start: u64,
     synced: u64,
@@ -195,7 +193,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends a block. Waits if too many blocks are outstanding.
+    /// Waits if too many blocks are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

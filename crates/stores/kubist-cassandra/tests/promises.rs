@@ -88,7 +88,6 @@ fn requests_that_come_late_change_nothing() {
     let (store, _, id) = known_store(&database);
     let mut end = 0;
     for entry in [b"a", b"b", b"c"] {
-        // Each in its own epoch.
         end = store.own_log("w").unwrap().append(entry).unwrap();
     }
     let before = store.read_log("w", 0).unwrap();

@@ -18,7 +18,6 @@ pub enum Kind {
     Node = 2,
 }
 
-/// The decoded head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub length: u64,
@@ -66,7 +65,6 @@ pub struct Address {
     pub checksum: u32,
 }
 
-/// The state of the tree at a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
     pub epoch: u64,
@@ -162,7 +160,6 @@ impl<'a> Fields<'a> {
         Some(u64_at(self.take(8)?, 0))
     }
 
-    /// Reads a length, and then as many bytes.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         self.take(length)

@@ -34,7 +34,6 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The interval of cancellation checks while a request runs.
 const LOOK: Duration = Duration::from_millis(50);
 /// After a cancellation, a request gets this much time to finish. A healthy service then responds, so the outcome is
 /// known.
@@ -55,7 +54,6 @@ pub struct Link {
     ended: Arc<AtomicBool>,
 }
 
-/// A range of an object, and the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -126,8 +124,6 @@ impl Link {
         })
     }
 
-    /// Runs work on the process's runtime and waits for it.
-    ///
     /// # Errors
     ///
     /// `Refused` in a forked process; `Stopped`; errors of the work.

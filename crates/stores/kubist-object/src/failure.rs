@@ -1,6 +1,6 @@
 //! Translates the service's errors into messages that say what to do.
 //!
-//! The service gives the reason as a code (`<Code>SlowDown</Code>`). All services with this protocol use the same
+//! The service gives the reason as a code (`<Code>SlowDown</Code>`), and all services with this protocol use the same
 //! codes.
 
 use std::io;
@@ -59,7 +59,6 @@ pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
-/// Whether the service refused the request without a reason.
 pub fn is_unexplained(error: &object_store::Error) -> bool {
     code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
 }

@@ -13,7 +13,6 @@ const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
 /// Smaller responses are not used to measure the transfer rate.
 const TELLING: u64 = 256 << 10;
-/// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]

@@ -45,7 +45,6 @@ pub struct Extents {
     all: Vec<Extent>,
     /// The segment's offset at which each extent begins.
     offsets: Vec<u64>,
-    /// Of the segment, in bytes.
     length: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The bytes of a sealed file: header, footer and tree of names. All functions are pure.
 //!
-//! In a decoded tree, names are valid, sorted and unique, every extent is between the header and the tree, and no two
-//! extents overlap. The bytes are not trusted, so no memory is reserved for a count before its entries were read.
+//! In a decoded tree, names are valid, sorted and unique, every extent is between the header and the tree, and extents
+//! do not overlap. The bytes are not trusted, so no memory is reserved for a count before its entries were read.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,6 @@ pub const FOOTER_BYTES: u64 = 60;
 /// The maximum size of an object, a log entry or the tree.
 pub const MOST_BYTES: u64 = 1 << 30;
 
-/// The reason why bytes are not a sealed file of this version.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The magic number is missing, so this is another kind of file.
@@ -39,7 +38,6 @@ pub fn header(nonce: &Nonce) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
-/// Returns the random number of a file.
 pub fn read_header(bytes: &[u8]) -> Result<Nonce, Wrong> {
     if !bytes.starts_with(MAGIC) {
         return Err(Wrong::Foreign);
@@ -110,7 +108,6 @@ impl Footer {
     }
 }
 
-/// Names and the extents of their bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
     pub objects: BTreeMap<String, Extent>,
@@ -118,7 +115,7 @@ pub struct Tree {
     pub segments: BTreeMap<String, Extents>,
 }
 
-/// The entries of a log: the position and the bytes of each.
+/// The entries of a log, with their positions and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
@@ -278,7 +275,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An extent that is read as a whole.
     fn whole(&mut self) -> Result<Extent, Wrong> {
         let extent = self.extent()?;
         match extent.length <= MOST_BYTES {

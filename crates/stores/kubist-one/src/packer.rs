@@ -127,7 +127,7 @@ impl Packer {
         Ok(length)
     }
 
-    /// Writes everything after the segments. A later call writes it again.
+    /// A later call writes everything after the segments again.
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
@@ -172,14 +172,12 @@ impl Packer {
     }
 }
 
-/// The object or log entry that a value belongs to.
 enum Owner {
     Object(String),
     /// The writer, and the position in its log.
     Entry(String, u64),
 }
 
-/// Gives the file its name, unless the name is taken.
 fn name(temporary: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -293,7 +291,6 @@ impl Store for Packer {
 struct PackedSegment {
     packing: Arc<Packing>,
     name: String,
-    /// The bytes in the file, before the bytes in the buffer.
     written: u64,
     buffer: Vec<u8>,
 }

@@ -28,7 +28,6 @@ pub struct SealedStore {
     nonce: Nonce,
     tree: Tree,
     length: u64,
-    /// The last bytes of the file, and their position.
     tail: (u64, Bytes),
 }
 
@@ -126,7 +125,7 @@ impl SealedStore {
         Error::Damaged { file: self.file(name), offset, what: what.into() }
     }
 
-    /// Reads ranges. Ranges in the end of the file need no read.
+    /// Ranges in the end of the file need no read.
     fn bytes(&self, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let (start, tail) = &self.tail;
         let present = |range: &Range<u64>| range.start >= *start && range.end <= self.length;
@@ -138,7 +137,6 @@ impl SealedStore {
         found.collect::<Option<_>>().ok_or_else(|| self.damaged("", 0, "a read returned too few ranges"))
     }
 
-    /// The bytes of an extent, after comparing them with its checksum.
     fn whole(&self, name: &str, extent: &Extent) -> Result<Bytes> {
         let bytes = self.bytes(&[extent.range()], &|_| {})?.swap_remove(0);
         match checksum(&self.nonce, extent.position, &bytes) == extent.checksum {

@@ -53,7 +53,7 @@ pub enum Fencing {
 }
 
 impl Fencing {
-    /// How long the log of a dead owner may stay busy. Zero with a lock.
+    /// How long the log of a dead owner may stay busy: zero with a lock.
     pub fn outlives(self) -> Duration {
         match self {
             Fencing::Lock => Duration::ZERO,

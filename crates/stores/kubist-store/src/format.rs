@@ -6,7 +6,6 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// The format version of every file.
 pub(crate) const VERSION: u32 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 16;

@@ -40,7 +40,6 @@ pub(crate) struct Frames {
     pub rest: Rest,
 }
 
-/// What follows the last complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,

@@ -94,7 +94,6 @@ pub fn open_local(path: &Path) -> Result<LocalStore> {
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
 
-/// Makes the path independent of the working directory.
 fn from_any_directory(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }

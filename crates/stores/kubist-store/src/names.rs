@@ -65,7 +65,6 @@ fn fault_of_part(part: &str) -> Option<String> {
 }
 
 fn invalid(name: &str, why: impl Into<String>) -> Error {
-    // A long name must not fill the message.
     let shown: String = name.chars().take(MAX_PART_BYTES).collect();
     let name = if shown.len() < name.len() { shown + "..." } else { shown };
     Error::InvalidName { name, why: why.into() }

@@ -6,7 +6,7 @@
 //!
 //! Callers do not compute positions and offsets. An offset comes from [`Segment::append`], a log position from
 //! [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and in segments also the distance between offsets of
-//! one sync: a store may put a header before a segment and may skip offsets after a sync.
+//! the same sync: a store may put a header before a segment and may skip offsets after a sync.
 
 mod abilities;
 pub(crate) mod scratch;
@@ -328,7 +328,7 @@ pub struct SoundLog {
 pub struct BrokenEntry {
     /// The position of its start.
     pub position: u64,
-    /// The remaining bytes. Some of them are wrong.
+    /// The remaining bytes, which are partly wrong.
     pub bytes: Bytes,
 }
 

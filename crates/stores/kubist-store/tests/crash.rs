@@ -66,7 +66,6 @@ fn acknowledged_entries_survive_every_crash() {
                 let count = expected.acknowledged.len();
                 assert!(payloads(&tail)[..count] == expected.acknowledged);
             }
-            // Taking the log settles its content.
             drop(store.own_log("w").unwrap());
             expected.check(&payloads(&store.read_log("w", 0).unwrap()));
             machine.crash();
@@ -90,7 +89,6 @@ fn what_a_reader_calls_durable_survives() {
             return;
         };
         machine.crash();
-        // A log that never had an entry may be gone.
         let after = open(&machine).unwrap().read_log("w", 0);
         let after = after.map_or(Vec::new(), |tail| tail.entries);
         let durable = |entry: &&kubist_store::LogEntry| {

@@ -135,6 +135,7 @@ impl DiskFile for StoppingFile {
     }
 }
 
+/// On a line of its own, because the test runner prints too.
 pub fn say(what: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n@{what}\n").as_bytes()).unwrap();

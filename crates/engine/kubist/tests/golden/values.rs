@@ -21,6 +21,7 @@ use half::f16;
 
 pub use types::all_types;
 
+/// The finalizer of SplitMix64.
 pub fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

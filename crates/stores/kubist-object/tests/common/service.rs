@@ -18,7 +18,6 @@ pub enum Does {
     LoseAnswer,
     /// The request is executed without its condition.
     IgnoreCondition,
-    /// There is no response.
     Silence,
     /// The request is executed once this many requests of its kind have arrived.
     ServeTogether(usize),

@@ -1,4 +1,4 @@
-//! The operating system's disk. It opens each component of a path relative to the folder above it. So replacing a
+//! The operating system's disk. It opens each component of a path relative to the folder above it, so replacing a
 //! folder by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
@@ -63,7 +63,6 @@ impl OsDisk {
     }
 }
 
-/// A path below the store's directory, or a whole path outside it.
 struct At<'a> {
     folder: Option<OwnedFd>,
     name: &'a OsStr,

@@ -142,7 +142,6 @@ fn erase_numbered(store: &LocalStore) -> Result<()> {
     unlink(store, &logs.join(MARK))
 }
 
-/// The folders of the store that are not links.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())

@@ -389,8 +389,8 @@ pub trait StoreExt: Store {
     /// Frees ranges of a segment, in whole blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES), if
     /// [`Capabilities::punches`](crate::Capabilities::punches) is set.
     ///
-    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash. All other
-    /// bytes, the offsets and the length do not change. The segment may be appended to during the call.
+    /// Later reads of the freed ranges succeed and return the old bytes, zeros, or a mixture, also after a crash. All
+    /// other bytes, the offsets and the length do not change. The segment may be appended to during the call.
     ///
     /// # Errors
     ///
