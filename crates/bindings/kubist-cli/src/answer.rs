@@ -16,7 +16,7 @@ use crate::table::Preview;
 
 pub const PREVIEW_RECORDS: usize = 40;
 
-/// The output of a command with rows; it is checked before any row is read.
+/// The output of a command with rows, which is checked before any row is read.
 pub struct Delivery<'a> {
     asked: &'a Output,
     limit: Option<u64>,
@@ -24,7 +24,6 @@ pub struct Delivery<'a> {
     format: Option<Format>,
 }
 
-/// The rows written: all, or as many as fit a terminal.
 pub enum Shown {
     All,
     First(usize),

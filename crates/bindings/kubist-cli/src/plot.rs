@@ -280,7 +280,6 @@ fn points_query<'a>(
     })
 }
 
-/// The bound of a box as a number in the column's unit.
 fn number(field: &Field, end: &Value) -> Option<f64> {
     let number = match end {
         Value::Int(whole) => Some(*whole as f64),

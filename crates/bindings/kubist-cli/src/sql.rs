@@ -22,7 +22,6 @@ use crate::failure::{Failure, Result};
 use crate::output::{print_json, remark, remark_raw};
 use kubist_types::human;
 
-/// The interval at which a wait checks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(20);
 
 pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
@@ -69,13 +68,11 @@ pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// A message from the thread that reads the Arrow stream.
 enum Sent {
     Schema(SchemaRef),
     Batch(RecordBatch),
 }
 
-/// The child process, which is killed on drop.
 struct Running {
     /// With the thread that reads its standard error; `None` once the process has ended.
     child: Option<(Child, JoinHandle<String>)>,

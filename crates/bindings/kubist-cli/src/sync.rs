@@ -13,7 +13,6 @@ use crate::output::{print_json, remark};
 use crate::progress::Progress;
 
 const EVERY: Duration = Duration::from_secs(10);
-/// Longest wait between checks for cancellation.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn run(command: &args::Sync, cancel: &Cancel) -> Result<()> {

@@ -29,7 +29,6 @@ fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
     shell.output().unwrap().into()
 }
 
-/// Asserts a refusal with these words, and that the table still has its one row.
 #[track_caller]
 fn refused(workdir: &Workdir, file: &str, options: &str, parts: &[&str]) {
     workdir.write("first.csv", "x,kind\n1.5,a\n");
@@ -142,7 +141,6 @@ fn records_and_columns_beyond_the_limits() {
     workdir.run("ingest t some.csv --read max_record=1k").ok();
 }
 
-/// Refers many times to one stored value.
 fn one_value(bytes: usize, rows: usize) -> RecordBatch {
     let value = "v".repeat(bytes);
     let values: ArrayRef = Arc::new(StringArray::from(vec![value.as_str()]));

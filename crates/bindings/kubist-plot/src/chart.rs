@@ -51,7 +51,7 @@ enum Mark {
     Line,
     /// A dot for each point.
     Dots,
-    /// A line from each odd point to the next point.
+    /// A line from every odd point to the next point.
     Spans,
 }
 

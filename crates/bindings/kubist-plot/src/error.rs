@@ -3,7 +3,6 @@
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::Cancel;
 
-/// Checks for cancellation every few thousand steps.
 pub(crate) type Steps<'a> = kubist_index::gradual::Steps<'a, Cancel>;
 
 /// An error of drawing.

@@ -30,9 +30,7 @@ pub struct Connection {
 }
 
 struct Waits {
-    /// The time since which it waits for a request or the rest of a request.
     silent_since: Option<Instant>,
-    /// The start of its wait for the client to read.
     unread_since: Option<Instant>,
 }
 

@@ -55,7 +55,7 @@ impl Shown {
     }
 }
 
-/// The name of a table in URLs: the last part of its location without `.kubist` and settings. Characters that a
+/// The name of a table in URLs: the last part of its location, without `.kubist` and settings, where characters that a
 /// URL would escape are replaced.
 pub fn name_of(location: &str) -> String {
     let location = match location.split_once("://") {
@@ -174,8 +174,6 @@ impl Pinned {
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
     }
 
-    /// The description with the layout.
-    ///
     /// # Errors
     ///
     /// `Cancelled` or a storage error.

@@ -79,7 +79,6 @@ pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
     Ok((end(low)?, end(high)?))
 }
 
-/// A number, or a percentage.
 fn number(text: &str) -> Result<f64, String> {
     number_or_percent(text).ok_or_else(|| format!("{:?} is not a fraction (like 0.01 or 1%)", text.trim()))
 }

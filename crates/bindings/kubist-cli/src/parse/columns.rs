@@ -12,7 +12,6 @@ use kubist_types::type_names::data_type;
 
 use super::parts;
 
-/// Types by column: `pid=int64,x=float32`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Types(pub Vec<(String, DataType)>);
 
@@ -28,7 +27,6 @@ impl FromStr for Types {
     }
 }
 
-/// Units by column: `x=m,v=m/s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Units(pub Vec<(String, String)>);
 
@@ -40,7 +38,6 @@ impl FromStr for Units {
     }
 }
 
-/// Error bounds by column: `x=1e-6,ux=1e-4 rel`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds(pub Vec<(String, String)>);
 
@@ -70,7 +67,6 @@ impl Periods {
     }
 }
 
-/// Parses `NAME=LOCATION`, a further table of an SQL query.
 pub fn named_table(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, location)) if !name.trim().is_empty() && !location.is_empty() => {
@@ -91,7 +87,7 @@ pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     }
 }
 
-/// A new column; its default is not parsed yet.
+/// The default is not parsed yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnText {
     pub name: String,

@@ -83,7 +83,6 @@ struct Run<'a> {
     asked: &'a PlotRequest<'a>,
     cancel: &'a Cancel,
     progress: Progress,
-    /// Frames read so far, in all passes.
     done: u64,
     rows: u64,
     bytes: u64,

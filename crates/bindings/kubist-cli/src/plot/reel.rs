@@ -111,7 +111,7 @@ impl Reel {
     }
 }
 
-/// A folder under a temporary name next to its destination; dropped unpublished, it is removed.
+/// A folder under a temporary name next to its destination, which is removed if it is dropped unpublished.
 pub struct PendingFolder {
     temporary: PathBuf,
     destination: PathBuf,
@@ -157,7 +157,6 @@ impl Drop for PendingFolder {
 pub struct Encoder {
     program: Child,
     pixels: Option<ChildStdin>,
-    /// Reads its error messages.
     said: Option<JoinHandle<String>>,
 }
 

@@ -58,7 +58,6 @@ impl Moments {
         at
     }
 
-    /// Kills a copy, a salvage or an ingest, then runs it again.
     fn kill(&self, random: &mut StdRng) -> Result<(), Verdict> {
         let to = self.folder.join("to");
         let _ = fs::remove_dir_all(&to);

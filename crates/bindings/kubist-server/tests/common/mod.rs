@@ -126,7 +126,6 @@ impl World {
 
 pub fn connect(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
-    // Fails the test if the server hangs.
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }

@@ -55,7 +55,6 @@ pub enum Type {
     Named(String),
     Tuple(Vec<Type>),
     List(Box<Type>),
-    /// Values by name; `None` for an empty map.
     Map(Option<Box<Type>>),
     Any(Vec<Type>),
 }
@@ -63,7 +62,6 @@ pub enum Type {
 /// Possible base types; the first one that fits is used.
 const BASES: [&str; 2] = ["QuerySpec", "CountRequest"];
 
-/// All schemas, the engine's first.
 pub fn in_order(description: &Value) -> super::Schemas {
     let all = description["components"]["schemas"].as_object().unwrap();
     let first: Vec<&str> = Query::schemas().iter().map(|(name, _)| *name).collect();

@@ -18,7 +18,7 @@ public final class Column {
     private final long values;
     private final long data;
 
-    /** @param array the address of a {@code struct ArrowArray} of that type */
+    /** @param array the address of a {@code struct ArrowArray} of this type */
     Column(long array, ColumnType type, long parentOffset) {
         this.type = type;
         offset = UNSAFE.getLong(array + 16) + parentOffset;

@@ -148,8 +148,8 @@ public final class Table extends Handle {
     }
 
     /**
-     * Declares the writers that every step waits for: a step is complete once each of them has committed or
-     * abandoned it. The declaration can be repeated, but not changed.
+     * Declares the writers that every step waits for: a step is complete once each writer has committed or abandoned
+     * it. The declaration can be repeated, but not changed.
      *
      * @param names the names of the writers
      * @throws KubistException {@code EXISTS} if other writers were declared before

@@ -3,7 +3,7 @@ package org.kubist;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Appends rows and commits them. Closing it drops uncommitted rows. */
+/** Appends rows and commits them; closing drops uncommitted rows. */
 public final class Writer extends Handle {
     Writer(long number) {
         super(number);

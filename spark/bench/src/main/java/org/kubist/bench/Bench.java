@@ -46,7 +46,6 @@ public final class Bench {
 
     private Bench() {}
 
-    /** Needs all columns of all rows. */
     private static Dataset<Row> sums(Dataset<Row> rows) {
         return rows.agg(
                 functions.expr("count(pid)"), functions.expr("sum(pid)"), functions.expr("sum(step)"),

@@ -183,7 +183,7 @@ final class Conditions {
                 throw new Beyond();
             }
             Object value = literal.value();
-            // A Java set distinguishes -0.0 from 0.0; a comparison does not.
+            // A Java set distinguishes -0.0 from 0.0, but a comparison does not.
             boolean isZero = isFloat(field) && value instanceof Number number && number.doubleValue() == 0;
             if (isNan(value) || isZero) {
                 throw new Beyond();

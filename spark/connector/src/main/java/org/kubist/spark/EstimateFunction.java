@@ -121,7 +121,6 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         throw Options.invalid(named + " is not a table of Kubist, and no view of all of one");
     }
 
-    /** The figures as a table. */
     private record Figured(Goal goal) implements SupportsRead {
         @Override
         public String name() {

@@ -20,8 +20,8 @@ import org.kubist.Split;
 /**
  * A query of a table, divided into tasks.
  *
- * <p>It does not report a single partition. Otherwise Spark 4.1 treats a union of such scans as one
- * partition too, but runs one task for each columnar scan, so that groups appear twice.
+ * <p>It does not report a single partition, because Spark 4.1 would treat a union of such scans as one partition too,
+ * but run one task for each columnar scan, so that groups would appear twice.
  */
 final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /**

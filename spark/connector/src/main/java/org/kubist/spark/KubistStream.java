@@ -16,8 +16,8 @@ import org.kubist.Snapshot;
 /** Follows the steps of a table; each batch has the rows of the steps completed since the last batch. */
 final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     /**
-     * The last step that a stream has read, and the token of a snapshot with it. The token identifies the
-     * table and its history, so a checkpoint cannot continue on another table at the same location.
+     * The last step that a stream has read, and a snapshot's token, which identifies the table and its history, so a
+     * checkpoint cannot continue on another table at the same location.
      */
     static final class Step extends Offset {
         private final long step;

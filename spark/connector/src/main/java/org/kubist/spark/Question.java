@@ -25,7 +25,6 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(all, windows, limit, steps);
     }
 
-    /** The conjunction of conditions. */
     static String joined(List<String> conditions) {
         return conditions.stream().map(one -> "(" + one + ")").collect(Collectors.joining(" AND "));
     }

@@ -84,7 +84,7 @@ class StoredTypesTest {
         return words[random.nextInt(words.length)];
     }
 
-    /** Existing values, the limits of each type, and values beyond them. */
+    /** Existing values, the limits of types, and values beyond the limits. */
     private String value(String column) {
         int h = random.nextInt(1000);
         return switch (column) {
@@ -151,7 +151,7 @@ class StoredTypesTest {
         assertFalse(plan.contains("\"f\" >"), plan);
     }
 
-    /** The engine accepts each condition, but all of them together are too long. */
+    /** The engine accepts each condition, but all conditions together are too long. */
     @Test
     void conditionsTooLongTogetherAreSharedWithSpark() {
         Column all = functions.col("x").lt(0.9);

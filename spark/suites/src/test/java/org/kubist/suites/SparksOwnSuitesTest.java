@@ -59,7 +59,6 @@ class SparksOwnSuitesTest {
         return tests.stream();
     }
 
-    /** The results of a suite's tests by name: empty, or an error. */
     private static Map<String, String> run(Suite suite) {
         String prefix = suite.getClass().getSimpleName() + ": ";
         Map<String, String> outcomes = new TreeMap<>();
