@@ -25,8 +25,8 @@ import org.kubist.Split;
  */
 final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /**
-     * Approximate limit of rows in a task, unless the program sets the number of tasks. A few large tasks
-     * do less work, because each also reads the upper cubes and those at its boundaries.
+     * Approximate limit of rows in a task, unless the program sets the number of tasks. Large tasks do less work,
+     * because each also reads the upper cubes and those at its boundaries.
      */
     private static final long ROWS_OF_A_TASK = 4_000_000;
     /** Fewer rows are not worth a second task. */

@@ -97,9 +97,8 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
     }
 
     /**
-     * Refuses a checkpoint of another table, or of another history of this one, whose steps may have other
-     * rows. If the files of its snapshot were cleaned, the history of the table cannot be compared and is
-     * accepted.
+     * Refuses a checkpoint of another table or history, whose steps may have other rows. If the files of its snapshot
+     * were cleaned, the history cannot be compared and is accepted.
      */
     private void checkHistory(Step step) {
         if (step.token == null) {

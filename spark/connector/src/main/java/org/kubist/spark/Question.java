@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType;
 import org.kubist.Query;
 
 /**
- * The parts of a plan that were pushed down to a scan.
+ * The parts of a plan that a scan computes.
  *
  * @param where conditions that all must hold
  * @param windows disjoint ranges of priorities: the sample; null without one

@@ -24,8 +24,8 @@ import org.kubist.Json;
 import org.kubist.Table;
 
 /**
- * Types that Spark does not have (unsigned integers, half floats, nanoseconds, dictionaries) are converted.
- * Random queries of such columns are compared with the same rows in Parquet.
+ * Converts types that Spark lacks (unsigned integers, half floats, nanoseconds, dictionaries), and compares random
+ * queries of such columns with the same rows in Parquet.
  */
 class StoredTypesTest {
     private static final int ROWS = 3000;

@@ -20,8 +20,8 @@ import org.scalatest.events.TestSucceeded;
 import scala.Option;
 
 /**
- * Spark's own suites for data sources and catalogs pass, except for tests of features that Kubist lacks,
- * which their error identifies.
+ * Spark's own suites for data sources and catalogs pass, except tests of features that Kubist lacks, which their error
+ * identifies.
  */
 class SparksOwnSuitesTest {
     /** The errors of tests that are expected to fail. */
