@@ -81,7 +81,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Writes the rows of the query that `ask` starts, and its cost. Errors of output options come first.
+/// Writes the rows of the query that `ask` starts, and its cost; errors of output options come first.
 pub fn send(
     asked: &Output,
     limit: Option<u64>,

@@ -102,7 +102,7 @@ pub fn output_of(needs: &str, module: &str, asked: &Value, cancel: &Cancel) -> R
     }
 }
 
-/// Sends rows to the package, which writes a file once it has all rows. Ctrl-C leaves no partial file.
+/// Sends rows to the package, which writes a file once it has all rows; Ctrl-C leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batches<'_>, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&format!("{}: this format", path.display()), "kubist.exporting")?;
     let about = json!({ "path": path, "metadata": metadata }).to_string();

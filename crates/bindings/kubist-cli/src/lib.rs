@@ -81,7 +81,7 @@ pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&parsed.command, &cancel));
     let outcome = outcome.map_err(|failure| with_advice(failure, &parsed.command));
     let code = outcome.map_or_else(|failure| report(&failure, &arguments), |()| 0);
-    // Python does not flush Rust's standard output. The writer has already reported a write error.
+    // Python does not flush Rust's standard output; the writer has already reported a write error.
     let _ = std::io::stdout().flush();
     code
 }

@@ -1,4 +1,4 @@
-//! Parses option values strictly. Bounds stay text until the type of the column is known ([`value`]).
+//! Parses option values strictly, but bounds stay text until the type of the column is known ([`value`]).
 
 mod amounts;
 mod columns;

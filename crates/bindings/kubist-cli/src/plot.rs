@@ -195,7 +195,7 @@ impl<'a> PlotRequest<'a> {
         Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted })
     }
 
-    /// `n of N points, fraction p`, and the region. `whole`: the plot covers the whole region.
+    /// `n of N points, fraction p`, and the region, which the plot covers if `whole`.
     fn caption(&self, points: &Points, fraction: f64, whole: bool) -> String {
         let (command, query) = (self.command, &self.query);
         let everything = whole && query.bounds.is_empty() && query.filter.is_none() && query.region.is_none();

@@ -79,7 +79,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts to read the result and waits for its columns. Returns `None` if the process sent no valid stream.
+    /// Starts to read the result and waits for its columns, or returns `None` if the process sent no valid stream.
     fn begin(&mut self, cancel: &Cancel) -> Result<Option<(SchemaRef, Receiver<Result<Sent, ArrowError>>)>> {
         let Some(output) = self.child.as_mut().and_then(|(child, _)| child.stdout.take()) else { return Ok(None) };
         let (sender, receiver) = sync_channel(2);

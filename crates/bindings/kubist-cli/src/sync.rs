@@ -44,7 +44,7 @@ pub fn run(command: &args::Sync, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// A later exchange. It fails if a table is gone, and makes no new copy.
+/// A later exchange, which fails if a table is gone, and makes no new copy.
 fn again(command: &args::Sync, cancel: &Cancel) -> kubist::Result<Synced> {
     for location in [&command.table, &command.other] {
         Table::open(Location::from(location).cancelled_by(cancel))?;

@@ -5,8 +5,8 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use unicode_width::UnicodeWidthStr;
 
-/// Formats rows in columns as wide as their widest cells; `right` marks right-aligned ones. Escapes control
-/// characters.
+/// Formats rows in columns as wide as their widest cells; `right` marks right-aligned ones, and control characters are
+/// escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let header: Vec<_> = header.iter().map(|name| kubist_types::shown::printable(name)).collect();
     let rows = rows.iter().map(|row| row.iter().map(|cell| kubist_types::shown::printable(cell)).collect());

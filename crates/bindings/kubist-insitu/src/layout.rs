@@ -54,7 +54,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// The index of a column. If the name is unknown, reads the columns again first.
+    /// The index of a column; if the name is unknown, reads the columns again first.
     ///
     /// # Errors
     ///

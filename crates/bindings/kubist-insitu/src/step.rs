@@ -10,11 +10,11 @@ use crate::budget::BudgetOptions;
 
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// The name of the writer. `None`: the first free name of `writer-1`, `writer-2`, …
+    /// The name of the writer; `None`: the first free name of `writer-1`, `writer-2`, …
     pub name: Option<String>,
     /// The longest wait for a name that another writer still uses, or for space in a full queue.
     pub timeout: Duration,
-    /// The approximate memory for the rows of a commit, in bytes, before they go to scratch files. `None`: 1 GiB.
+    /// The approximate memory for the rows of a commit, in bytes, before they go to scratch files; `None`: 1 GiB.
     pub memory_bytes: Option<usize>,
     /// Whether a thread optimizes the layout after commits.
     pub optimize: bool,
@@ -65,7 +65,7 @@ pub enum WhenFull {
     /// Stores only the rows of lowest priority that fit, which are a random sample, and reports a warning. Waits until
     /// at least an eighth of the rows fits.
     Thin,
-    /// Fails with `Busy`. The step stays open, so the call can be repeated.
+    /// Fails with `Busy`, but the step stays open, so the call can be repeated.
     Fail,
 }
 

@@ -1,4 +1,4 @@
-//! Marks of an axis and their labels. Any two numbers give only a few marks, all finite.
+//! Marks of an axis and their labels, where any two numbers give only a few marks, all finite.
 
 use kubist_types::steps::{LEAST, MARKS, Step, marks, resolution};
 

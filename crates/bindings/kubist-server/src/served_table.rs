@@ -97,8 +97,7 @@ impl ServedTable {
         self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The newest snapshot. If the table was replaced or restored from a backup, serves the new one from now
-    /// on.
+    /// The newest snapshot; if the table was replaced or restored from a backup, serves the new one from now on.
     pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.shown().now.snapshot.clone();

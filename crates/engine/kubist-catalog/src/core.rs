@@ -354,10 +354,10 @@ impl Core {
         priority::name_hash(writer)
     }
 
-    /// Declares the writers of every step. A step becomes complete once all declared writers have committed or
-    /// abandoned it.
+    /// Declares the writers of every step, which becomes complete once all declared writers have committed or abandoned
+    /// it.
     ///
-    /// Repeating the same declaration succeeds. [`Core::declare_writers_after`] changes it.
+    /// Repeating the same declaration succeeds, and [`Core::declare_writers_after`] changes it.
     ///
     /// # Errors
     ///

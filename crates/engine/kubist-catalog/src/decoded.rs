@@ -59,7 +59,7 @@ pub struct DecodedRun {
     is_used: AtomicBool,
     /// Varies the admitted pages between runs, because many runs have a single page.
     salt: u32,
-    /// The last query that read each page, or 0. The lowest bit is set if another query read it before.
+    /// The last query that read each page, or 0; the lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }

@@ -384,7 +384,7 @@ impl Runs {
     }
 
     /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages, in depth-first order of
-    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest. Returns the removed runs.
+    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest; returns the removed runs.
     ///
     /// # Errors
     ///

@@ -119,8 +119,7 @@ impl TableFiles {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// The page segments of existing checkpoints. The newest checkpoint is always included, because later ones may use
-    /// its pages.
+    /// The page segments of existing checkpoints, always with the newest one, because later ones may use its pages.
     ///
     /// # Errors
     ///
@@ -301,7 +300,7 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Makes alterations durable. A run must not outlive the alteration that adds one of its columns.
+    /// Makes alterations durable, because a run must not outlive the alteration that adds one of its columns.
     ///
     /// # Errors
     ///

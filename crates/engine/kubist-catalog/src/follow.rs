@@ -386,8 +386,7 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
     }
 }
 
-/// Waits until this machine sees everything that a token names. Returns immediately on stores without delayed
-/// visibility.
+/// Waits until this machine sees everything that a token names, but not on stores without delayed visibility.
 ///
 /// # Errors
 ///

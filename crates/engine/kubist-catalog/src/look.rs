@@ -14,7 +14,7 @@ pub fn is_far(store: &dyn Store) -> bool {
     store.capabilities().latency == Latency::Network
 }
 
-/// The first requests of opening a table. They come before any log is read, as following requires.
+/// The first requests of opening a table, which come before any log is read, as following requires.
 pub struct FirstLook {
     pub dropped: Option<Bytes>,
     pub table: Option<Bytes>,

@@ -104,7 +104,7 @@ fn turn_of(field: &Field) -> Result<f64> {
     Ok(360.0 * degree.unwrap_or(1.0))
 }
 
-/// Refuses values outside a period. `first_row` is the position of the first value in the user's batch.
+/// Refuses values outside a period, where `first_row` is the position of the first value in the user's batch.
 pub(crate) fn check_inside(column: &Field, values: &ArrayRef, first_row: usize) -> Result<()> {
     let Some(period) = Period::of(column) else { return Ok(()) };
     let of_type = |end: f64| match values.data_type() {

@@ -77,7 +77,7 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
     Ok(sampling.clone())
 }
 
-/// Checks weights. `offset` is the position of the first row in the user's batch.
+/// Checks weights, where `offset` is the position of the first row in the user's batch.
 ///
 /// # Errors
 ///

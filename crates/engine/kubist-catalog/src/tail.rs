@@ -1,6 +1,6 @@
 //! `Tail`: the state after all log entries that a handle has read so far.
 //!
-//! Joining takes no I/O. After an error, all entries before the bad one are joined, so joining can continue.
+//! Joining takes no I/O, and after an error all entries before the bad one are joined, so joining can continue.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub struct Tail {
     pub checkpointed: Joined,
     /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// The proven log positions. `looked_at_segments`: segments were examined for these.
+    /// The proven log positions, for which segments were examined if `looked_at_segments`.
     pub vouched: ProvenPositions,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.

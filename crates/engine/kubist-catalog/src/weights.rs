@@ -47,7 +47,7 @@ impl TableSchema {
         Ok(self)
     }
 
-    /// Checks the weights of rows. `offset` is the position of the first row in the user's batch.
+    /// Checks the weights of rows, where `offset` is the position of the first row in the user's batch.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ pub struct Weigher {
 }
 
 impl Weigher {
-    /// Adds weights. Rows that have a weight, as in a copy, keep it.
+    /// Adds weights, but rows that have a weight, as in a copy, keep it.
     ///
     /// # Errors
     ///

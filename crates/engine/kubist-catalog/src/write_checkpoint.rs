@@ -268,7 +268,7 @@ pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     }
 }
 
-/// Whether a checkpoint is due. `unseen` counts the runs of an entry that was just written and not read yet.
+/// Whether a checkpoint is due, where `unseen` counts the runs of an entry that was just written and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);

@@ -299,7 +299,7 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// `identified`: the table has identity columns. `is_all`: no more records will be read.
+    /// `identified`: the table has identity columns; `is_all`: no more records will be read.
     pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
@@ -625,7 +625,7 @@ impl Accumulated {
         Accumulated { index: self.index.clone(), groups: groups.collect(), frame, expected }
     }
 
-    /// Discards values that no result needs. The records must be a uniform sample.
+    /// Discards values that no result needs; the records must be a uniform sample.
     pub fn thin(&mut self) {
         let groups = self.groups.len();
         let accumulators = self.groups.iter_mut().flat_map(|group| &mut group.accumulators);

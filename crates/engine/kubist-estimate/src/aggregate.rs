@@ -91,7 +91,7 @@ pub enum Total {
     Mean,
 }
 
-/// An aggregate. Functions of totals implement [`crate::totals::Smooth`] instead.
+/// Functions of totals implement [`crate::totals::Smooth`] instead of this trait.
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
@@ -177,7 +177,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
     /// aggregate has features, [`Accumulator::add_totals`] adds that stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
 
-    /// Adds totals of the aggregate's features over records of the certainty stratum. Only for aggregates with
+    /// Adds totals of the aggregate's features over records of the certainty stratum, for aggregates with
     /// [`Aggregate::features`].
     fn add_totals(&mut self, _totals: &[f64]) {
         unreachable!("the aggregate has no features")
@@ -198,8 +198,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
         None
     }
 
-    /// Discards values that no result needs, with `groups` groups in total. The values must be a sample of
-    /// all records.
+    /// Discards values that no result needs, with `groups` groups in total; the values must be a sample of all records.
     fn thin(&mut self, _groups: usize) {}
 
     fn keeps_all(&self) -> bool {

@@ -107,7 +107,7 @@ impl Bins {
     }
 }
 
-/// Ascending edges. The outer bins include the values beyond.
+/// Ascending edges, where the outer bins include the values beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,

@@ -14,7 +14,7 @@ pub struct Control<'a> {
     pub size_variance: f64,
     pub size_covariances: &'a [f64],
     pub total_covariances: &'a [f64],
-    /// By random group: sampled records in subregions. `rows` is the number of all records in subregions.
+    /// By random group: sampled records in subregions; `rows` is the number of all records in subregions.
     pub inside: &'a [f64],
     pub rows: f64,
 }

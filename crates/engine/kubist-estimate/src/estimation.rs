@@ -62,8 +62,8 @@ const MOST_AGGREGATES: usize = 64;
 
 /// Iterator of estimates, from coarse to fine; the last has the reason to stop.
 ///
-/// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions use copies, so they change
-/// no state.
+/// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions change no state, because
+/// they use copies.
 pub struct Estimation<P = Records> {
     query: EstimateQuery<P>,
     /// `None` after the end.
@@ -161,7 +161,7 @@ impl<P> Sample<P> {
 }
 
 impl<P: Population> Estimation<P> {
-    /// Opens an estimation. With `watched`, the caller sees every stage and may stop at it.
+    /// Opens an estimation; with `watched`, the caller sees every stage and may stop at it.
     ///
     /// # Errors
     ///
@@ -576,7 +576,7 @@ impl<P: Population> Iterator for Estimation<P> {
 }
 
 /// Returns the estimates of a table when they reach the goal or a limit. Calls `tell` with each coarser estimate. The
-/// caller must not use these to decide when to stop; [`estimates`] allows that.
+/// caller must not decide from these when to stop, which [`estimates`] allows.
 ///
 /// # Errors
 ///

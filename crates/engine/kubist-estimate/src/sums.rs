@@ -87,8 +87,8 @@ pub struct Spread {
     pub degrees_by_kurtosis: f64,
     /// The skewness of the estimator: a record's skewness divided by the square root of their number.
     pub skewness: f64,
-    /// The error from an estimated number of records. It is independent of `error`, because other records
-    /// give that number.
+    /// The error from an estimated number of records, which is independent of `error`, because other records give that
+    /// number.
     pub of_number: f64,
 }
 
@@ -368,7 +368,7 @@ impl Fit {
         }
         let inverse = |square: f64| if square > 0.0 { 1.0 / square } else { 0.0 };
         let determinant = aa * bb - ab * ab;
-        // Inverse of the normal matrix. If the predictors are collinear, only the better one is used.
+        // Inverse of the normal matrix; if the predictors are collinear, only the better one is used.
         let [aa, ab, bb] = match determinant > LEAST_APART * aa * bb {
             true => [bb / determinant, -ab / determinant, aa / determinant],
             false if with_a * with_a * inverse(aa) > with_b * with_b * inverse(bb) => [inverse(aa), 0.0, 0.0],

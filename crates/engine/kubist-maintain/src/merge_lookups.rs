@@ -175,8 +175,8 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Merges a group. Returns the rewrite and the number of merged indexes; damaged ones stay. `None` if another rewrite
-/// has replaced a run, or if fewer than two indexes can be read.
+/// Merges a group, and returns the rewrite and the number of merged indexes; damaged ones stay; `None` if another
+/// rewrite has replaced a run, or if fewer than two indexes can be read.
 ///
 /// # Errors
 ///

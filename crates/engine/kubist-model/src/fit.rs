@@ -79,7 +79,7 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Fit {
-    /// Fits the model to measurements of `nodes` nodes. `decode_ms` is the client's decoding time per element.
+    /// Fits the model to measurements of `nodes` nodes, where `decode_ms` is the client's decoding time per element.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fit::{Fit, Measured};
 
-/// The scalability model of a location, and its measurements. Sizes are in bytes.
+/// The scalability model of a location, and its measurements, with sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// The location, without a password.

@@ -301,7 +301,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes properties of a known name. The value of a setting is used only for tags and locations.
+    /// Removes properties of a known name, where the value of a setting is used only for tags and locations.
     ///
     /// # Errors
     ///
@@ -315,7 +315,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes a name. Concurrent changes of other sites stay.
+    /// Removes a name, but concurrent changes of other sites stay.
     ///
     /// # Errors
     ///
@@ -360,7 +360,7 @@ impl Catalogue {
         })
     }
 
-    /// Commits a line. If another process takes its number, makes the line again from the newest state.
+    /// Commits a line, which is made again from the newest state if another process takes its number.
     #[expect(clippy::type_complexity, reason = "the content of one line")]
     fn write(
         &mut self,
@@ -446,7 +446,7 @@ impl Catalogue {
         })
     }
 
-    /// Reads the objects. Returns the object and number of a missing line, which never existed or was just packed.
+    /// Reads the objects, and returns the object and number of a missing line, which never existed or was just packed.
     fn read_parts(&mut self, parts: &Parts) -> Result<Option<(String, u64)>> {
         for (name, list) in parts {
             let site = self.number(name)?;

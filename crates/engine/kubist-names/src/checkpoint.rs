@@ -20,7 +20,7 @@ use crate::objects::checkpoint_name;
 pub struct Pruned {
     /// Deleted lines.
     pub lines: u64,
-    /// Sites that have not confirmed all operations. Lines that they may lack were kept.
+    /// Sites that have not confirmed all operations, so lines that they may lack were kept.
     pub waits_for: Vec<String>,
 }
 

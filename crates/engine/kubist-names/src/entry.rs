@@ -216,7 +216,8 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T
     all
 }
 
-/// A name and its properties, for readers. A property that sites wrote concurrently has all their values, in order.
+/// A name and its properties, for readers, where a property that sites wrote concurrently has all their values, in
+/// order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CatalogueEntry {
     /// The name.

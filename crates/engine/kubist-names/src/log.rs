@@ -1,4 +1,4 @@
-//! Lines of the logs. The operations of a line become visible together.
+//! Lines of the logs, whose operations become visible together.
 
 use std::collections::BTreeMap;
 

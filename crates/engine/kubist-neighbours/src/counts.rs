@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::searched::Searched;
 use crate::tiled::Tiles;
 
-/// Pairs of rows by distance. A bin contains `low <= distance < high`, the last bin also `high`.
+/// Pairs of rows by distance, where a bin contains `low <= distance < high`, the last bin also `high`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
     /// The edges of the bins, in the unit of positions.

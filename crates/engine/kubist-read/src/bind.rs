@@ -319,7 +319,7 @@ fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Va
     }
 }
 
-/// Whether the upper bound is below the lower one. A range between two adjacent values is empty but not reversed.
+/// Whether the upper bound is below the lower one; a range between two adjacent values is empty but not reversed.
 fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
     let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
     let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);

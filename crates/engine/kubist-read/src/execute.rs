@@ -61,7 +61,7 @@ pub fn scan(plan: impl Into<Pieces>, wanted: Projection) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
 
-/// Reads the matching rows of a plan, except in skipped runs. `each` runs on the reading thread.
+/// Reads the matching rows of a plan, except in skipped runs, and calls `each` on the reading thread.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Pieces>,
     wanted: Projection,

@@ -157,7 +157,7 @@ impl LogicalPlan {
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
-    /// Whether a run may have matching rows. `run` may stand for all runs of a page.
+    /// Whether a run may have matching rows, where `run` may stand for all runs of a page.
     fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }
@@ -373,7 +373,7 @@ impl Planner {
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
         let directory = query.snapshot.view.runs.near(core, boxes, range, stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
-            // Each row is in one primary run. Replicas may be anywhere on the ring, so they are not read.
+            // Each row is in one primary run, and replicas may be anywhere on the ring, so they are not read.
             true => directory.plan_primaries(boxes, range, &query.cancel)?,
             false => directory.plan(boxes, range, &query.cancel)?,
         };

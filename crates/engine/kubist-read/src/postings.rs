@@ -59,12 +59,12 @@ struct Candidate<'a> {
     blocks: Vec<usize>,
 }
 
-/// Looks up the keys of `sought` in each index, for one of the columns. Also returns the cost.
+/// Looks up the keys of `sought` in each index, for one of the columns, and returns the cost too.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged
-/// or cannot be read: their result is `None`.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged or cannot be
+/// read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[KeyLookup]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         Err(error) if is_unanswered(&error) => {}
@@ -287,7 +287,7 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// Reads postings without the cache. Calls `found` with the directory, and each key with its zones.
+/// Reads postings without the cache, and calls `found` with the directory, and each key with its zones.
 ///
 /// # Errors
 ///

@@ -57,7 +57,7 @@ pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
     let _ = sender.send(end);
 }
 
-/// The sorted rows as indexes into `places`, for columns in `blocks`. Equal rows stay in the given order.
+/// The sorted rows as indexes into `places`, for columns in `blocks`, where equal rows stay in the given order.
 pub(crate) fn ordered(
     order: &Order,
     blocks: &[Vec<ArrayRef>],

@@ -131,7 +131,7 @@ fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>>
     }
 }
 
-/// Separates damage from other errors. An object of a newer Kubist ends the repair with an error.
+/// Separates damage from other errors, where an object of a newer Kubist ends the repair with an error.
 fn or_wrong<T>(
     decoded: std::result::Result<T, EntryError>,
     told: impl FnOnce(EntryError) -> Error,

@@ -60,7 +60,7 @@ pub struct VerifyReport {
     pub replicas: u64,
     pub pages: u64,
     pub bytes: u64,
-    /// Damaged rows; replicas or replaced runs still contain `rows_recoverable` rows. Deep check only.
+    /// Damaged rows in a deep check; replicas or replaced runs still contain `rows_recoverable` rows.
     pub rows_lost: u64,
     pub rows_recoverable: u64,
     pub losses: Vec<Loss>,
@@ -87,7 +87,7 @@ impl VerifyReport {
         }
     }
 
-    /// Counts unread rows. Replicas do not count, because their source runs contain these rows too.
+    /// Counts unread rows, but not replicas, because their source runs contain these rows too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(
@@ -117,7 +117,7 @@ impl VerifyReport {
         }
     }
 
-    /// Records a loss. A damaged replica loses no row, because its source runs contain the rows too.
+    /// Records a loss, but no lost row for a damaged replica, because its source runs contain the rows too.
     fn lose(&mut self, run: &Run<Location>, loss: Loss) {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
@@ -130,7 +130,7 @@ impl VerifyReport {
     }
 }
 
-/// [`verify`] for the table at a location. Only the header must be readable.
+/// [`verify`] for the table at a location, where only the header must be readable.
 ///
 /// # Errors
 ///
@@ -194,14 +194,14 @@ fn verify_patiently(
     };
     let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
-        // `entries::check` has reported the reason. The readable rest is checked too.
+        // `entries::check` has reported the reason, and the readable rest is checked too.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
             snapshot => snapshot.map_err(undecided)?,
         },
     };
     let seen = match WalkFindings::of(&snapshot, options, &mut report) {
-        // This has been reported. The logs or an older checkpoint list the same runs.
+        // This has been reported, and the logs or an older checkpoint list the same runs.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
             WalkFindings::of(&snapshot, options, &mut report)?
@@ -360,7 +360,7 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
     Ok(true)
 }
 
-/// Reads zone maps, and checks that each run ends inside its segment. Returns the lost or unread runs.
+/// Reads zone maps, checks that each run ends inside its segment, and returns the lost or unread runs.
 fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let all = snapshot.zone_maps(runs.iter().copied(), true);

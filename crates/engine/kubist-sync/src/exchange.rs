@@ -40,7 +40,7 @@ pub struct SyncOptions {
     pub push: bool,
     /// The memory for the rows of one commit, or `None` for the default of writers.
     pub memory_bytes: Option<usize>,
-    /// Ends the call between two commits. Commits that arrived stay.
+    /// Ends the call between two commits, so commits that arrived stay.
     pub cancel: Cancel,
 }
 
@@ -124,7 +124,8 @@ fn copy(from: &Table, to: &str, options: &SyncOptions, progress: &mut dyn FnMut(
     Ok(Moved { commits, rows, ..Moved::default() })
 }
 
-/// Records the exchange at writable sites. After a `whole` exchange the next one ends early if nothing is new.
+/// Records the exchange at writable sites, so that after a `whole` exchange the next one can end early if nothing is
+/// new.
 fn remember(
     a: &Arc<Core>,
     b: &Arc<Core>,
@@ -346,7 +347,7 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Copies commits of a source up to a number. Returns the numbers of commits and rows.
+    /// Copies commits of a source up to a number, and returns the numbers of commits and rows.
     fn bring(&mut self, target: &Site, of: &Source, last: u64) -> Result<(u64, u64)> {
         let (source, cancel) = (self.source, &self.options.cancel);
         let Some((log, commits)) = source.logs.get(of) else { return Ok((0, 0)) };

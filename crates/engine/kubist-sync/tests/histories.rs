@@ -115,8 +115,8 @@ impl World {
         target.retracted.extend(retracted.into_iter().filter(has));
     }
 
-    /// A sync in one direction, killed at random points and repeated until complete. Refusals are resolved as their
-    /// message says.
+    /// A sync in one direction, killed at random points and repeated until complete, where refusals are resolved as
+    /// their message says.
     fn one_way(&mut self, from: usize, to: usize) {
         for _ in 0..100 {
             let after = match self.rng.random_bool(0.3) {

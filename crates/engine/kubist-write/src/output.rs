@@ -28,12 +28,12 @@ pub struct Output<'a> {
     bytes: u64,
     lookup: PostingsBuilder,
     ranges: ranges::RangesBuilder,
-    /// Stored columns. Ranges cover only the other columns, because runs store their box.
+    /// Stored columns that ranges do not cover, because runs store their box.
     dimensions: Vec<usize>,
 }
 
 impl<'a> Output<'a> {
-    /// `dimensions` are stored columns. Postings take about one eighth of `memory` bytes per indexed column.
+    /// `dimensions` are stored columns, and postings take about one eighth of `memory` bytes per indexed column.
     pub fn new(
         core: &Core,
         dimensions: &[usize],

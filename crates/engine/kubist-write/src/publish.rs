@@ -177,7 +177,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Whether the number just taken was free (see the module). The table was read this long `ago`.
+/// Whether the number just taken was free (see the module), if the table was read this long `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -248,7 +248,7 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an empty entry. A rewriter that publishes later sees all earlier notes.
+/// Takes a number by an empty entry, so that a rewriter that publishes later sees all earlier notes.
 ///
 /// # Errors
 ///

@@ -181,7 +181,7 @@ impl Runs<'_> {
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
     }
 
-    /// Sorts a part and encodes its runs. Returns the rows that cubes above the part keep, not encoded.
+    /// Sorts a part, encodes its runs, and returns the rows that cubes above the part keep, not encoded.
     fn make(
         &self,
         part: Part,

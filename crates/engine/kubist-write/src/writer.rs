@@ -44,10 +44,10 @@ use kubist_types::thinned::Thinned;
 
 /// Commits with more rows first distribute them over parts of space.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// Size after which a new segment starts. A running writer's newest segment cannot be deleted.
+/// Size after which a new segment starts, because a running writer's newest segment cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
-/// Background work that follows a writer's commits. `admit` delays the next commit while too much is left.
+/// Background work that follows a writer's commits, where `admit` delays the next commit while too much is left.
 pub trait Behind: Send + Sync {
     /// # Errors
     ///
@@ -62,7 +62,7 @@ pub struct Writer {
     /// The first field, so that it is dropped before the log.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The last known columns. A batch with other columns makes the writer read them again.
+    /// The last known columns, until a batch with other columns makes the writer read them again.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
@@ -114,7 +114,7 @@ pub struct Committed {
     /// Counts this writer's commits from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain. If there are many, the optimizer makes a new grid.
+    /// Rows outside the domain; if there are many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -265,7 +265,7 @@ impl Writer {
         }
     }
 
-    /// Appends rows in stored form, with the hidden columns. Nothing else may own their memory.
+    /// Appends rows in stored form, with the hidden columns, whose memory nothing else may own.
     ///
     /// # Errors
     ///
@@ -613,7 +613,7 @@ impl Writer {
         }
     }
 
-    /// Writes the pending rows as runs. `first` has earlier runs of the same commit.
+    /// Writes the pending rows as runs, where `first` has earlier runs of the same commit.
     fn write(
         &mut self,
         view: Arc<View>,

@@ -46,7 +46,7 @@ impl Use {
     }
 }
 
-/// One sentence for each problem. The commands at the end of sentences correct it.
+/// One sentence for each problem, with commands at the end that correct it.
 pub(crate) fn of(info: &Info) -> Vec<String> {
     let mut found: Vec<String> = of_commits(info).into_iter().collect();
     if let Some(record) = recording::file() {
@@ -116,7 +116,7 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     said
 }
 
-/// Reads the newest recorded queries of a table. Before the first one, there is no file and no use.
+/// Reads the newest recorded queries of a table; before the first one, there is no file and no use.
 fn recorded(record: &Path, location: &str) -> Use {
     let mut used = Use::default();
     let own = place(location);

@@ -30,7 +30,7 @@ pub struct About {
     pub grid: u32,
     /// The dimensions, in key order.
     pub dimensions: Vec<DimensionInfo>,
-    /// The columns that identify a row. A sample contains all rows of an identity or none.
+    /// The columns that identify a row, so that a sample contains all rows of an identity or none.
     pub identity: Vec<String>,
     /// The columns with a secondary index.
     pub lookup: Vec<String>,
@@ -99,8 +99,7 @@ pub struct Info {
     pub advice: Vec<String>,
 }
 
-/// A dimension and its domain in the column's unit. Before the first commit, a learned domain has no
-/// bounds.
+/// A dimension and its domain in the column's unit; before the first commit, a learned domain has no bounds.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DimensionInfo {
     /// Name of the column.

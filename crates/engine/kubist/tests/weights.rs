@@ -238,7 +238,7 @@ fn truths(world: &World) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// 60 seeds, so the bounds are wide. `KUBIST_SEEDS=2000` repeats the campaign of docs/samples.md.
+/// 60 seeds, so the bounds are wide; `KUBIST_SEEDS=2000` repeats the campaign of docs/samples.md.
 #[test]
 fn estimates_by_weight_and_by_strata_are_unbiased_and_their_intervals_hold() {
     let seeds = std::env::var("KUBIST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60u64);

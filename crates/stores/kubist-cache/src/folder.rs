@@ -120,7 +120,7 @@ impl Folder {
         Some(Bytes::from(bytes).slice(HEAD_BYTES..))
     }
 
-    /// Stores a copy. The first failure prints a warning and stops further writes.
+    /// Stores a copy, where the first failure prints a warning and stops further writes.
     pub(crate) fn put(&self, key: &str, location: &str, value: &[u8]) {
         if self.is_broken.load(Ordering::Relaxed) {
             return;
@@ -223,7 +223,7 @@ impl Folder {
         Ok(all)
     }
 
-    /// Removes the copies of a store. Other processes may immediately write new ones.
+    /// Removes the copies of a store; other processes may immediately write new ones.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::R
     }
 }
 
-/// Visits all files, and collects the folders, parents first. Entries that another process has removed are skipped.
+/// Visits all files, collects the folders, parents first, and skips entries that another process has removed.
 fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf, &fs::Metadata)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };

@@ -35,7 +35,7 @@ pub struct Cached {
 type Blocks = BTreeMap<u64, Option<Bytes>>;
 
 impl Cached {
-    /// Wraps a store with this identity. The folder gets copies of its bytes.
+    /// Wraps a store with this identity, so that the folder gets copies of its bytes.
     pub fn new(store: Arc<dyn Store>, identity: u128, folder: Folder) -> Cached {
         Cached {
             store,
@@ -101,7 +101,7 @@ fn numbers(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
-/// The ranges of the missing blocks. Adjacent blocks form one range.
+/// The ranges of the missing blocks, where adjacent blocks form one range.
 fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (number, _) in blocks.iter().filter(|(_, block)| block.is_none()) {

@@ -60,7 +60,7 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads ranges of bytes. A range with a missing block is `Err` with the first missing offset.
+/// Reads ranges of bytes, where a range with a missing block is `Err` with the first missing offset.
 pub async fn read(
     link: &Link,
     store: Uuid,

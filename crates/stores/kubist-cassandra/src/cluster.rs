@@ -34,7 +34,7 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
-    /// One replica, for immutable data. If a row is missing, the caller requests it again.
+    /// One replica, for immutable data; if a row is missing, the caller requests it again.
     One,
     /// The number of replicas that the location sets: a majority by default.
     Enough,

@@ -20,7 +20,7 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-/// This timestamp is later than any transaction's, because no clock is trusted. Ids of stores are never reused.
+/// This timestamp is later than any transaction's, because no clock is trusted; ids of stores are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
 /// The lifetime of a holder without renewal; the statements have the same number.
@@ -31,7 +31,7 @@ const AT_A_TIME: i32 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
-    /// `None` until it is decided. Before that, the epoch writes no entry.
+    /// `None` until it is decided, before which the epoch writes no entry.
     pub start: Option<u64>,
     nonce: Option<Uuid>,
 }

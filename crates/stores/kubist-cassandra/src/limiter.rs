@@ -102,7 +102,7 @@ mod tests {
             }
             assert!(inside.pop().unwrap().full);
             limiter.failed();
-            // Four remain. Seven are in use, and the free one is withdrawn.
+            // Four remain, because seven are in use and the free one is withdrawn.
             assert_eq!(limiter.permits.available_permits(), 0);
             for permit in inside.drain(..3) {
                 permit.end(0);

@@ -71,7 +71,7 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Parses a location. The error does not repeat the text, which may contain a password.
+    /// Parses a location; the error does not repeat the text, which may contain a password.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Location {
         Ok(())
     }
 
-    /// Locations with the same key share a connection. The key contains the password, so it must not be shown.
+    /// Locations with the same key share a connection; a key contains the password, so it must not be shown.
     pub fn session_key(&self) -> String {
         format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }

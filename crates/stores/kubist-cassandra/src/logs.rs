@@ -126,7 +126,7 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Entri
     Ok(found)
 }
 
-/// Reads partition by partition, until it has `most` bytes. If the next entry is damaged, also returns this error.
+/// Reads partition by partition, until it has `most` bytes; if the next entry is damaged, also returns this error.
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
@@ -152,7 +152,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             if goes_on.is_none() {
                 return Ok((tail, None));
             }
-            // The log may have grown. A second read without progress means damage.
+            // The log may have grown, so only a second read without progress means damage.
             if goes_on > Some(known) || tail.next > before {
                 known = goes_on.unwrap_or(0);
                 continue;
@@ -195,7 +195,8 @@ fn follow(found: &EntriesByEpoch, epochs: &Epochs, tail: &mut LogTail) -> Option
     later.next().map(|((position, _), _)| format!("there is no entry, but one follows at {position}"))
 }
 
-/// The epochs, after deciding the start of the newest one if necessary. [`Error::Missing`] if the log was never taken.
+/// The epochs, after deciding the start of the newest one if necessary, or [`Error::Missing`] if the log was never
+/// taken.
 async fn epochs_with_start(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;

@@ -4,7 +4,7 @@
 //! has won. A value that is too large for a row is first written as blocks under this number, so a name never leads to
 //! an incomplete value.
 //!
-//! The objects of a folder form one partition. The list of a store's folders only grows.
+//! The objects of a folder form one partition, and the list of a store's folders only grows.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -162,7 +162,7 @@ pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String,
     list_after(link, store, prefix, "").await
 }
 
-/// The names after `after`, in order. Reads only these names from the folder of the prefix.
+/// The names after `after`, in order; reads only these names from the folder of the prefix.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {

@@ -1,4 +1,4 @@
-//! The CQL tables, which all Kubist tables of a keyspace share, and their creation. FORMAT.md describes the columns.
+//! The CQL tables, which all Kubist tables of a keyspace share, and their creation; FORMAT.md describes the columns.
 //!
 //! The id of a CQL table is derived from its name, so clients that create it concurrently through different nodes
 //! create the same table. Data has the timestamp 1, so any deletion is later, and a repeated or late request changes

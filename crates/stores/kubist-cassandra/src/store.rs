@@ -56,7 +56,7 @@ impl CassandraStore {
         Ok(CassandraStore::new(link, id))
     }
 
-    /// Opens the store. Creates the store, the tables and the keyspace if they do not exist.
+    /// Opens the store, and creates the store, the tables and the keyspace if they do not exist.
     ///
     /// # Errors
     ///

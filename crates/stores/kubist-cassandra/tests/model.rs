@@ -2,7 +2,7 @@
 //! order, or never. Owners and readers are slow or die between any two steps. A read repairs only the columns that it
 //! requests. The model has no clock, so it covers any clock skew.
 //!
-//! With all rules, every history is correct. Without any single rule, some histories fail.
+//! With all rules, every history is correct, and without any single rule, some histories fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

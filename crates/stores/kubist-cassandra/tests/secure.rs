@@ -13,7 +13,7 @@ use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, Store};
 
 const HOST: &str = "127.0.0.9";
-/// The limit for immediate errors. It is longer than any response, and much shorter than the patience below.
+/// The limit for immediate errors, which is longer than any response, and much shorter than the patience below.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn authority() -> String {

@@ -84,8 +84,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens a keyspace for reading. It contains everything committed so far, and perhaps a commit that is not durable
-    /// yet.
+    /// Opens a keyspace for reading, with everything committed so far, and perhaps a commit that is not durable yet.
     ///
     /// # Errors
     ///
@@ -260,7 +259,7 @@ impl Writer {
         self.now.clone()
     }
 
-    /// Writes the changed nodes, so that the next opening has nothing to replay. Commits do this when necessary.
+    /// Writes the changed nodes, so that the next opening has nothing to replay; commits do this when necessary.
     ///
     /// # Errors
     ///

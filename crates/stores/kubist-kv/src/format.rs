@@ -1,6 +1,6 @@
-//! The bytes of frames and superblocks. All functions are pure.
+//! The bytes of frames and superblocks, in pure functions.
 
-/// The size of a superblock's slot. The second slot starts here.
+/// The size of a superblock's slot, at which the second slot starts.
 pub const SLOT_BYTES: u64 = 4096;
 pub const LOG_START: u64 = 2 * SLOT_BYTES;
 pub const VERSION: u32 = 1;
@@ -21,7 +21,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub length: u64,
-    /// The checksum of the frame. The checksum of the next frame continues it.
+    /// The checksum of the frame, which the checksum of the next frame continues.
     pub checksum: u32,
     kind: u8,
 }
@@ -98,7 +98,7 @@ impl Superblock {
         bytes
     }
 
-    /// `None` if there is no superblock. `Err` has the version of a superblock from a newer Kubist.
+    /// `None` if there is no superblock; `Err` has the version of a superblock from a newer Kubist.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, u32> {
         let Some(bytes) = bytes.get(..SUPERBLOCK_BYTES).filter(|bytes| bytes.starts_with(MAGIC)) else {
             return Ok(None);

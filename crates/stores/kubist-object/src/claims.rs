@@ -186,7 +186,7 @@ impl Claim {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Releases the claim. If this fails, the claim lapses.
+    /// Releases the claim, which lapses if this fails.
     pub async fn end(mut self) {
         self.ended = true;
         self.give_back().await;

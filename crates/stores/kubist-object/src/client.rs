@@ -50,7 +50,7 @@ pub struct Link {
     pub permits: Arc<Semaphore>,
     pub host: Arc<str>,
     process: u32,
-    /// True if the store was erased through this handle. Then nothing more may be put.
+    /// True if the store was erased through this handle, after which nothing more may be put.
     ended: Arc<AtomicBool>,
 }
 
@@ -275,7 +275,7 @@ impl Link {
         }
     }
 
-    /// The reason for a refused HEAD request. A GET finds it, because the response to HEAD has no body.
+    /// The reason for a refused HEAD request, which a GET finds, because the response to HEAD has no body.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.traffic.got(0);
@@ -355,7 +355,7 @@ fn runtime_for(location: &str) -> Result<&'static tokio::runtime::Runtime> {
     runtime().map_err(|source| Error::Io { operation: "reach", file: location.into(), source })
 }
 
-/// Runs work on the process's runtime. `process` is the one that opened the location.
+/// Runs work on the process's runtime, where `process` is the one that opened the location.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ use object_store::client::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// The wait for the first response. It is longer, because a service may be busy.
+/// The wait for the first response is longer, because a service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);
 /// The minimum wait of a handle that gave up, so that it notices when the service responds again.
 const AT_LEAST: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ struct Client {
     known: Arc<ContactState>,
 }
 
-/// The reason why the client gave up. The library does not retry this error.
+/// The reason why the client gave up, an error that the library does not retry.
 #[derive(Debug)]
 struct GivenUp(String);
 
@@ -93,7 +93,7 @@ impl HttpService for Client {
     }
 }
 
-/// The innermost cause is the most specific. The outer causes repeat it with addresses.
+/// The innermost cause is the most specific, and the outer causes repeat it with addresses.
 pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -45,7 +45,7 @@ pub fn code(error: &object_store::Error) -> Option<String> {
     Some(behind.split_once("</Code>")?.0.to_owned())
 }
 
-/// Whether the key does not exist. A missing bucket is another error.
+/// Whether the key does not exist; a missing bucket is another error.
 pub fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && code(error).as_deref() != Some("NoSuchBucket")
 }

@@ -55,7 +55,7 @@ pub fn framed(mark: Uuid, kind: Kind, payload: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// Decodes an object. `file` is its name in messages.
+/// Decodes an object, whose name in messages is `file`.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! The measured latency (alpha, in seconds) and transfer rate (1 / beta, in bytes per second) of the service.
 //!
 //! Two ranges are read by one request if reading the gap takes no longer than another request: if the gap has at most
-//! alpha / beta bytes (block-index paper, section IV). This holds for sequential requests. If many requests are
+//! alpha / beta bytes (block-index paper, section IV). This holds for sequential requests; if many requests are
 //! concurrent, each adds only a fraction of alpha.
 
 use std::sync::{Mutex, PoisonError};

@@ -41,7 +41,7 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Parses a location. The error does not repeat text that may be a key.
+    /// Parses a location; the error does not repeat text that may be a key.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The bytes of a sealed file: header, footer and tree of names. All functions are pure.
+//! The bytes of a sealed file: header, footer and tree of names, in pure functions.
 //!
 //! In a decoded tree, names are valid, sorted and unique, every extent is between the header and the tree, and extents
 //! do not overlap. The bytes are not trusted, so no memory is reserved for a count before its entries were read.
@@ -82,7 +82,7 @@ impl Footer {
         footer
     }
 
-    /// Decodes the last bytes of a file of `length` bytes. `Foreign` if they are not a footer.
+    /// Decodes the last bytes of a file of `length` bytes, or returns `Foreign` if they are not a footer.
     pub fn decode(bytes: &[u8], length: u64) -> Result<Footer, Wrong> {
         let Some(at) = length.checked_sub(FOOTER_BYTES) else { return Err(Wrong::Foreign) };
         let Some(footer) = bytes.len().checked_sub(FOOTER_BYTES as usize).and_then(|start| bytes.get(start..)) else {
@@ -201,7 +201,7 @@ impl Tree {
         }
     }
 
-    /// Whether two extents overlap. Without overlap, a file cannot claim more bytes than it has.
+    /// Whether two extents overlap; without overlap, a file cannot claim more bytes than it has.
     fn has_overlap(&self) -> bool {
         let mut all: Vec<Extent> =
             self.extents().map(|(_, extent)| extent).filter(|extent| extent.length > 0).collect();

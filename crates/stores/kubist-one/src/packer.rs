@@ -20,10 +20,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// The bytes of small appends that are written together. This also needs fewer extents.
+/// The bytes of small appends that are written together, which also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A store whose bytes become one sealed file. Clones are handles to the same file.
+/// A store whose bytes become one sealed file, where clones are handles to the same file.
 #[derive(Debug, Clone)]
 pub struct Packer {
     file: Arc<Packing>,
@@ -110,7 +110,7 @@ impl Packer {
         Ok(Packer { file: Arc::new(packing), rest: MemoryStore::new(&location) })
     }
 
-    /// Completes the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must be
+    /// Completes the file, makes it durable, and gives it its name. Returns its length in bytes; all segments must be
     /// synced.
     ///
     /// # Errors

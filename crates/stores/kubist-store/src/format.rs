@@ -1,4 +1,4 @@
-//! File headers, and the bytes of objects, acknowledgements and numbered files. All functions are pure.
+//! File headers, and the bytes of objects, acknowledgements and numbered files, in pure functions.
 //!
 //! A file with a wrong kind, version or checksum is refused here, so no other layer interprets its bytes.
 

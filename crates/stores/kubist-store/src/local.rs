@@ -180,7 +180,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// How long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for a whole process.
+    /// How long this machine may cache names and lengths; `KUBIST_STALE_SECONDS` sets it for a whole process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
         if let Some(directory) = Arc::get_mut(&mut self.directory) {
             directory.staleness = staleness;

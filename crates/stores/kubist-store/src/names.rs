@@ -9,7 +9,7 @@ pub(crate) const MAX_PART_BYTES: usize = 128;
 
 pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 
-/// Folders of the local store. Objects may not use these names.
+/// Folders of the local store, whose names objects may not use.
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Checks the name of a writer or a segment.

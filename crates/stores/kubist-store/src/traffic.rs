@@ -19,7 +19,7 @@ pub struct Request {
     pub cached: bool,
 }
 
-/// Counts of the requests to a service. Retries inside a client count once.
+/// Counts of the requests to a service, where retries inside a client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Reads of objects or ranges, and head requests.
@@ -58,7 +58,7 @@ pub struct CacheUse {
     pub bytes: u64,
 }
 
-/// Counts the round trips of [`Traffic`]. Always continuing with the earliest response gives the longest chain.
+/// Counts the round trips of [`Traffic`], because always continuing with the earliest response gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,

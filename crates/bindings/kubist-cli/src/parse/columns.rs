@@ -1,7 +1,7 @@
 //! Parsers of option values about columns, metadata, named tables and chart files.
 //!
-//! Lists have commas, which names and values cannot contain. Types are parsed here. Units, error bounds, periods and
-//! defaults stay text, which the engine parses later.
+//! Lists have commas, which names and values cannot contain. Types are parsed here, but units, error bounds, periods
+//! and defaults stay text, which the engine parses later.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -76,7 +76,7 @@ pub fn named_table(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses `KEY=VALUE`. A value that is not JSON is a text.
+/// Parses `KEY=VALUE`, where a value that is not JSON is a text.
 pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -95,7 +95,7 @@ pub struct ColumnText {
     pub default: Option<String>,
 }
 
-/// Parses `NAME:TYPE` or `NAME:TYPE=DEFAULT`. The name may contain colons.
+/// Parses `NAME:TYPE` or `NAME:TYPE=DEFAULT`, where the name may contain colons.
 pub fn new_column(text: &str) -> Result<ColumnText, String> {
     let (head, default) = match text.split_once('=') {
         Some((head, default)) => (head, Some(default.to_string())),
@@ -109,7 +109,7 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-/// Parses the path of a chart. Its extension is `.png`, or absent.
+/// Parses the path of a chart, whose extension is `.png` or absent.
 pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {

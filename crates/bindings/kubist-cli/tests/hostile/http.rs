@@ -1,4 +1,4 @@
-//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. The server survives and
+//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests, while the server survives and
 //! responds to correct ones.
 
 use std::fs;

@@ -181,7 +181,7 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     Value::Object(made)
 }
 
-/// An example value. Names that the schema cannot know are from the test table.
+/// An example value, where names that the schema cannot know are from the test table.
 fn value(name: &str, said: &Value) -> Value {
     match name {
         "where" => json!("x > 0"),

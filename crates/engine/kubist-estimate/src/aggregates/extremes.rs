@@ -1,4 +1,4 @@
-//! Minimum and maximum. A sample bounds each on one side only; zone maps find the exact value.
+//! Minimum and maximum, which a sample bounds on one side only, so zone maps find the exact value.
 
 use arrow_buffer::i256;
 

@@ -70,7 +70,7 @@ impl<P: Population> EstimateQuery<P> {
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
-    /// The figures, in no order of groups. Accumulators may reorder their values.
+    /// The figures, in no order of groups; accumulators may reorder their values.
     pub(super) fn figures(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Expected)
     }

@@ -85,7 +85,7 @@ impl Output {
         }
     }
 
-    /// An expression or a column, such as `x * 2 AS width`. By default its text is its name.
+    /// An expression or a column, such as `x * 2 AS width`, whose default name is its text.
     fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Output> {
         let (expression, name) = named(text);
         if let Ok(column) = schema.column(expression) {

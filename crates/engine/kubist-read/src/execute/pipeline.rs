@@ -61,7 +61,7 @@ impl<T> Shared<T> {
             .unwrap_or_else(|_| Err(Error::internal("a query thread failed unexpectedly; please report this")))
     }
 
-    /// Returns the next task; blocks while too many are ahead. `None` at the end.
+    /// Returns the next task, or `None` at the end; blocks while too many are ahead.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state();
         loop {

@@ -1,7 +1,7 @@
 //! Reads runs: selects zones, then rows, and then reads columns.
 //!
-//! Zone maps decide first. If they leave a zone open, the predicate's columns are decoded and every row is
-//! tested. The wanted columns are read last, only for the matching rows.
+//! Zone maps decide first; if they leave a zone open, the predicate's columns are decoded and every row is tested. The
+//! wanted columns are read last, only for the matching rows.
 
 mod labels;
 

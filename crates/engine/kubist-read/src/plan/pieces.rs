@@ -19,7 +19,7 @@ use crate::visit::Visit;
 /// Rows of the runs that [`Pieces::ranked`] reads first.
 const FIRST_ROWS: u64 = 4_096;
 
-/// Read plans that together have each row once. It is a single plan, unless that would take long to make.
+/// Read plans that together have each row once: a single plan, unless that would take long to make.
 pub struct Pieces(Left);
 
 enum Left {
@@ -59,7 +59,7 @@ impl Pieces {
         matches!(self.0, Left::Stretches { .. })
     }
 
-    /// Makes the next plan, and adds the cost to `stats`. After an error nothing is left.
+    /// Makes the next plan, and adds the cost to `stats`; after an error nothing is left.
     pub fn next(&mut self, stats: &mut Stats) -> Option<Result<Arc<ReadPlan>>> {
         match std::mem::replace(&mut self.0, Left::Nothing) {
             Left::Nothing => None,

@@ -20,7 +20,7 @@ use super::{ANYTHING, LogicalPlan};
 /// Parts of space that are completely inside the box.
 pub struct Subregions {
     pub subregions: Vec<Subregion>,
-    /// By subregion: the runs in its cube. Their rows of lowest priority are a sample of the subregion.
+    /// By subregion: the runs in its cube, whose rows of lowest priority are a sample of the subregion.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }

@@ -37,7 +37,7 @@ impl Cells {
         self.heaps.len() - 1
     }
 
-    /// Adds a candidate. The cell keeps the `rows` lowest, and one more if a tie requires it.
+    /// Adds a candidate, where the cell keeps the `rows` lowest, and one more if a tie requires it.
     fn add(&mut self, cell: usize, candidate: Candidate, rows: usize) {
         let heap = &mut self.heaps[cell];
         if heap.len() > rows && heap.peek().is_some_and(|top| candidate > *top) {
@@ -100,8 +100,8 @@ impl Cells {
     }
 }
 
-/// True if the two highest rows have equal priorities without tie-breakers. Both then stay, so that the tie
-/// is detected.
+/// True if the two highest rows have equal priorities without tie-breakers, and both then stay, so that the tie is
+/// detected.
 fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     // In a binary heap, the second highest is one of the two entries below the top.
     let (top, below) = match heap.as_slice() {

@@ -90,7 +90,7 @@ impl Keys {
         into.extend(&self.bytes);
     }
 
-    /// Decodes keys; also returns their encoded length. `None` if the bytes are invalid.
+    /// Decodes keys; also returns their encoded length, or `None` if the bytes are invalid.
     pub fn read(bytes: &[u8]) -> Option<(Keys, usize)> {
         let (count, rest) = bytes.split_first_chunk::<4>()?;
         let (ends, rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;

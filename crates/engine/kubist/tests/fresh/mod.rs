@@ -41,7 +41,7 @@ pub fn fresh_name(name: &str) -> String {
     format!("{name}-{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The store of another process or machine, with all changes visible. In memory it is the same store.
+/// The store of another process or machine, with all changes visible; in memory, the same store.
 pub fn elsewhere(store: &Arc<dyn Store>) -> Arc<dyn Store> {
     if mounts().is_some() {
         let store = LocalStore::create(&on_the_other(Path::new(store.location()))).unwrap();

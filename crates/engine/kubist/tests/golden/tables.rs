@@ -654,8 +654,7 @@ fn commits(at: &str) {
     commit(&table, "a", &droplets(1000..1050), None);
 }
 
-/// A copy of `outlook` with changed bytes in its two largest segments. Replicas hold some of the lost
-/// pages.
+/// A copy of `outlook` with changed bytes in its two largest segments, where replicas hold some of the lost pages.
 fn damaged(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the sound table");
     let sound = folder.path().join("sound");

@@ -145,7 +145,7 @@ fn refused(status: u16, code: &str) -> Answer {
     (status, "Content-Type: application/xml\r\n".into(), body.into())
 }
 
-/// The headers of an object. Equal values have equal tags, as with the MD5 sums of S3.
+/// The headers of an object, where equal values have equal tags, as with the MD5 sums of S3.
 fn of_object(value: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -157,7 +157,7 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Renews the claim if it is due. Returns an error if the claim was lost.
+    /// Renews the claim if it is due, and returns an error if the claim was lost.
     pub fn check(&self) -> Result<()> {
         // Errors are ignored: the fence decides, and the next call tries again.
         let _ = self.renew();
@@ -198,7 +198,7 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Releases the claim. If this fails, the claim lapses.
+    /// Releases the claim, which lapses if this fails.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {

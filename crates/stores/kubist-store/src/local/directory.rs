@@ -189,7 +189,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Opens a file. A second attempt helps if this machine has cached a deleted file with this name.
+    /// Opens a file, where a second attempt helps if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -206,7 +206,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Reads a small file to its end, because the reported length may be stale. `None` if there is no file.
+    /// Reads a small file to its end, because the reported length may be stale; returns `None` if there is no file.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,

@@ -52,7 +52,7 @@ impl Kept {
 pub(super) struct OpenFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The last known length. Files only grow.
+    /// The last known length, which only grows.
     length: AtomicU64,
 }
 

@@ -26,8 +26,8 @@ pub(super) const FOLDER: &str = "tmp";
 /// An attempt fails only if another handle starts its clean-up at the same time.
 const ATTEMPTS: usize = 16;
 
-/// Creates the file `path` with these bytes, atomically and durably. Returns `false` if the name is taken. The caller
-/// creates and syncs the folder.
+/// Creates the file `path` with these bytes, atomically and durably, or returns `false` if the name is taken. The
+/// caller creates and syncs the folder.
 pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_as(directory, directory.is_shared(), bytes, path)
 }
@@ -39,7 +39,7 @@ pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8],
 /// Makes something durable before a file gets its name; it may be called repeatedly.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
-/// As [`publish`], after `first`. Both are synced in parallel, so a disk can write both at once.
+/// As [`publish`], after `first`, where both are synced in parallel, so a disk can write both at once.
 pub(super) fn publish_after(
     directory: &StoreDirectory,
     shared: bool,
