@@ -185,7 +185,7 @@ fn lines(source: impl Read) -> impl Iterator<Item = String> {
     pieces.map(|piece| String::from_utf8_lossy(&piece).trim_end_matches('\r').to_string())
 }
 
-/// Ends on drop.
+/// A running ssh, which ends on drop.
 struct Ssh {
     child: Child,
     /// The remote server runs while this is open.

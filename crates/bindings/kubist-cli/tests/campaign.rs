@@ -58,7 +58,7 @@ pub type Verdict = (Outcome, String);
 pub const FINE: Verdict = (Outcome::Fine, String::new());
 
 pub trait Attack {
-    /// Depends on the random numbers only.
+    /// Runs a try, which depends on the random numbers only.
     fn play(&mut self, random: &mut StdRng) -> Verdict;
 }
 

@@ -33,7 +33,6 @@ pub struct StepOptions {
     pub tokens: bool,
     /// Limits on the rows and bytes to store; a larger step is sampled.
     pub budget: BudgetOptions,
-    /// Cancels waits and commits.
     pub cancel: Cancel,
 }
 

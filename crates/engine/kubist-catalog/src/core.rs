@@ -60,7 +60,7 @@ struct Followed {
     checkpointed: Joined,
 }
 
-/// Dropping this lets the next refresh start.
+/// A running refresh, whose drop lets the next refresh start.
 struct Refresh<'a> {
     core: &'a Core,
     number: u64,

@@ -45,7 +45,6 @@ const LOOKS: u32 = 1000;
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// The columns that the table was created with.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// Guides by segment and offset of the postings.

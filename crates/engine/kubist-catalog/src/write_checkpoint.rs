@@ -100,7 +100,7 @@ struct Since {
     kept: usize,
 }
 
-/// `None` if all pages must be written.
+/// The runs after the newest checkpoint, or `None` if all pages must be written.
 fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),

@@ -97,7 +97,6 @@ impl Keys {
                 let null = keys.len() as u32;
                 keys.extend(hash(&[new_null_array(values.data_type(), 1)], 1));
                 let mut codes: Vec<u32> = match coded.keys().as_primitive_opt::<Int32Type>() {
-                    // The codes of a scan's dictionary.
                     Some(codes) => codes.values().iter().map(|code| *code as u32).collect(),
                     None => coded.normalized_keys().into_iter().map(|code| code as u32).collect(),
                 };
@@ -167,7 +166,6 @@ pub struct Accumulated {
 struct Parts<'a> {
     /// The part of each row; `None` if all rows are in one part.
     of_rows: Option<Cow<'a, [u32]>>,
-    /// The group of each part.
     groups: Vec<usize>,
     counts: Vec<usize>,
 }

@@ -59,7 +59,7 @@ impl Bound {
     }
 }
 
-/// All properties are off by default.
+/// Properties of an aggregate for other code, which are all off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
     /// The interval assumes a normal distribution. Few records, skewed values and constant samples therefore

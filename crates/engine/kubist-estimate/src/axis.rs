@@ -11,7 +11,7 @@ pub const MOST_BINS: f64 = 65_536.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
-    /// Given without a range, it makes `count` the limit.
+    /// A width without a range makes `count` the limit.
     pub width: Option<f64>,
     /// The default is the range of the pilot's values.
     pub range: Option<(f64, f64)>,

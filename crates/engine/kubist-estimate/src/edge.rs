@@ -130,7 +130,7 @@ impl Edge {
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
     }
 
-    /// Its error is infinite until enough runs are counted.
+    /// The estimated number, whose error is infinite until enough runs are counted.
     pub fn number(&self) -> Number {
         if self.rate.is_infinite() {
             let counted = self.runs.iter().filter_map(|run| run.counted);

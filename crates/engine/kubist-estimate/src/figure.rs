@@ -38,7 +38,7 @@ pub struct Figure {
     pub group: usize,
     /// For a histogram: the edges of the bin in each dimension, where an unknown outer edge is infinite.
     pub bin: Vec<(f64, f64)>,
-    /// `None` if no record determines the estimate.
+    /// The estimate, or `None` if no record determines it.
     pub value: Option<f64>,
     /// The bounds of the interval, `low` and `high`; infinite if unbounded.
     pub low: f64,
@@ -50,7 +50,7 @@ pub struct Figure {
     /// The fraction of identities in the sample.
     pub fraction: f64,
     pub rows: u64,
-    /// Both bounds of an exact value equal it.
+    /// Both bounds of an exact value equal the value.
     pub exact: bool,
 }
 

@@ -84,7 +84,6 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
 struct Field {
     whole: Arc<dyn Store>,
     by_level: BTreeMap<u32, Arc<dyn Store>>,
-    /// The segment and the offsets of requests, by size.
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
@@ -216,7 +215,6 @@ fn process_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// Measures reading a table of eight columns from memory.
 fn decode_ms_per_byte() -> Result<f64> {
     let mut noise = Noise(2);
     let mut numbers = || -> ArrayRef {

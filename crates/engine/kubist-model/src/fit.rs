@@ -44,7 +44,6 @@ pub struct Fit {
     pub model: Model,
     pub nodes: u32,
     pub requests: Vec<Residual>,
-    /// Best numbers of parallel requests, by size.
     pub levels: Vec<Level>,
     pub client: Vec<Residual>,
 }

@@ -22,6 +22,5 @@ pub struct TableSize {
     pub rows: u64,
     /// Stored bytes of a row over all columns.
     pub bytes_per_row: f64,
-    /// The table's capacity: rows of a cube.
     pub capacity: u32,
 }

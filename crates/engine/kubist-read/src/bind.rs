@@ -175,7 +175,6 @@ impl BoundQuery {
         self.predicate.columns().iter().all(is_dimension)
     }
 
-    /// The dimensions with conditions, as stored columns.
     pub(crate) fn bounded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter().map(|column| schema.stored_index[column]);

@@ -81,7 +81,6 @@ pub struct Planner {
     pub logical: LogicalPlan,
     windows: Option<Windows>,
     whole: Option<Arc<ReadPlan>>,
-    /// The first plan, if it was made before reading.
     first: Option<Arc<ReadPlan>>,
     /// The results of secondary indexes, which are searched once for all windows.
     answers: HashMap<Key, Arc<Answer>>,
@@ -94,7 +93,6 @@ pub struct RowsByManifest {
     pub expected: Vec<f64>,
 }
 
-/// The runs to read for a range of priorities.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,

@@ -219,7 +219,7 @@ fn everything(geometry: &Geometry) -> Part {
     }
 }
 
-/// Adds each new part with its number of points.
+/// Divides a part and its sample points into `parts`, and adds each new part with its number of points.
 fn halve(
     geometry: &Geometry,
     points: &mut [[u32; MAX_DIMENSIONS]],

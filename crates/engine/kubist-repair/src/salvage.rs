@@ -202,7 +202,6 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
         let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        // The new table has one writer.
         let (_, alteration) =
             Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
         if !matches!(alteration, Alteration::Writers(_)) {

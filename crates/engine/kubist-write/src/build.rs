@@ -72,7 +72,6 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
-    /// Postings by column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 

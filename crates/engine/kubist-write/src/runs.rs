@@ -92,7 +92,6 @@ pub(crate) struct Runs<'a> {
 }
 
 struct Made {
-    /// The rows for cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,

@@ -23,7 +23,7 @@ struct State {
     surplus: usize,
 }
 
-/// Dropping a permit returns it.
+/// A permit for a request, which a drop returns.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,

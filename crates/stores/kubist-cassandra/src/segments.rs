@@ -193,7 +193,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Waits if too many blocks are outstanding.
+    /// Sends a block, after a wait if too many blocks are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

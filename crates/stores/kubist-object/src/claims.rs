@@ -56,7 +56,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// Dropping the claim releases it.
+/// A claim that this process holds until it is dropped.
 pub struct Claim {
     link: Link,
     writer: String,

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 /// The maximum size of a request in bytes; several requests use several connections.
 pub const REQUEST: u64 = 8 << 20;
 
-/// Together they cover the ranges, and none is empty.
+/// The requests that together cover the ranges, without empty requests.
 pub fn requests(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().filter(|range| range.start < range.end).collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));

@@ -17,7 +17,7 @@ pub struct Counts {
     chain: Mutex<Chain>,
 }
 
-/// Dropped when the response arrives.
+/// A running request, which is dropped when the response arrives.
 pub struct OnItsWay<'a> {
     counts: &'a Counts,
     sent: Instant,

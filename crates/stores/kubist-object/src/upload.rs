@@ -84,7 +84,7 @@ impl Upload {
         Ok(())
     }
 
-    /// After it returns, the piece exists completely.
+    /// Finishes the upload, after which the piece exists completely.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {

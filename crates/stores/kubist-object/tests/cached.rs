@@ -126,7 +126,6 @@ fn a_store_made_anew_gets_no_old_bytes() {
     store.put_if_absent("checkpoints/1", b"old").unwrap();
     assert_eq!(store.get_immutable("checkpoints/1").unwrap().unwrap(), "old");
     store.read("s", &[first..first + 10]).unwrap();
-    // Another handle without a cache drops the store.
     ObjectStore::create(location.clone()).unwrap().erase(&["checkpoints/1".into()]).unwrap();
     // A copy counts only while the same object exists.
     assert_eq!(store.get_immutable("checkpoints/1").unwrap(), None);

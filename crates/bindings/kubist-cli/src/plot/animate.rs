@@ -104,7 +104,6 @@ impl Run<'_> {
                 continue;
             };
             known.extents.include(&points);
-            // The number of points at fraction 1.
             let full = |points: &Points, fraction: f64| points.len() as f64 / fraction;
             if full(&points, fraction) > full(&known.fullest, known.fraction) {
                 known.fullest = points;

@@ -148,7 +148,6 @@ impl PendingFolder {
 
 impl Drop for PendingFolder {
     fn drop(&mut self) {
-        // After publishing it no longer exists.
         let _ = fs::remove_dir_all(&self.temporary);
     }
 }

@@ -64,7 +64,7 @@ struct Formula {
     arguments: usize,
 }
 
-/// `None` if the text has no aggregate.
+/// Parses a formula of aggregates, or returns `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
     // Equal arguments are read once.

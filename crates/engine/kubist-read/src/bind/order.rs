@@ -27,7 +27,7 @@ pub(crate) struct Term {
 }
 
 impl Order {
-    /// Adds the columns of the order to `read`.
+    /// The query's own order with its `limit`, or else `otherwise`, whose columns are added to `read`.
     pub(super) fn of(
         schema: &TableSchema,
         spec: &QuerySpec,

@@ -152,7 +152,6 @@ impl Computed {
         self.places.contains(&place)
     }
 
-    /// `of` are the columns that conditions know.
     pub(super) fn new(schema: &TableSchema, of: &Schema, expression: Parsed, read: &mut Vec<usize>) -> Computed {
         let columns = expression.columns();
         let places = columns.iter().map(|column| place(schema.stored_index[*column], read)).collect();

@@ -61,7 +61,6 @@ enum ChunkSource {
 struct Judged {
     columns: Vec<usize>,
     by_priority: bool,
-    /// The grids in which positions of rows are tested.
     by_place: BTreeSet<u32>,
     /// Whether most open zones have a matching row. This is so for a query with only a box, because a zone at
     /// its boundary usually has a row inside, and if a secondary index names the zones.

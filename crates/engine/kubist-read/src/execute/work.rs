@@ -61,7 +61,7 @@ impl<T: Send + 'static> Work<T> {
         }
     }
 
-    /// Does not wait for running tasks.
+    /// Ends the iteration without waiting for running tasks.
     fn end(&mut self) {
         (self.pieces, self.current) = (Pieces::nothing(), None);
     }

@@ -46,7 +46,6 @@ impl Nearest {
     }
 }
 
-/// The best value that a run may hold.
 enum Promise {
     Nothing,
     /// All values are beyond the coordinate of the given key.
@@ -312,7 +311,6 @@ struct Best {
     /// The run with the worst bound is on top.
     runs: BinaryHeap<Promising>,
     least: Option<u64>,
-    /// The cached result, with its grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,
 }
 

@@ -22,7 +22,6 @@ pub struct PlanOutline {
     /// The largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// The order of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_by: Option<Vec<String>>,
     /// With an order, the largest number of rows.
@@ -45,13 +44,11 @@ pub struct PlanOutline {
     pub window: (f64, f64),
     /// The approximate number of runs in the table.
     pub runs_there: u64,
-    /// The number of runs to read.
     pub runs: u64,
     /// The number of replicas among these runs (docs/replication.md).
     pub replicas: u64,
     /// The number of runs in which a secondary index selects zones.
     pub looked_up: u64,
-    /// The number of rows in these runs.
     pub rows_there: u64,
     /// The expected number of rows in the region and the window, without other conditions, where a zone from a
     /// secondary index counts as one row.

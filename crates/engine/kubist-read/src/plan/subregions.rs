@@ -17,7 +17,6 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
-/// Parts of space that are completely inside the box.
 pub struct Subregions {
     pub subregions: Vec<Subregion>,
     /// By subregion: the runs in its cube, whose rows of lowest priority are a sample of the subregion.

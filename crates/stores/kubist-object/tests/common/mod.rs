@@ -81,7 +81,6 @@ impl Bucket {
         self.runtime.block_on(self.bucket.delete(&self.path(key))).unwrap();
     }
 
-    /// Makes the claim on a log look old.
     pub fn forget_claims(&self, writer: &str) {
         for key in self.keys(&format!("claims/{writer}")) {
             self.delete(&key);
