@@ -50,6 +50,7 @@ const ROW: &str = "_kubist_row";
 pub struct TableSchema {
     /// The columns that users see: those of the creation, then the added ones.
     pub user: SchemaRef,
+    /// The stored columns (see the module).
     pub stored: SchemaRef,
     /// The columns that predicates use, in their stored types: the user's columns, then the hidden ones.
     /// `stored_index` maps each to its stored column.

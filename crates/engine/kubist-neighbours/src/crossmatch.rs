@@ -78,6 +78,7 @@ impl CrossMatch {
         })
     }
 
+    /// Keeps the other table until the search ends.
     pub fn keeping(self, table: Option<Temporary>) -> CrossMatch {
         CrossMatch { kept: table, ..self }
     }
