@@ -22,6 +22,11 @@ pub struct Counts {
 }
 
 /// Counts the pairs in every bin.
+///
+/// # Errors
+///
+/// `Invalid` unless the edges are at least two lengths in ascending order; the errors of [`Searched::radius`] and of
+/// [`kubist::Snapshot::query`].
 pub fn counts(searched: &Searched, edges: &[Length]) -> Result<Counts> {
     let edges = edges.iter().map(|edge| searched.radius("edges", edge)).collect::<Result<Vec<f64>>>()?;
     let Some(most) = edges.last().copied().filter(|_| edges.len() > 1 && edges.is_sorted_by(|a, b| a < b)) else {
