@@ -274,6 +274,7 @@ fn a_file_is_ingested_once_unless_it_is_asked_for_again() {
     workdir.save("b.csv", &particles(1000, 1000));
     let count = || workdir.run("query t --count").ok().out;
     workdir.run("ingest t a.parquet --dimensions x,y,z --identity pid --writer name=one").ok();
+    // A file counts as ingested for any writer and any form of its path.
     let told = workdir.run("ingest t ./a.parquet b.csv b.csv --writer name=other").ok().err;
     assert!(told.contains("t: 1,000 records from 1 file in "), "{told}");
     assert!(told.contains("; 2 files were ingested already (--again takes them again)"), "{told}");

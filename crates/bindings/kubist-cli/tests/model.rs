@@ -10,6 +10,7 @@ fn a_place_is_measured_and_its_model_asked() {
     assert!(output.out.contains("a directory") && output.out.contains("1.0 MiB"), "{}", output.out);
     let fit: serde_json::Value = serde_json::from_slice(&std::fs::read(workdir.path("fit.json")).unwrap()).unwrap();
     assert_eq!((&fit["nodes"], &fit["table"]["rows"]), (&1.into(), &50_000.into()));
+    // Nine sizes, 1 to 64 concurrent requests up to 16 MiB, three times.
     assert_eq!(fit["measured"].as_array().unwrap().len(), 3 * (7 * 7 + 6 + 5));
     assert!(fit["model"]["request"]["line"]["ms_per_element"].as_f64().unwrap() > 0.0);
     assert!(fit["decode_ms_per_byte"].as_f64().unwrap() > 0.0);

@@ -12,6 +12,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::failure::{Failure, Result};
 
+/// Interval between checks of a process; each reads a file.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Zero if the system provides no value.

@@ -1,4 +1,8 @@
 //! Record of the readable pages of runs, for one repair.
+//!
+//! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy intact rows.
+//! The first complete read of a run decides, so that no page is both lost and copied. Later reads skip the lost pages,
+//! and end the repair with an error if an intact page has become unreadable.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -72,6 +72,7 @@ pub struct VerifyReport {
     pub unread: Vec<String>,
 }
 
+/// Limit of findings; one more line says that there are more.
 const MOST_FINDINGS: usize = 100;
 const MOST_UNREAD: usize = 100;
 const NOT_LOOKED_AT: &str = "the rest was not looked at";
@@ -152,6 +153,7 @@ pub fn verify_at(
 /// some of its pages were cleaned away during the check. Other failed reads are in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
+    // The table at the location must still be the opened one.
     if let Err(error @ Error::Replaced { .. }) = core.view(&options.cancel) {
         return Err(error);
     }

@@ -236,10 +236,13 @@ pub fn reserve(core: &Core, segment: &str, now: u64) -> Result<bool> {
     core.store.put_if_absent(&note_of(segment), &until.to_le_bytes()).map_err(store_error)
 }
 
+/// The object that notes since when a segment is garbage.
 pub fn note_of(segment: &str) -> String {
     format!("{GARBAGE}{segment}")
 }
 
+/// Whether a segment has a note, or is deleted.
+///
 /// # Errors
 ///
 /// A storage error.

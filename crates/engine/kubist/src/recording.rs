@@ -15,6 +15,7 @@ use serde::Serialize;
 
 const RECORD: &str = "KUBIST_RECORD";
 
+/// Largest size of the file, after which queries are not recorded.
 const MOST_BYTES: u64 = 64 << 20;
 
 #[derive(Serialize)]

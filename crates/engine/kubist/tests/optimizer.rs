@@ -191,6 +191,7 @@ fn nothing_is_rewritten_without_a_reason() {
     }
 }
 
+/// Indivisible cubes are left alone, so rounds end, also if no move fits in memory.
 #[test]
 fn rows_at_one_point_do_not_keep_it_busy() {
     let table = table("point");

@@ -114,6 +114,7 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
+/// Joins ranges of the same partition that overlap or touch; they must be sorted.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {

@@ -17,6 +17,7 @@ const BETWEEN: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = 
 pub enum Kind {
     Segment,
     Log,
+    /// The name of a folder, which ends in a slash.
     Folder,
 }
 

@@ -24,6 +24,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
+/// The maximum bytes of a read before the segment's length is known.
 const MAX_SPECULATIVE_BYTES: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";

@@ -413,6 +413,7 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
     Ok(file)
 }
 
+/// Gives a new file its superblock, after the frames in the file are durable.
 fn finish(disk: &dyn Disk, directory: &Path, file: &KeyFile, superblock: &Superblock) -> Result<()> {
     file.put_superblock(superblock)?;
     file.acknowledge(superblock.log)?;

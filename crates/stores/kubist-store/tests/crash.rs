@@ -89,6 +89,7 @@ fn what_a_reader_calls_durable_survives() {
             return;
         };
         machine.crash();
+        // A log that never had an entry may be gone.
         let after = open(&machine).unwrap().read_log("w", 0);
         let after = after.map_or(Vec::new(), |tail| tail.entries);
         let durable = |entry: &&kubist_store::LogEntry| {

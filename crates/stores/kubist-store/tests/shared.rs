@@ -535,6 +535,7 @@ fn damage_is_waited_for_once() {
         other.get("known").unwrap().unwrap();
         assert!(time_of(&|| damaged(number << 20)) < short, "it waits for the same again");
     }
+    // A new entry may name things that are not visible yet.
     log.append(b"second").unwrap();
     other.catch_up().unwrap();
     other.read_log("w", 0).unwrap();

@@ -91,6 +91,7 @@ impl StoreLocation for Directory {
     }
 }
 
+/// Returns `None` only if there is certainly nothing at the path.
 fn look(path: &Path, found: io::Result<Metadata>) -> Result<Option<Metadata>> {
     match found {
         Ok(found) => Ok(Some(found)),
