@@ -36,7 +36,7 @@ pub enum Error {
     TooManyTexts {
         /// The column.
         column: String,
-        /// The most that can be drawn.
+        /// Most that can be drawn.
         most: usize,
     },
     /// The output could not be written.

@@ -96,7 +96,7 @@ const DAY: f64 = 86_400.0;
 const MONTH: f64 = 30.44 * DAY;
 const YEAR: f64 = 365.25 * DAY;
 
-/// The largest timestamp in seconds.
+/// Largest timestamp in seconds.
 const LAST: f64 = 9.2e18;
 /// The finest timestamp.
 const NANOSECOND: f64 = 1e-9;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::forms;
 use crate::problem::{Problem, Result};
 
-/// The most columns of a response; below, the most cells of a request and values of a column.
+/// Most columns of a response; below, the most cells of a request and values of a column.
 pub const MOST_COLUMNS: usize = 4096;
 pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;

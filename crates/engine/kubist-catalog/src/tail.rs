@@ -45,10 +45,10 @@ pub struct Tail {
     /// Whether the state changed after the view was built, or an error occurred.
     stale: bool,
     changes: Option<Changes>,
-    /// The numbers of joined entries, and of entries that a checkpoint covers.
+    /// Numbers of joined entries, and of entries that a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// The number of runs in the state when newer checkpoints were last searched.
+    /// Number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
     /// The proven log positions, for which segments were examined if `looked_at_segments`.
     pub vouched: ProvenPositions,

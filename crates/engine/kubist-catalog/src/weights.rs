@@ -70,7 +70,7 @@ fn seen(schema: &TableSchema, stored: &RecordBatch) -> Vec<ArrayRef> {
 
 #[derive(Default)]
 pub struct Weigher {
-    /// The number of rows in each stratum, by the hash of its values.
+    /// Number of rows in each stratum, by the hash of its values.
     rows: HashMap<u64, u64>,
     all: u64,
 }

@@ -80,7 +80,7 @@ pub struct Properties {
     /// The interval has no bounds until all records are read.
     pub unbounded: bool,
     pub takes_certain: bool,
-    /// The total of subsampled steps that gives the exact result, if any.
+    /// Total of subsampled steps that gives the exact result, if any.
     pub total: Option<Total>,
     pub unit: UnitRule,
 }
@@ -144,7 +144,7 @@ pub struct Pilot<'a> {
     /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
     pub clustered: bool,
-    /// The number of random groups, a power of two.
+    /// Number of random groups, a power of two.
     pub groups: usize,
 }
 

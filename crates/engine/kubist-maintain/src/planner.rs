@@ -48,7 +48,7 @@ pub struct Debt {
     /// Debt in the newest tree, which makes commits wait when it is too large; commits add nothing to older trees.
     pub pressing: u64,
     pub rows_to_move: u64,
-    /// The number of runs in the cube with most runs.
+    /// Number of runs in the cube with most runs.
     pub most_runs: u64,
 }
 
@@ -167,7 +167,7 @@ pub struct CompactionPlanner<'a> {
     /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
     compactions: BestPlan,
-    /// The most useful subtree that may be rewritten whole, for one round.
+    /// Most useful subtree that may be rewritten whole, for one round.
     best: Option<Rewrite>,
     moves: BestPlan,
     moving: Option<(Rewrite, u64)>,

@@ -30,7 +30,7 @@ pub struct Advice {
     pub loss: f64,
     /// The part of the loss from imbalance; smaller requests cause the rest.
     pub imbalance: f64,
-    /// The number of nodes from which a single client is the bottleneck.
+    /// Number of nodes from which a single client is the bottleneck.
     pub single_client_limit: Option<u32>,
 }
 

@@ -19,7 +19,7 @@ impl Line {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestTime {
     pub line: Line,
-    /// The number of elements above which another line holds; Cassandra indexes large partitions.
+    /// Number of elements above which another line holds; Cassandra indexes large partitions.
     pub beyond: Option<(f64, Line)>,
 }
 

@@ -56,7 +56,7 @@ pub struct Residual {
     pub fitted_ms: f64,
 }
 
-/// The smallest number of parallel requests, over all nodes, that nearly reaches the best throughput.
+/// Smallest number of parallel requests, over all nodes, that nearly reaches the best throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub size: f64,

@@ -33,7 +33,7 @@ pub struct Catalogue {
     pub(crate) heads: BTreeMap<Site, Head>,
     /// By site, the lines that it has confirmed for every other site.
     pub(crate) seen: BTreeMap<Site, BTreeMap<Site, u64>>,
-    /// The number of the newest checkpoint that this handle has read.
+    /// Number of the newest checkpoint that this handle has read.
     pub(crate) checkpoint: u64,
     pub(crate) index: Option<Index>,
 }
@@ -64,9 +64,9 @@ pub struct SiteInfo {
     pub site: String,
     /// Whether this catalogue is the site's own.
     pub own: bool,
-    /// The number of lines in its log.
+    /// Number of lines in its log.
     pub lines: u64,
-    /// The number of operations in its log.
+    /// Number of operations in its log.
     pub operations: u64,
 }
 

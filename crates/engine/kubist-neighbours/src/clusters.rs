@@ -33,9 +33,9 @@ const NOISE: i64 = -1;
 /// Parameters of clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct Linking {
-    /// The largest distance of neighbours, from [`Searched::radius`].
+    /// Largest distance of neighbours, from [`Searched::radius`].
     pub radius: f64,
-    /// The number of rows within the radius, itself included, that makes a row a core row.
+    /// Number of rows within the radius, itself included, that makes a row a core row.
     pub least: usize,
     /// Clusters with fewer rows are noise.
     pub least_members: u64,
@@ -59,7 +59,7 @@ fn key(position: &[f64]) -> Key {
 #[derive(Default)]
 struct Joined {
     sets: Sets,
-    /// The number of rows by cluster.
+    /// Number of rows by cluster.
     members: Vec<u64>,
     /// The first position by cluster.
     first: Vec<Vec<f64>>,

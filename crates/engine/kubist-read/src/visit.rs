@@ -13,7 +13,7 @@ use kubist_format::location::Location;
 /// The cost, in rows, of reading a page for a few zones, and of reading such a zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
-/// The least cost of a run, in rows.
+/// Least cost of a run, in rows.
 const LEAST_ROWS: f64 = 128.0;
 
 #[derive(Clone)]

@@ -31,7 +31,7 @@ const MOST_ROWS: u64 = 1 << 40;
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// The number of lost commits, with the unreadable entries that can be counted.
+    /// Number of lost commits, with the unreadable entries that can be counted.
     pub commits: u64,
     pub rows: u64,
     /// The loss may be larger than `commits` and `rows`.

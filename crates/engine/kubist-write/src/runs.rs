@@ -42,7 +42,7 @@ pub(crate) const PART_SHARE: usize = 8;
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
     pub bytes: u64,
-    /// The number of rows with a value outside the domain of a dimension.
+    /// Number of rows with a value outside the domain of a dimension.
     pub outside: u64,
 }
 

@@ -68,7 +68,7 @@ pub struct Writer {
     segment: Option<Box<dyn Segment>>,
     segment_bytes: u64,
     next_segment: u64,
-    /// The number of commits and of rows (`rows`) before the pending ones.
+    /// Number of commits and of rows (`rows`) before the pending ones.
     sequence: u64,
     rows: u64,
     /// The link of the next log entry, but its random number is this one plus the sequence number.
@@ -129,7 +129,7 @@ pub struct Origin {
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// The number of copied rows per original step.
+    /// Number of copied rows per original step.
     pub steps: Vec<(i64, u64)>,
     pub thinned: Vec<(i64, Thinned)>,
 }

@@ -15,7 +15,7 @@ use crate::recording;
 
 /// Bytes to read at the end of the file of recorded queries; all 64 MiB would take seconds.
 const NEWEST: u64 = 4 << 20;
-/// The smallest number of recorded queries that justifies advice.
+/// Smallest number of recorded queries that justifies advice.
 const QUESTIONS: u64 = 20;
 /// A column that at least this fraction of the queries limits should be a dimension or have a secondary index.
 const ALWAYS: f64 = 0.5;

@@ -55,7 +55,7 @@ pub struct StoreCopies {
     pub identity: String,
     /// The store's location when the first copy was written; empty if unknown.
     pub location: String,
-    /// The number of copies.
+    /// Number of copies.
     pub files: u64,
     /// Their total size in bytes.
     pub bytes: u64,

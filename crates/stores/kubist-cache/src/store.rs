@@ -15,7 +15,7 @@ use kubist_store::{
 
 use crate::folder::Folder;
 
-/// The size of a cached block, at whose multiples blocks start.
+/// Size of a cached block, at whose multiples blocks start.
 pub const BLOCK_BYTES: u64 = 128 << 10;
 /// Reads of more than 1/4 of the capacity are not cached, because they would evict everything else.
 const LARGE_SHARE: u64 = 4;

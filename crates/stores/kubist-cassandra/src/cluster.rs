@@ -36,7 +36,7 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 pub enum Agreed {
     /// One replica, for immutable data; if a row is missing, the caller requests it again.
     One,
-    /// The number of replicas that the location sets: a majority by default.
+    /// Number of replicas that the location sets: a majority by default.
     Enough,
     /// A majority, after it has finished its pending transactions.
     Serially,

@@ -17,7 +17,7 @@ pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The number of concurrent requests of a table, before the best number is known.
+/// Number of concurrent requests of a table, before the best number is known.
 const PARALLEL: usize = 32;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Location {
     pub keyspace: String,
     pub table: String,
     pub agreement: Agreement,
-    /// The number of copies in a new keyspace: `3`, or by data center `dc1:3,dc2:2`.
+    /// Number of copies in a new keyspace: `3`, or by data center `dc1:3,dc2:2`.
     pub replication: Option<String>,
     pub patience: Duration,
     pub parallel: usize,

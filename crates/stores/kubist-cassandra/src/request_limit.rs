@@ -13,9 +13,9 @@ const STEP: f64 = 1.5;
 const WORTH: f64 = 0.3;
 /// A step down must keep this fraction of the rate.
 const ENOUGH: f64 = 0.95;
-/// The number of responses per concurrent request that measure a rate.
+/// Number of responses per concurrent request that measure a rate.
 const WINDOW: usize = 8;
-/// The number of measurements between a failed step and the next step.
+/// Number of measurements between a failed step and the next step.
 const REST: u32 = 8;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
-    /// The number of outstanding responses to requests that were sent before the last step.
+    /// Number of outstanding responses to requests that were sent before the last step.
     old: usize,
     answers: usize,
     work: f64,

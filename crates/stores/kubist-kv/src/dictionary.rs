@@ -15,7 +15,7 @@ use crate::node::{Child, INLINE_BYTES, Value};
 use crate::range::Range;
 use crate::tree;
 
-/// The maximum length of a key.
+/// Maximum length of a key.
 const MOST_KEY_BYTES: usize = 64 << 10;
 /// A checkpoint is written after this number of appended bytes.
 const CHECKPOINT_BYTES: u64 = 16 << 20;

@@ -1,10 +1,10 @@
 //! The bytes of frames and superblocks, in pure functions.
 
-/// The size of a superblock's slot, at which the second slot starts.
+/// Size of a superblock's slot, at which the second slot starts.
 pub const SLOT_BYTES: u64 = 4096;
 pub const LOG_START: u64 = 2 * SLOT_BYTES;
 pub const VERSION: u32 = 1;
-/// The bytes of a frame before its payload: length, checksum, kind.
+/// Bytes of a frame before its payload: length, checksum, kind.
 pub const HEAD_BYTES: usize = 9;
 pub const MOST_BYTES: u64 = (1 << 31) - 1;
 
@@ -75,7 +75,7 @@ pub struct Superblock {
     /// `None` for an empty tree.
     pub root: Option<Address>,
     pub keys: u64,
-    /// The bytes of all keys and values.
+    /// Bytes of all keys and values.
     pub live: u64,
 }
 

@@ -20,7 +20,7 @@ pub const FOLDER: &str = "claims";
 const LOOK: Duration = Duration::from_secs(1);
 /// After this time limit for its release, the claim lapses by itself.
 const GIVING_BACK: Duration = Duration::from_secs(3);
-/// The limit of attempts, because a claim may be renewed between each listing and the read.
+/// Limit of attempts, because a claim may be renewed between each listing and the read.
 const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {

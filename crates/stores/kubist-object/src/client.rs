@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// After a cancellation, a request gets this much time to finish. A healthy service then responds, so the outcome is
 /// known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// The maximum number of tries, which is more than `patience` permits.
+/// Maximum number of tries, which is more than `patience` permits.
 const MOST_TRIES: usize = 10_000;
 
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use object_store::client::{
 const CONNECTING: Duration = Duration::from_secs(5);
 /// The wait for the first response is longer, because a service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// The minimum wait of a handle that gave up, so that it notices when the service responds again.
+/// Minimum wait of a handle that gave up, so that it notices when the service responds again.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The maximum gap before any measurement: 30 ms at 35 MB per second.
+/// Maximum gap before any measurement: 30 ms at 35 MB per second.
 const FIRST_GAP: u64 = 1 << 20;
 const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// The maximum size of a request in bytes; several requests use several connections.
+/// Maximum size of a request in bytes; several requests use several connections.
 pub const REQUEST: u64 = 8 << 20;
 
 /// The requests that together cover the ranges, without empty requests.

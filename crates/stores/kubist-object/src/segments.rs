@@ -20,7 +20,7 @@ use crate::upload::Upload;
 
 pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
-/// The number of low bits, which count bytes in a piece: up to 1 TiB.
+/// Number of low bits, which count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
 /// Larger reads first check the piece's length, because damaged data may request anything.
 const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;

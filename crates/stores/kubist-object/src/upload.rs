@@ -15,7 +15,7 @@ const PART: usize = 8 << 20;
 /// Later parts are larger, because a service accepts only ten thousand parts.
 const SHORT_PARTS: usize = 1000;
 const LONG_PART: usize = 64 << 20;
-/// The maximum number of concurrent parts, beyond which further appends wait.
+/// Maximum number of concurrent parts, beyond which further appends wait.
 const AT_ONCE: usize = 6;
 
 pub struct Upload {

@@ -13,7 +13,7 @@ const END_MAGIC: &[u8; 8] = b"KUBI-END";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: u64 = 32;
 pub const FOOTER_BYTES: u64 = 60;
-/// The maximum size of an object, a log entry or the tree.
+/// Maximum size of an object, a log entry or the tree.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, PartialEq, Eq)]

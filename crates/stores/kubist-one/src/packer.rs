@@ -20,7 +20,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// The bytes of small appends that are written together, which also needs fewer extents.
+/// Bytes of small appends that are written together, which also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A store whose bytes become one sealed file, where clones are handles to the same file.

@@ -18,7 +18,7 @@ use crate::source::Source;
 
 /// The bytes at the end of the file that are read first: small objects, the tree and the footer.
 const TAIL_BYTES: u64 = 128 << 10;
-/// The bytes of an extent that [`SealedStore::check`] holds in memory at a time.
+/// Bytes of an extent that [`SealedStore::check`] holds in memory at a time.
 const CHECKED_BYTES: u64 = 4 << 20;
 
 /// A sealed file, as a store that refuses all writes.

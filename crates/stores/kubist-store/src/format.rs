@@ -10,7 +10,7 @@ pub(crate) const VERSION: u32 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 16;
 
-/// The bytes of an object's length and checksum, between header and value.
+/// Bytes of an object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
@@ -132,7 +132,7 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
-/// The bytes of number, length, record type, and the checksum (which includes the payload).
+/// Bytes of number, length, record type, and the checksum (which includes the payload).
 const NUMBERED_HEAD_BYTES: usize = 24;
 
 /// The type of a numbered file of a shared store.

@@ -18,7 +18,7 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// The limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
+/// Limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
 const LOOKS: usize = 64;
 
 /// Returns the frame of an entry; `None` if the payload is too long.

@@ -63,7 +63,7 @@ use entries::LogEnds;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
-/// The number of segments whose reads start together; less than the limit of open files.
+/// Number of segments whose reads start together; less than the limit of open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.

@@ -184,7 +184,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// The bytes of the ranges of several segments, with one result per segment.
+/// Bytes of the ranges of several segments, with one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
 /// A version mark of stored bytes. Equal marks prove equal bytes, but the mark may change even if the bytes do not.
@@ -207,7 +207,7 @@ pub struct ReplicaLocation {
     pub hosts: Arc<[String]>,
 }
 
-/// The size of a stored thing.
+/// Size of a stored thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// Its kind.

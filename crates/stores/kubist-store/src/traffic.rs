@@ -11,7 +11,7 @@ pub struct Request {
     pub sent: Instant,
     /// The time when the response was complete.
     pub answered: Instant,
-    /// The size of the response, in bytes.
+    /// Size of the response, in bytes.
     pub bytes: u64,
     /// The host that responded; `None` for this machine.
     pub host: Option<String>,
@@ -34,7 +34,7 @@ pub struct Traffic {
     pub bytes_read: u64,
     /// Sent bytes.
     pub bytes_written: u64,
-    /// The longest chain of requests in which each was sent after the response to the previous one.
+    /// Longest chain of requests in which each was sent after the response to the previous one.
     pub round_trips: u64,
     /// Use of the local cache, if there is one.
     pub cache: Option<CacheUse>,
@@ -54,7 +54,7 @@ pub struct CacheUse {
     pub hits: u64,
     /// Blocks and objects read from the store.
     pub misses: u64,
-    /// The bytes of the hits.
+    /// Bytes of the hits.
     pub bytes: u64,
 }
 

@@ -184,7 +184,7 @@ struct Ordered<T> {
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
-    /// The number of values left by the last thinning.
+    /// Number of values left by the last thinning.
     left: usize,
 }
 

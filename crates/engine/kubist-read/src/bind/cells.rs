@@ -11,7 +11,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::{PerCell, Width};
 
-/// The largest absolute cell index, because the extreme 64-bit integers represent nulls, NaN and infinities.
+/// Largest absolute cell index, because the extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
 pub struct CellGrid {

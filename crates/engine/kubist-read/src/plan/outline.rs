@@ -19,7 +19,7 @@ pub struct PlanOutline {
     /// How rows are chosen. `nothing`: no row can match; `scan`: all matching rows; `lowest`: the matching rows of
     /// lowest priority; `lowest in cells`: the same in each cell of a grid.
     pub method: &'static str,
-    /// The largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
+    /// Largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,12 +42,12 @@ pub struct PlanOutline {
     pub priorities: (f64, f64),
     /// The priorities of the first window, in the same form.
     pub window: (f64, f64),
-    /// The approximate number of runs in the table.
+    /// Approximate number of runs in the table.
     pub runs_there: u64,
     pub runs: u64,
-    /// The number of replicas among these runs (docs/replication.md).
+    /// Number of replicas among these runs (docs/replication.md).
     pub replicas: u64,
-    /// The number of runs in which a secondary index selects zones.
+    /// Number of runs in which a secondary index selects zones.
     pub looked_up: u64,
     pub rows_there: u64,
     /// The expected number of rows in the region and the window, without other conditions, where a zone from a

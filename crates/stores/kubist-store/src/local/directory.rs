@@ -31,9 +31,9 @@ pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// The minimum of the first read, because the reported length may be stale.
+/// Minimum of the first read, because the reported length may be stale.
 const GUESS_BYTES: usize = 64 << 10;
-/// The maximum of the first read, whatever length the system reports.
+/// Maximum of the first read, whatever length the system reports.
 const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// The bytes of a log that are in memory at a time if entries are not kept. A longer entry needs more.
+/// Bytes of a log that are in memory at a time if entries are not kept. A longer entry needs more.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]

@@ -18,7 +18,7 @@ const MAX_FILES: usize = 2048;
 /// The cache has at most 1/4 of the files that the process may open.
 const KEPT_SHARE: u64 = 4;
 
-/// The number of ranges that are probed to decide whether all are in memory.
+/// Number of ranges that are probed to decide whether all are in memory.
 const PROBED_RANGES: usize = 4;
 /// Fewer bytes are read without a probe, because they are probably in memory.
 const DIRECT_READ_BYTES: u64 = 16 << 10;

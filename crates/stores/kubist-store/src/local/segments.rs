@@ -29,7 +29,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Larger parts are written without a copy.
 const BIG_PART_BYTES: usize = 256 << 10;
 
-/// The number of written bytes after which the system starts to write to the device.
+/// Number of written bytes after which the system starts to write to the device.
 const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
