@@ -230,7 +230,6 @@ struct Read {
     stats: Stats,
 }
 
-/// The column or computed column of a text, as the query returns it.
 fn drawn(schema: &Schema, text: &str) -> Result<Field> {
     let no_column = match parse::column(schema, text) {
         Ok(field) => return Ok(field.clone()),

@@ -136,7 +136,6 @@ impl Connection {
         waits.unread_since = is.then(Instant::now);
     }
 
-    /// The start of the wait for the client alone, with the last response sent.
     fn silent_since(&self) -> Option<Instant> {
         let waits = self.waits();
         waits.silent_since.filter(|_| waits.unread_since.is_none())

@@ -67,7 +67,6 @@ impl Control<'_> {
             + b * (c * self.covariance_with_size(other) + d * self.size_variance)
     }
 
-    /// The covariance of a feature with the number of records in subregions.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
         a * self.covariance_with_size(one) + b * self.size_variance
     }

@@ -185,7 +185,6 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Half of the runs are denser inside the region, half outside.
     fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
         let run = |number: usize| {
             let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));

@@ -290,7 +290,6 @@ impl<'a> Merging<'a> {
         self.sources.iter().flat_map(|source| source.runs)
     }
 
-    /// Returns the runs of the merged index and its bytes.
     fn write(self, segment: &mut dyn Segment) -> std::result::Result<(Vec<Arc<Run<Location>>>, u64), Fault> {
         let columns: Vec<OfColumn> = (0..self.snapshot.core.created.lookup.len())
             .map(|column| self.write_column(column, segment))

@@ -284,7 +284,6 @@ impl<'a> CompactionPlanner<'a> {
         self.open.push(here);
     }
 
-    /// Decides on a subtree, and adds its sums to the parent's.
     fn close(&mut self, node: Node) {
         let Some(wanted) = self.wanted else { return };
         if wanted.options.one_round || self.moves.rewrites.is_empty() {

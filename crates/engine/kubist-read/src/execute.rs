@@ -88,7 +88,6 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
-/// Starts the tasks of a plan; `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,

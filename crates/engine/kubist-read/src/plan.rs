@@ -164,7 +164,6 @@ impl LogicalPlan {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// Decides from the run's statistics and the `known` statistics of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));

@@ -166,7 +166,6 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// Returns guides from the cache or the store, and the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -208,7 +207,6 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
 /// Number of the first run, first zone of every run, and end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
-/// For large directories, reads the runs of zones; also returns the cost.
 fn firsts(
     snapshot: &Snapshot,
     chosen: &[Option<Candidate<'_>>],

@@ -30,7 +30,6 @@ impl Visit {
         Visit { run, within: Vec::new(), zones: None }
     }
 
-    /// Expected rows with a priority in `range` and a position in the region.
     pub fn rows(&self, region: &Region, range: PriorityRange) -> f64 {
         let (first, last) = self.run.priorities;
         let share =

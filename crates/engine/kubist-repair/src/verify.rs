@@ -160,7 +160,6 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// Checks the table with at most `runs_in_memory` runs of the manifest in memory.
 fn verify_in(
     store: Arc<dyn Store>,
     runs_in_memory: Option<u64>,
@@ -344,7 +343,6 @@ impl Looking<'_> {
     }
 }
 
-/// Whether a segment that was missing in the first pass is still missing.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
     // The zone map may be cached, so one byte of data is read too.
     let first = 0..run.payload.data_length.min(1);

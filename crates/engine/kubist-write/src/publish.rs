@@ -200,7 +200,6 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// Whether cleaning will keep a segment until the rewrite is published.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);

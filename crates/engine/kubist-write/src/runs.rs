@@ -156,7 +156,6 @@ impl Runs<'_> {
         fit.clamp(1, 8 * rayon::current_num_threads() as u64) as usize
     }
 
-    /// The cutoffs of all cubes above the parts, from the parts' numbers of rows.
     fn cutoffs_above(&self, parts: &[Part], capacity: &Capacity) -> BTreeMap<CubeId, Threshold> {
         let geometry = &self.frame.geometry;
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();

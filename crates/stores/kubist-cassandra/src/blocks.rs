@@ -177,7 +177,6 @@ fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     at >= range.end
 }
 
-/// Copies a range from blocks, or returns its first missing offset.
 fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::Result<Bytes, u64> {
     let mut whole = BytesMut::new();
     let mut at = range.start;

@@ -22,7 +22,6 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
     tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
 }
 
-/// Makes the owner seem suspended for longer than its claim lasts.
 fn forget_holder(database: &Database, id: Uuid) {
     let forget =
         format!("UPDATE {KEYSPACE}.kubist_epochs SET holder = null WHERE store = ? AND writer = 'w' IF EXISTS");

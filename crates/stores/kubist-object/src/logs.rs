@@ -42,7 +42,6 @@ impl Fences {
         own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
     }
 
-    /// The entry of a number, if this handle put it last.
     fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
         let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())

@@ -170,7 +170,6 @@ fn of_grids(mut body: Cursor, grids: &mut BTreeMap<u32, usize>) -> Option<()> {
     Some(())
 }
 
-/// Pages of several levels, each after the number of its grid.
 fn of_pages(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece>) -> Option<()> {
     while !body.0.is_empty() {
         let (segment, pages) = (body.text()?, body.u32()?);
@@ -226,7 +225,6 @@ pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<
     made
 }
 
-/// A variable-length integer with seven bits per byte, and its length in bytes.
 fn varying(bytes: &[u8]) -> Option<(usize, usize)> {
     let count = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
     let number = bytes[..count].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));

@@ -92,7 +92,6 @@ impl Moments {
         }
     }
 
-    /// A writer or an optimizer is stopped while others optimize and clean the table.
     fn stall(&self, random: &mut StdRng) -> Result<(), Verdict> {
         let at = self.fresh("stalled");
         let (mut stalled, gains) = match random.random_bool(0.5) {

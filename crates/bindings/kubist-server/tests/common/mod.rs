@@ -25,7 +25,6 @@ pub fn schema() -> Arc<Schema> {
     ]))
 }
 
-/// Rows in clusters, some at round numbers, some without a position.
 pub fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
     let mut random = StdRng::seed_from_u64(ids.start as u64);
     let count = (ids.end - ids.start) as usize;

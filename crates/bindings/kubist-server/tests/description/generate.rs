@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use crate::common::resolved;
 
-/// Adds the engine's schemas of a query, and all its parameters in QueryRequest.
 pub fn with_schemas(mut description: Value) -> Value {
     for (name, schema) in Query::schemas() {
         description["components"]["schemas"][name] = schema;
@@ -101,7 +100,6 @@ fn fields(description: &Value, said: &Value) -> Vec<Field> {
     said["properties"].as_object().unwrap().iter().map(field).collect()
 }
 
-/// Resolves references to query fields, and keeps references to named types.
 fn named(description: &Value, said: &Value) -> Value {
     match said["$ref"].as_str() {
         Some(target) if target.contains("/QuerySpec/properties/") => {
@@ -208,7 +206,6 @@ fn value(name: &str, said: &Value) -> Value {
     }
 }
 
-/// Values just outside the allowed range, and the last ones inside.
 pub fn around(said: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut outside, mut inside) = (Vec::new(), Vec::new());
     let is_whole = match said["type"].as_str() {

@@ -33,7 +33,6 @@ impl Basis {
     }
 }
 
-/// The number of records, if it is known from outside the sample.
 fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number> {
     facts.rows.filter(|number| number.is_exact() || sample.share() < 1.0)
 }

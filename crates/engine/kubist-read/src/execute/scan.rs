@@ -471,7 +471,6 @@ impl Reading<'_> {
         map.page_column(page, &self.pieces[piece][start..][..map.chunks[place].length as usize])
     }
 
-    /// Reads and checks the missing chunks of columns of picked zones.
     fn load(&mut self, sets: &[(&[RunPicks], &[usize])]) -> Result<()> {
         let (mut missing, mut kept_bytes) = (Vec::new(), 0);
         for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
@@ -570,7 +569,6 @@ fn judge_by_ranges<'a>(
     true
 }
 
-/// Adds the matching rows of a zone that has `count` rows.
 fn pick_rows(picks: &mut Vec<Pick>, zone: usize, rows: Rows, count: u8) {
     match rows {
         0 => {}

@@ -251,7 +251,6 @@ impl PageStandIns<'_> {
         self.planner.each_of(&runs, self.deadline, work)
     }
 
-    /// Calls `work` with the runs that are on no page.
     pub fn each_recent(&self, work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
         let query = &self.planner.logical.query;
         let all = &query.snapshot.view.runs;

@@ -102,7 +102,6 @@ impl Keys {
     }
 }
 
-/// A hash of all hashable result columns for each row.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();

@@ -72,7 +72,6 @@ fn whole_trajectories_are_one_draw_each() {
     }
 }
 
-/// Trajectories of 10 records, with quantiles of the normal distribution as values.
 fn trajectories(value: impl Fn(f64) -> f64) -> World {
     let count = 400;
     let mut world = world(12, 10 * count, 10);

@@ -435,7 +435,6 @@ fn steps(at: &str) {
     commit(&table, "outside", &droplets(50_000..50_050), None);
 }
 
-/// A copy of `steps`: one writer, and rows keep their steps.
 fn copied(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the original");
     let original = folder.path().join("steps");
