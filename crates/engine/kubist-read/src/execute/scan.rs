@@ -55,6 +55,7 @@ enum ChunkSource {
         piece: usize,
         start: usize,
     },
+    /// Decoded, in the cache.
     Cached,
 }
 

@@ -24,6 +24,7 @@ pub struct Pieces(Left);
 
 enum Left {
     Plan(Arc<ReadPlan>),
+    /// The second plan is read after the first.
     Ranked(Arc<ReadPlan>, Arc<ReadPlan>),
     Stretches {
         planner: Box<Planner>,
