@@ -13,7 +13,7 @@ use kubist_insitu::{Failure, Result};
 use crate::floats::Quiet;
 use crate::hooks::{Call, Hooks};
 
-/// Imports a batch and validates its values, because the producer may be wrong.
+/// Imports a batch, and validates its values because the producer may be wrong.
 ///
 /// # Errors
 ///

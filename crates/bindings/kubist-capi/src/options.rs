@@ -14,6 +14,7 @@ use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull}
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+/// A JSON object that keeps the order of its names.
 pub struct InOrder<T>(pub Vec<(String, T)>);
 
 impl<T> Default for InOrder<T> {
@@ -108,6 +109,7 @@ struct Storage {
     shared: bool,
 }
 
+/// The order of rows in runs, or the columns whose rare values are more likely in samples.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StrataOf {
