@@ -36,6 +36,7 @@
 
 #include "kubist.h"
 
+/* Which ranks commit. */
 enum {
   KUBIST_MPI_AUTO = 0, /* per rank with up to 4 ranks on a node, otherwise per node */
   KUBIST_MPI_PER_RANK = 1,
@@ -163,7 +164,7 @@ static inline KubistStatus kubist_mpi_check_launcher(KubistMpi *run) {
   return KUBIST_STATUS_OK;
 }
 
-/* Writer options with the writer's name, which the caller frees. */
+/* Writer options with its name; the caller frees them. */
 static inline char *kubist_mpi_named(const KubistMpi *run, const char *options, int number) {
   const char *kind = run->mode == KUBIST_MPI_PER_RANK ? "rank" : "node";
   const char *dedicated = run->mode == KUBIST_MPI_DEDICATED ? ", \"dedicated\": true" : "";
@@ -241,6 +242,7 @@ static inline void kubist_mpi_release(KubistMpi *run) {
   run->table = NULL;
 }
 
+/* The ring, its leader, and this rank's lane. */
 static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiOptions *options, int node_number) {
   KubistStatus status = KUBIST_STATUS_OK;
   uint64_t lane = options->lane_bytes == 0 ? (uint64_t)16 << 20 : options->lane_bytes, bytes;
@@ -304,9 +306,9 @@ static inline KubistStatus kubist_mpi_take_back(KubistMpi *run, const KubistMpiO
 }
 
 /*
- * Opens the table for all ranks of `comm`, collectively. The first rank creates it if necessary, unless
- * `table_options`, those of kubist_table_create, are null. `options` may be null. All ranks return the same status, and
- * run->message has the reason.
+ * Opens the table for all ranks of `comm`, collectively. The first rank creates it if necessary,
+ * unless `table_options`, those of kubist_table_create, are null. `options` may be null. All
+ * ranks return the same status; run->message has the reason.
  */
 static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, const char *table_options,
                                            const KubistMpiOptions *options, KubistMpi *run) {
