@@ -16,7 +16,7 @@ use crate::table::Preview;
 
 pub const PREVIEW_RECORDS: usize = 40;
 
-/// The output of a command with rows; it is checked before any row is read.
+/// The output of a command with rows, which is checked before any row is read.
 pub struct Delivery<'a> {
     asked: &'a Output,
     limit: Option<u64>,
@@ -24,7 +24,6 @@ pub struct Delivery<'a> {
     format: Option<Format>,
 }
 
-/// The rows written: all, or as many as fit a terminal.
 pub enum Shown {
     All,
     First(usize),
@@ -82,7 +81,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Writes the rows of the query that `ask` starts, and its cost. Errors of output options come first.
+/// Writes the rows of the query that `ask` starts, and its cost; errors of output options come first.
 pub fn send(
     asked: &Output,
     limit: Option<u64>,

@@ -90,7 +90,6 @@ pub fn run(command: &args::Catalog) -> Result<()> {
     Ok(())
 }
 
-/// The entry to add, whose parameters are the first table's metadata.
 fn new(add: &args::CatalogAdd) -> Result<New> {
     let mut params = BTreeMap::new();
     if let Some(location) = add.locations.first() {
@@ -113,7 +112,6 @@ fn new(add: &args::CatalogAdd) -> Result<New> {
     })
 }
 
-/// The location of the first copy that can be opened here.
 fn copy(entry: &CatalogueEntry) -> Result<&str> {
     let mut why = Failure::usage(format!("{} has no location; add one with `kubist catalog add`", entry.name));
     for location in &entry.locations {
@@ -125,7 +123,6 @@ fn copy(entry: &CatalogueEntry) -> Result<&str> {
     Err(why)
 }
 
-/// A value of a table's metadata, unless it is a list or an object.
 fn scalar(value: &serde_json::Value) -> Option<Scalar> {
     match value {
         serde_json::Value::Bool(value) => Some(Scalar::Bool(*value)),

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::table::aligned;
 use crate::{args, human, outside};
 
-/// Runs the command. If no row was found, explains which range of the query is empty.
+/// If no row was found, explains which range of the query is empty.
 pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
         return of_files(command, cancel);
@@ -137,7 +137,6 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
     }
 }
 
-/// The progress line: the first two figures, and the fraction of the rows that the sample has.
 fn line(estimate: &Estimate) -> String {
     let figures =
         estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));
@@ -182,7 +181,6 @@ fn print_estimate(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
     Ok(())
 }
 
-/// Describes the rows read, the bytes read, the time, and why the estimate stopped.
 fn cost(estimate: &Estimate) -> String {
     let why = match estimate.stopped {
         Stop::Exact => "everything needed was read",
@@ -209,7 +207,6 @@ fn percent(share: f64) -> String {
     format!("{} %", human::number(share * 100.0))
 }
 
-/// The values of a group as text; `None` for null.
 fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     let text = |column: &arrow_array::ArrayRef| {
         column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default())
@@ -217,8 +214,8 @@ fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     if row >= groups.num_rows() { vec![] } else { groups.columns().iter().map(text).collect() }
 }
 
-/// The estimate as JSON. JSON has no infinity, so an interval without a bound has null there. Integers, decimals,
-/// dates and times keep all digits if their exact value is known.
+/// JSON has no infinity, so an interval without a bound has null there. Integers, decimals, dates and times keep all
+/// digits if their exact value is known.
 fn as_json(estimate: &Estimate) -> Result<Value> {
     let end = |end: f64| if end.is_finite() { json!(end) } else { Value::Null };
     let names = estimate.groups.schema();

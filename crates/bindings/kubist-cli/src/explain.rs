@@ -13,7 +13,6 @@ use crate::failure::{Failure, Result};
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 
-/// Name, colour, start and end of a request's stage.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
 
 const STAGES: [Stage; 4] = [

@@ -26,10 +26,8 @@ use crate::python;
 
 const NATIVE: [&str; 4] = ["parquet", "arrow", "npz", "csv"];
 
-/// Files that the package writes.
 pub const ENDINGS: [&str; 9] = ["las", "laz", "vtp", "fits", "ecsv", "h5", "bp", "bp4", "bp5"];
 
-/// True if the Python package opens these files.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     let has_external_option =
         reading.topology.is_some() || reading.hdu.is_some() || reading.particles.is_some() || reading.crs.is_some();
@@ -104,7 +102,7 @@ pub fn output_of(needs: &str, module: &str, asked: &Value, cancel: &Cancel) -> R
     }
 }
 
-/// Sends rows to the package, which writes a file once it has all rows. Ctrl-C leaves no partial file.
+/// Sends rows to the package, which writes a file once it has all rows; Ctrl-C leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, schema: &Schema, batches: Batches<'_>, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&format!("{}: this format", path.display()), "kubist.exporting")?;
     let about = json!({ "path": path, "metadata": metadata }).to_string();
@@ -182,7 +180,6 @@ pub fn errors_of(child: &mut Child) -> JoinHandle<String> {
     let errors = child.stderr.take();
     std::thread::spawn(move || {
         let mut said = String::new();
-        // The exit status still reports the failure.
         let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
         said
     })

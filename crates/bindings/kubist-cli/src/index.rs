@@ -118,7 +118,6 @@ pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
     Ok(Files::open_any(&paths, None, Some(&library), cancel)?)
 }
 
-/// Refuses options that only tables have.
 fn file_query(table: &Location, asked: &args::QueryArgs, files: &Files) -> Result<FileQuery> {
     let args::QueryArgs { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
@@ -182,7 +181,6 @@ pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// Compares the cost with the prediction of the I/O model.
 pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if command.fit.is_some() || command.plot.is_some() {
         return Err(Failure::usage(format!(

@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Kind;
 
-/// A switch that the first SIGINT or SIGTERM sets. SIGINT stays ignored if the parent process ignores it.
+/// A switch that the first SIGINT or SIGTERM sets; SIGINT stays ignored if the parent process ignores it.
 pub fn cancel_on_signals() -> Cancel {
     let cancel = Cancel::default();
     // Without handlers the signals end the process, which is also safe.

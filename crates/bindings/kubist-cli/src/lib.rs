@@ -1,7 +1,7 @@
-//! The `kubist` command, as a library, so that the Python package's extension module can contain it.
+//! The `kubist` command is a library, so that the Python package's extension module can contain it.
 //!
-//! Results go to standard output, everything else to standard error. A failure is one line `kubist: error: ...`
-//! with the exit code of [`failure::Kind`].
+//! Results go to standard output, everything else to standard error. A failure is one line `kubist: error: ...` with
+//! the exit code of [`failure::Kind`].
 
 mod alter;
 mod answer;
@@ -64,8 +64,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const FILES: u64 = 8192;
 
-/// Runs the command with these arguments, the program name first, and returns the exit code. `interpreter` is
-/// the path of Python if this process is one. Handles SIGINT and SIGTERM from then on.
+/// Runs the command with these arguments, the program name first, and returns the exit code. `interpreter` is the path
+/// of Python if this process is one. From then on, this function handles SIGINT and SIGTERM.
 pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     let parsed = match Kubist::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
@@ -81,7 +81,7 @@ pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&parsed.command, &cancel));
     let outcome = outcome.map_err(|failure| with_advice(failure, &parsed.command));
     let code = outcome.map_or_else(|failure| report(&failure, &arguments), |()| 0);
-    // Python does not flush Rust's standard output. The writer has already reported a write error.
+    // Python does not flush Rust's standard output; the writer has already reported a write error.
     let _ = std::io::stdout().flush();
     code
 }

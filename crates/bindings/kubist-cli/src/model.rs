@@ -15,10 +15,9 @@ use crate::output::{PendingFile, json, print, print_json, remark};
 use crate::{human, picture, table};
 
 const KIB: f64 = 1024.0;
-/// Sizes of measured requests. The model does not extrapolate.
+/// Sizes of measured requests, beyond which the model does not extrapolate.
 const SMALLEST: f64 = 4.0 * KIB;
 const LARGEST: f64 = 1024.0 * KIB;
-/// Defaults if there is no table.
 const ROWS: u64 = 1_000_000;
 const ROW_BYTES: f64 = 36.0;
 /// Largest fraction of a client's time for choosing replicas.

@@ -36,12 +36,11 @@ pub fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure { kind: Kind::System, message: error.to_string() })
 }
 
-/// Prints for people to standard error; ignores write errors.
+/// Ignores write errors.
 pub fn remark(line: &str) {
     remark_raw(&kubist_types::shown::printable_lines(line));
 }
 
-/// Notes the columns whose unit is unknown.
 pub fn tell_units<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) {
     kubist_expr::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
 }
@@ -55,7 +54,7 @@ fn stdout_failure(error: &std::io::Error) -> Failure {
     Failure::io(Path::new("standard output"), error)
 }
 
-/// A file under a temporary name in the folder of its destination; dropped unpublished, it is removed.
+/// A file under a temporary name in the folder of its destination, which is removed if it is dropped unpublished.
 pub struct PendingFile {
     file: File,
     destination: PathBuf,
@@ -94,7 +93,6 @@ impl PendingFile {
         self.file.try_clone().map_err(|error| Failure::io(&self.destination, &error))
     }
 
-    /// For programs that write the file themselves.
     pub fn path(&self) -> &Path {
         self.temporary.as_deref().unwrap_or(&self.destination)
     }
@@ -103,7 +101,6 @@ impl PendingFile {
         &self.destination
     }
 
-    /// Syncs the file and renames it to its destination.
     pub fn publish(mut self) -> Result<()> {
         let Some(temporary) = self.temporary.take() else {
             return Ok(());

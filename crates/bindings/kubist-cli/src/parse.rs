@@ -1,4 +1,4 @@
-//! Parses option values strictly. Bounds stay text until the type of the column is known ([`value`]).
+//! Parses option values strictly, but bounds stay text until the type of the column is known ([`value`]).
 
 mod amounts;
 mod columns;
@@ -14,7 +14,7 @@ pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};
 pub use region::{Columns, OrderBy, Ranges, bounds, column, columns, order_by, per_cell, value};
 pub use shape::shape as region;
 
-/// Splits `a=1,b=2`; `shape` is the expected form of each part, for messages.
+/// Splits `a=1,b=2`; `shape` describes the expected form of the parts in messages.
 fn parts(text: &str, shape: &str) -> Result<Vec<(String, String)>, String> {
     text.split(',')
         .map(|part| match part.split_once('=') {

@@ -8,7 +8,6 @@ use kubist_plot::{Chart, Error};
 use crate::failure::{Failure, Result};
 use crate::output::PendingFile;
 
-/// Publishes charts side by side as a PNG.
 pub fn write_charts(charts: &[Chart], title: &str, pending: PendingFile, cancel: &Cancel) -> Result<()> {
     let texts = [("Software", "Kubist"), ("Title", title)];
     write(pending, |out| kubist_plot::draw_charts(charts, title).write_png(out, &texts, cancel))

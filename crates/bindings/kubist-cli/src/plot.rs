@@ -195,7 +195,7 @@ impl<'a> PlotRequest<'a> {
         Ok(Axis { label: kubist_plot::label(field), scale, ends, inverted })
     }
 
-    /// `n of N points, fraction p`, and the region. `whole`: the plot covers the whole region.
+    /// `n of N points, fraction p`, and the region, which the plot covers if `whole`.
     fn caption(&self, points: &Points, fraction: f64, whole: bool) -> String {
         let (command, query) = (self.command, &self.query);
         let everything = whole && query.bounds.is_empty() && query.filter.is_none() && query.region.is_none();
@@ -230,7 +230,6 @@ struct Read {
     stats: Stats,
 }
 
-/// The column or computed column of a text, as the query returns it.
 fn drawn(schema: &Schema, text: &str) -> Result<Field> {
     let no_column = match parse::column(schema, text) {
         Ok(field) => return Ok(field.clone()),
@@ -280,7 +279,6 @@ fn points_query<'a>(
     })
 }
 
-/// The bound of a box as a number in the column's unit.
 fn number(field: &Field, end: &Value) -> Option<f64> {
     let number = match end {
         Value::Int(whole) => Some(*whole as f64),

@@ -33,8 +33,8 @@ impl Progress {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Draws a bar with the fraction of `done` in `total`, the text of `what`, and the remaining time. Calls
-    /// `what` only if the line is drawn.
+    /// Draws a bar with the fraction of `done` in `total`, the text of `what` (called only if the line is drawn), and
+    /// the remaining time.
     pub fn show(&mut self, done: u64, total: u64, what: impl FnOnce(f64) -> String) {
         let seconds = self.seconds();
         let drawn_lately = self.drawn.is_some_and(|last| last.elapsed() < REDRAW);

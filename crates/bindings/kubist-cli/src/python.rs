@@ -12,7 +12,6 @@ pub fn runs_this(interpreter: PathBuf) {
     let _ = OWN.set(interpreter);
 }
 
-/// The first interpreter that can run `program`, and its output.
 pub fn asked(program: &str) -> Option<(PathBuf, String)> {
     let mut known = vec![interpreter(), PathBuf::from("python3")];
     known.dedup();

@@ -22,7 +22,6 @@ use crate::failure::{Failure, Result};
 use crate::output::{print_json, remark, remark_raw};
 use kubist_types::human;
 
-/// The interval at which a wait checks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(20);
 
 pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
@@ -69,20 +68,18 @@ pub fn run(command: &args::Sql, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// A message from the thread that reads the Arrow stream.
 enum Sent {
     Schema(SchemaRef),
     Batch(RecordBatch),
 }
 
-/// The child process, which is killed on drop.
 struct Running {
     /// With the thread that reads its standard error; `None` once the process has ended.
     child: Option<(Child, JoinHandle<String>)>,
 }
 
 impl Running {
-    /// Starts to read the result and waits for its columns. Returns `None` if the process sent no valid stream.
+    /// Starts to read the result and waits for its columns, or returns `None` if the process sent no valid stream.
     fn begin(&mut self, cancel: &Cancel) -> Result<Option<(SchemaRef, Receiver<Result<Sent, ArrowError>>)>> {
         let Some(output) = self.child.as_mut().and_then(|(child, _)| child.stdout.take()) else { return Ok(None) };
         let (sender, receiver) = sync_channel(2);

@@ -13,7 +13,6 @@ use crate::output::{print_json, remark};
 use crate::progress::Progress;
 
 const EVERY: Duration = Duration::from_secs(10);
-/// Longest wait between checks for cancellation.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn run(command: &args::Sync, cancel: &Cancel) -> Result<()> {
@@ -45,7 +44,7 @@ pub fn run(command: &args::Sync, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// A later exchange. It fails if a table is gone, and makes no new copy.
+/// A later exchange, which fails if a table is gone, and makes no new copy.
 fn again(command: &args::Sync, cancel: &Cancel) -> kubist::Result<Synced> {
     for location in [&command.table, &command.other] {
         Table::open(Location::from(location).cancelled_by(cancel))?;

@@ -5,8 +5,8 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use unicode_width::UnicodeWidthStr;
 
-/// Formats rows in columns as wide as their widest cells; `right` marks right-aligned ones. Escapes control
-/// characters.
+/// Formats rows in columns as wide as their widest cells; `right` marks right-aligned ones, and control characters are
+/// escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let header: Vec<_> = header.iter().map(|name| kubist_types::shown::printable(name)).collect();
     let rows = rows.iter().map(|row| row.iter().map(|cell| kubist_types::shown::printable(cell)).collect());
@@ -33,7 +33,6 @@ pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String 
     text
 }
 
-/// The first rows of a result, kept until the column widths are known.
 pub struct Preview {
     rows: Vec<Vec<String>>,
     names: Vec<String>,
@@ -54,7 +53,6 @@ impl Preview {
         }
     }
 
-    /// Adds rows up to the limit; returns their number.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<usize, ArrowError> {
         let options = FormatOptions::default().with_null("·").with_display_error(true);
         let columns: Vec<ArrayFormatter> = batch
@@ -75,7 +73,6 @@ impl Preview {
     }
 }
 
-/// One line of limited length without control characters.
 fn cell(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut cell: String = clean.take(WIDEST + 1).collect();

@@ -25,7 +25,6 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const END_LIMIT: Duration = Duration::from_secs(3);
 /// The free ports there are unknown.
 const PORT_ATTEMPTS: usize = 4;
-/// Lines of standard error to keep for the message.
 const KEPT_LINES: usize = 8;
 const SCHEME: &str = "ssh://";
 /// Exit codes of a failed ssh, and of a shell that does not find the command.
@@ -108,7 +107,6 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
     Ok((format!("{user}{host}"), port, path))
 }
 
-/// Quotes one word for any shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -192,7 +190,6 @@ struct Ssh {
     child: Child,
     /// The remote server runs while this is open.
     input: Option<ChildStdin>,
-    /// Signals that the server has printed its address.
     ready: Receiver<()>,
     /// Of standard error, with the thread that reads it.
     last: Arc<Mutex<Vec<String>>>,
@@ -320,7 +317,6 @@ impl Ssh {
         }
     }
 
-    /// Ends the remote server, then ssh.
     fn end(&mut self) {
         self.input = None;
         let begin = Instant::now();

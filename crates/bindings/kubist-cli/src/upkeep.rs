@@ -10,7 +10,6 @@ use crate::human;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
-/// Longest wait for commits between checks for cancellation.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {

@@ -23,7 +23,7 @@ fn records_come_in_the_order_asked_for() {
         column(&workdir, &["--sample", "1%", "--inclusion", "p"], "p")
     );
     assert!(column(&workdir, &["--sample", "1%", "--inclusion", "p"], "p").iter().all(|p| *p == 0.01));
-    // No row belongs to a step. An open range includes these rows, a range with a lower bound does not.
+    // No row belongs to a step, so an open range includes these rows, and a range with a lower bound does not.
     assert_eq!(workdir.run("query t --steps :7 --count").ok().out, "5000\n");
     assert_eq!(workdir.run("query t --steps 3:7 --count").ok().out, "0\n");
     assert_eq!(workdir.run("query t --order-by x --limit 3 --count").ok().out, "3\n");

@@ -58,7 +58,7 @@ pub type Verdict = (Outcome, String);
 pub const FINE: Verdict = (Outcome::Fine, String::new());
 
 pub trait Attack {
-    /// Runs one try, which depends on the random numbers only.
+    /// Runs a try, which depends on the random numbers only.
     fn play(&mut self, random: &mut StdRng) -> Verdict;
 }
 
@@ -80,14 +80,12 @@ const KINDS: [Kind; 8] = [
     Kind { name: "stalls", share: 2, prepare: moments::prepare_stalls },
 ];
 
-/// Tries in the normal test run.
 const SLICE: u64 = 400;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// Runs as a child process.
 #[test]
 fn in_a_child() {
     let Ok(name) = std::env::var("KUBIST_HOSTILE") else { return };

@@ -205,7 +205,6 @@ fn a_strangers_links_and_pipes_are_named_and_not_followed() {
     assert_eq!(files_below(&workdir.path("mine")).len(), 2);
     std::fs::remove_file(workdir.path("t/tmp")).unwrap();
     workdir.run("verify t --deep").ok();
-    // Opening a pipe must not block.
     let logs = files_below(&workdir.path("t/logs"));
     let log = logs.iter().find(|path| path.extension().is_some_and(|ending| ending == "log")).unwrap();
     std::fs::remove_file(log).unwrap();

@@ -29,7 +29,6 @@ fn bounded(workdir: &Workdir, arguments: &str) -> Ran {
     shell.output().unwrap().into()
 }
 
-/// Asserts a refusal with these words, and that the table still has its one row.
 #[track_caller]
 fn refused(workdir: &Workdir, file: &str, options: &str, parts: &[&str]) {
     workdir.write("first.csv", "x,kind\n1.5,a\n");
@@ -68,7 +67,6 @@ fn text_without_names_and_between_blanks() {
         .run("ingest u a.csv --dimensions ra --read names=hip,ra")
         .fails(2, &["a.csv: 2 names were given, and the first line has 3 fields"]);
     workdir.run("ingest u a.csv --dimensions ra --read names=ra,ra,dec").fails(2, &["two columns are named \"ra\""]);
-    // Like astronomical catalogues, and with column names.
     workdir.write("hip.dat", "     1   0.5  -3  \n\t 2\t 1.5   4\n\n");
     let expected = "hip.dat: the first line holds numbers between blanks, and names of columns are expected";
     workdir.run("ingest v hip.dat --dimensions ra").fails(2, &[expected, "read option delimiter=space"]);
@@ -142,7 +140,6 @@ fn records_and_columns_beyond_the_limits() {
     workdir.run("ingest t some.csv --read max_record=1k").ok();
 }
 
-/// Refers many times to one stored value.
 fn one_value(bytes: usize, rows: usize) -> RecordBatch {
     let value = "v".repeat(bytes);
     let values: ArrayRef = Arc::new(StringArray::from(vec![value.as_str()]));

@@ -1,7 +1,7 @@
 //! Budgets: the records of a step that all writers together keep, with a priority below a common threshold.
 //!
-//! Each writer contributes a **share**: a histogram of its records' priorities, and the inputs of the
-//! conditions. The caller sums the shares, and every writer derives the same decision from the sum.
+//! Each writer contributes a **share**: a histogram of its records' priorities, and the inputs of the conditions. The
+//! caller sums the shares, from which every writer derives the same decision.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -45,8 +45,8 @@ pub struct BudgetOptions {
     pub always_keep: Option<String>,
     /// A condition on aggregates of all records; other steps are not kept.
     pub persist_when: Option<String>,
-    /// If a step keeps an identity, all earlier steps keep it too. The default is true with a limit, unless one
-    /// of several identity columns is a dimension.
+    /// If a step keeps an identity, all earlier steps keep it too. The default is true with a limit, unless there are
+    /// several identity columns and one is a dimension.
     pub whole_paths: Option<bool>,
     pub shared: bool,
 }
@@ -144,7 +144,7 @@ struct Charge {
 }
 
 impl Budget {
-    /// `None` if every step is kept whole. With `thins`, a full queue may subsample a step.
+    /// Returns `None` if every step is kept whole; with `thins`, a full queue may subsample a step.
     ///
     /// # Errors
     ///

@@ -26,7 +26,6 @@ pub struct Lane {
     closed: bool,
 }
 
-/// Work that interrupted calls leave to the next call.
 #[derive(Default)]
 struct Owed {
     filling: usize,
@@ -129,7 +128,6 @@ impl Lane {
         })
     }
 
-    /// Writes the remaining bytes through `copy` as space becomes free.
     fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
         while *left > 0 {
             let some = self.wait_for_room(1, patience)?.min(*left);

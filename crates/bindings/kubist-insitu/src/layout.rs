@@ -1,5 +1,5 @@
-//! Checks the columns of a step against the columns of the table, before the step is committed. So the solver gets
-//! the error at the call that passed a wrong column.
+//! Checks the columns of a step against the columns of the table before the step is committed, so the solver gets the
+//! error at the call that passed a wrong column.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -8,17 +8,15 @@ use kubist::Table;
 use crate::failure::{Failure, Result};
 use crate::values::Kind;
 
-/// The columns of a table when they were last read. Other processes may add columns.
+/// The columns of a table when they were last read, because other processes may add columns.
 pub struct Layout {
     table: Table,
     schema: SchemaRef,
-    /// Whether a column was added after the table's creation. A step may omit it, and its rows get the default.
+    /// Whether a column was added after the table's creation, so that a step may omit it and its rows get the default.
     added: Vec<bool>,
 }
 
 impl Layout {
-    /// Reads the columns of a table.
-    ///
     /// # Errors
     ///
     /// The errors of `Table::snapshot`.
@@ -28,8 +26,6 @@ impl Layout {
         Ok(Layout { table: table.clone(), schema: snapshot.schema(), added })
     }
 
-    /// Reads the columns again.
-    ///
     /// # Errors
     ///
     /// The errors of [`Layout::of`].
@@ -58,7 +54,7 @@ impl Layout {
         self.schema.field(column).data_type()
     }
 
-    /// The index of a column. If the name is unknown, reads the columns again first.
+    /// The index of a column; if the name is unknown, reads the columns again first.
     ///
     /// # Errors
     ///
@@ -126,8 +122,8 @@ impl Layout {
         self.check_complete(&given, "the batch")
     }
 
-    /// Checks that no required column is missing: `given` is true at the index of each column that is there. `what`
-    /// is the subject of the error message.
+    /// Checks that no required column is missing: `given` is true at the indices of existing columns. `what` is the
+    /// subject of the error message.
     ///
     /// # Errors
     ///

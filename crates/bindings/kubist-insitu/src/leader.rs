@@ -1,8 +1,8 @@
-//! The leader of a node reads the ranks' columns from the ring, and commits each step once all ranks have ended
-//! or abandoned it.
+//! The leader of a node reads the ranks' columns from the ring, and commits each step once all ranks have ended or
+//! abandoned it.
 //!
-//! A rank that dies in a step, closes in it or skips it stops the leader. The step is then not written, because
-//! readers would take a partial step for the whole.
+//! A rank that dies in a step, closes in it or skips it stops the leader. The step is then not written, because readers
+//! would mistake a partial step for the whole.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -237,7 +237,7 @@ impl Incoming {
         Incoming { rank, staged: None, column: None, thinned: None, ended: None, closed: false, process: None }
     }
 
-    /// True if there were any bytes, up to the end of a step.
+    /// Returns true if there were any bytes, up to the end of a step.
     fn receive(&mut self, ring: &Ring, layout: &mut Layout) -> Result<bool> {
         let mut taken = 0;
         while self.ended.is_none() && !self.closed && taken < TURN_BYTES {

@@ -4,14 +4,14 @@
 //!
 //! * direct: `end` returns when the step is durable;
 //! * queued: `end` passes the step to a low-priority thread, and [`StepWriter::wait`] waits for it;
-//! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one process commits the
-//!   steps of all processes.
+//! * through a [`ring`] in memory that the processes of a node share: a [`Leader`] in one process commits the steps of
+//!   all processes.
 //!
-//! A [budget](BudgetOptions) keeps a sample per step. All writers that sum their [shares](Share) keep the same
+//! A [budget](BudgetOptions) keeps a sample per step, and all writers that sum their [shares](Share) keep the same
 //! sample.
 //!
-//! Values are copied before a call returns. The crate does not use MPI, because the caller provides the shared
-//! memory, and its threads do not call the solver.
+//! Values are copied before a call returns. The crate does not use MPI, because the caller provides the shared memory,
+//! and its threads do not call the solver.
 
 mod budget;
 mod copies;

@@ -281,7 +281,6 @@ impl Ring {
         unsafe { &*self.lane_base(rank).cast::<LaneHead>() }
     }
 
-    /// One or two memory ranges.
     fn stretches(&self, rank: u32, position: u64, length: usize) -> [(*mut u8, usize); 2] {
         let at = (position % self.lane_bytes as u64) as usize;
         let first = length.min(self.lane_bytes - at);

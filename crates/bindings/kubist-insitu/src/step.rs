@@ -10,20 +10,20 @@ use crate::budget::BudgetOptions;
 
 #[derive(Clone, Debug)]
 pub struct StepOptions {
-    /// The name of the writer. `None`: the first free name of `writer-1`, `writer-2`, …
+    /// The name of the writer; `None`: the first free name of `writer-1`, `writer-2`, …
     pub name: Option<String>,
-    /// The longest wait for a name that another writer still uses, or for space in a full queue.
+    /// Longest wait for a name that another writer still uses, or for space in a full queue.
     pub timeout: Duration,
-    /// The approximate memory for the rows of a commit, in bytes, before they go to scratch files. `None`: 1 GiB.
+    /// The approximate memory for the rows of a commit, in bytes, before they go to scratch files; `None`: 1 GiB.
     pub memory_bytes: Option<usize>,
     /// Whether a thread optimizes the layout after commits.
     pub optimize: bool,
-    /// The number of steps that may wait while a thread commits earlier ones. `None`: no queue, so `end` commits the
-    /// step and returns when it is durable.
+    /// Number of steps that may wait while a thread commits earlier ones. `None`: no queue, so `end` commits the step
+    /// and returns when it is durable.
     pub queue: Option<usize>,
     /// The behaviour if the queue or the ring has no space for a step.
     pub when_full: WhenFull,
-    /// The number of threads that sort and encode the rows of a queued step.
+    /// Number of threads that sort and encode the rows of a queued step.
     pub threads: usize,
     /// Whether this process does nothing but commit. Otherwise its threads run at low priority, to leave the core to
     /// the solver.
@@ -33,7 +33,6 @@ pub struct StepOptions {
     pub tokens: bool,
     /// Limits on the rows and bytes to store; a larger step is sampled.
     pub budget: BudgetOptions,
-    /// Cancels waits and commits.
     pub cancel: Cancel,
 }
 
@@ -65,7 +64,7 @@ pub enum WhenFull {
     /// Stores only the rows of lowest priority that fit, which are a random sample, and reports a warning. Waits until
     /// at least an eighth of the rows fits.
     Thin,
-    /// Fails with `Busy`. The step stays open, so the call can be repeated.
+    /// Fails with `Busy`, but the step stays open, so the call can be repeated.
     Fail,
 }
 

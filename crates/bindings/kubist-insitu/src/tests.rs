@@ -104,7 +104,6 @@ fn a_column_that_found_no_room_is_put_again() {
     assert_eq!(rows(&table), 400);
 }
 
-/// Then rank 0 ends step 2, and rank 1 does `other`.
 fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     let (table, ring) = (table(name), ring(2, 1 << 16));
     let mut leader = lead(&table, ring);
@@ -378,7 +377,6 @@ fn a_step_that_is_durable_is_so_although_a_later_one_failed() {
     let table = table("later-failed");
     let writer = table.writer(&WriterOptions { name: Some("w".into()), ..WriterOptions::default() }).unwrap();
     let queue = Queue::start(writer, &StepOptions { queue: Some(4), ..StepOptions::default() }).unwrap();
-    // The second step 6 is an error.
     for step in [5, 6, 6] {
         let _ = queue.push(Ready { step, token: None, batches: Some(vec![]), thinned: None });
     }

@@ -190,12 +190,12 @@ impl StepWriter {
         Ok(())
     }
 
-    /// Copies a batch with all columns. A step may have several batches.
+    /// Copies a batch with all columns; a step may have several batches.
     ///
     /// # Errors
     ///
-    /// As [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and for nulls, and
-    /// `Busy`, `Cancelled`. Nothing of the batch is put after an error.
+    /// As [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and for nulls, and `Busy`,
+    /// `Cancelled`. Nothing of the batch is put after an error.
     pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
         for field in batch.schema().fields() {

@@ -24,7 +24,6 @@ pub fn hand_out(batch: RecordBatch) -> jlong {
     Box::into_raw(array) as jlong
 }
 
-/// Frees an exported batch; Java calls it once.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_release(env: Env, _: Class, address: jlong) {
     ended(env, (), || {

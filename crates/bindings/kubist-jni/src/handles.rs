@@ -53,7 +53,7 @@ struct Held {
     arrays: i64,
 }
 
-/// The numbers of handles and batches that Java holds, as JSON.
+/// Numbers of handles and batches that Java holds, as JSON.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_held(env: Env, _: Class) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {

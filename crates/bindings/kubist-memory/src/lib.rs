@@ -5,8 +5,7 @@ use std::ffi::c_long;
 
 pub use mimalloc::MiMalloc as Allocator;
 
-/// Milliseconds. Reuse within this time saves fetching memory from the system, which takes longer than filling
-/// it.
+/// In milliseconds: reuse within this time saves fetching memory from the system, which takes longer than filling it.
 const KEPT: c_long = 10_000;
 /// `mi_option_purge_delay` of mimalloc's header, which its crate does not name.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;

@@ -7,7 +7,6 @@ use kubist_types::Cancel;
 use crate::colormap::Color;
 use crate::error::Error;
 
-/// Bytes compressed between checks for cancellation.
 pub(crate) const PIECE: usize = 1 << 18;
 
 /// A drawn image: rows of pixels from the top.

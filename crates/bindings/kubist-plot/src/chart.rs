@@ -25,11 +25,11 @@ const GRID: Color = [233, 235, 238];
 const AXIS: Color = [90, 94, 102];
 const TEXT: Color = [34, 37, 43];
 
-/// One chart. Its axes span all points of the series.
+/// A chart, whose axes span all points of the series.
 pub struct Chart {
     /// Title above the axes.
     pub title: String,
-    /// Label and scale of the horizontal axis. A logarithmic axis leaves out values without a logarithm.
+    /// Label and scale of the horizontal axis, where a logarithmic axis leaves out values without a logarithm.
     pub x: (String, Scale),
     /// Label and scale of the vertical axis.
     pub y: (String, Scale),
@@ -51,7 +51,7 @@ enum Mark {
     Line,
     /// A dot for each point.
     Dots,
-    /// A line from each odd point to the next point.
+    /// A line from every odd point to the next point.
     Spans,
 }
 

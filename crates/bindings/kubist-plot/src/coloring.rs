@@ -101,8 +101,8 @@ impl Colors {
         }
     }
 
-    /// Sets the range of a density after all points are drawn. Call it with each of several frames, because the
-    /// range covers all.
+    /// Sets the range of a density after all points are drawn. Call it with every frame, because the range covers all
+    /// frames.
     pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64, cancel: &Cancel) -> Result<(), Error> {
         let (Some(density), Some(former)) = (self.density, self.ends) else {
             return Ok(());

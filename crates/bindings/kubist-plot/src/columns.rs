@@ -114,8 +114,8 @@ pub fn is_magnitude(field: &Field) -> bool {
     unit(field).is_some_and(|unit| matches!(unit.trim(), "mag" | "magnitude" | "ABmag" | "STmag"))
 }
 
-/// True if two columns are components of the same vector. Their units show this, if these have a direction, or
-/// names that differ only in x, y, z or a digit. Two masses are not.
+/// True if two columns are components of the same vector, by units with a direction, or by names that differ only in x,
+/// y, z or a digit. Two masses are not.
 fn same_unit(x: &Field, y: &Field) -> bool {
     match (unit(x), unit(y)) {
         (Some(one), Some(other)) if one != other => return false,
@@ -163,7 +163,6 @@ mod tests {
         for unit in ["m", "deg", "m/s"] {
             assert!(same_unit(&measured("ra", unit), &measured("dec", unit)), "{unit}");
         }
-        // Quantities without a direction.
         for unit in ["mag", "kg", "K"] {
             let (one, other) = (measured("bv", unit), measured("brightness", unit));
             assert!(!same_unit(&one, &other) && scale_bar(&one, &other).is_none(), "{unit}");

@@ -3,7 +3,6 @@
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::Cancel;
 
-/// Checks for cancellation every few thousand steps.
 pub(crate) type Steps<'a> = kubist_index::gradual::Steps<'a, Cancel>;
 
 /// An error of drawing.
@@ -37,7 +36,7 @@ pub enum Error {
     TooManyTexts {
         /// The column.
         column: String,
-        /// The most that can be drawn.
+        /// Most that can be drawn.
         most: usize,
     },
     /// The output could not be written.

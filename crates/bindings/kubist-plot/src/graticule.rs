@@ -10,7 +10,6 @@ use crate::sky::place;
 use crate::spec::Picture;
 use crate::text::Anchor;
 
-/// Degrees between meridians and between parallels.
 const MERIDIANS: i32 = 60;
 const PARALLELS: i32 = 30;
 

@@ -1,4 +1,4 @@
-//! Positions of all parts of a plot. Lengths are for scale 1, a plot of 1200 x 900 pixels.
+//! Positions of all parts of a plot, with lengths for scale 1, a plot of 1200 x 900 pixels.
 
 use kubist_types::Cancel;
 

@@ -25,7 +25,6 @@ pub struct Points {
     period: [Option<f64>; 2],
     /// A string is a number; `None` unless a single column colours the points.
     pub(crate) value: Option<Vec<f64>>,
-    /// The strings that these numbers stand for.
     pub(crate) names: Names,
     /// Empty unless columns are red, green and blue.
     pub(crate) rgb: Vec<[f32; 3]>,
@@ -260,7 +259,6 @@ pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(
     Ok(Some(found))
 }
 
-/// An integer key with the order of f64.
 fn ascending_key(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 { !bits } else { bits ^ (1 << 63) }

@@ -9,7 +9,7 @@ use crate::error::{Error, Steps};
 use crate::splat::Splats;
 use crate::text::{Text, Typeface};
 
-/// A plot, to be written as PNG, SVG or PDF. Lengths are pixels from the top left corner.
+/// A plot, to be written as PNG, SVG or PDF, where lengths are pixels from the top left corner.
 pub struct Scene {
     pub(crate) width: usize,
     pub(crate) height: usize,

@@ -87,7 +87,6 @@ pub(crate) fn place(longitude: f64, latitude: f64) -> (f64, f64) {
     (2.0 * HALF_HEIGHT / PI * longitude * t.cos(), HALF_HEIGHT * t.sin())
 }
 
-/// Labels ticks of right ascension beyond 360 degrees with their angles.
 pub(crate) fn relabelled(mut found: Ticks, (low, high): (f64, f64), most: usize) -> Ticks {
     if high <= 360.0 {
         return found;

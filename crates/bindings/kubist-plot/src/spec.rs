@@ -99,8 +99,7 @@ pub struct Coloring {
     pub ends: (Option<f64>, Option<f64>),
     /// The colormap.
     pub map: Colormap,
-    /// The kind of values. Unless ends are fixed, booleans and integers with few distinct values have a colour
-    /// each.
+    /// The kind of values; unless ends are fixed, booleans and integers with few distinct values have a colour each.
     pub kind: Kind,
 }
 
@@ -110,7 +109,7 @@ pub enum Projection {
     /// The axes are any quantities.
     #[default]
     Plane,
-    /// Longitude and latitude on the sky, in degrees. The plot is a field or a map; animations use a plane.
+    /// Longitude and latitude on the sky, in degrees, where the plot is a field or a map; animations use a plane.
     Sky,
     /// Already projected.
     Mollweide,

@@ -5,9 +5,7 @@
 pub(crate) struct Splats {
     pub width: usize,
     height: usize,
-    /// Number of discs per pixel.
     weight: Vec<f32>,
-    /// Weight and sum of the discs with a value.
     valued: Vec<(f32, f32)>,
     /// Sums of red, green and blue over the discs with a value; empty without such colours.
     rgb: Vec<[f32; 3]>,

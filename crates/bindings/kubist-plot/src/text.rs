@@ -6,8 +6,8 @@ use ab_glyph::{Font, FontRef, Glyph, GlyphId, PxScale, ScaleFont, point};
 use crate::canvas::Canvas;
 use crate::colormap::Color;
 
-/// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, some mathematical symbols. `assets/README.md` has
-/// the command that makes it.
+/// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, some mathematical symbols; `assets/README.md` has the
+/// command that makes it.
 pub(crate) const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
 /// The point of a text that is at [`Text::at`]: its first, middle or last point in the direction of reading.

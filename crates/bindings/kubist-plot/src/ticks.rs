@@ -1,4 +1,4 @@
-//! Marks of an axis and their labels. Any two numbers give only a few marks, all finite.
+//! Marks of an axis and their labels, where any two numbers give only a few marks, all finite.
 
 use kubist_types::steps::{LEAST, MARKS, Step, marks, resolution};
 
@@ -96,7 +96,7 @@ const DAY: f64 = 86_400.0;
 const MONTH: f64 = 30.44 * DAY;
 const YEAR: f64 = 365.25 * DAY;
 
-/// The largest timestamp in seconds.
+/// Largest timestamp in seconds.
 const LAST: f64 = 9.2e18;
 /// The finest timestamp.
 const NANOSECOND: f64 = 1e-9;

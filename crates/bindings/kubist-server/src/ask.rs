@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::forms;
 use crate::problem::{Problem, Result};
 
-/// The most columns of a response; below, the most cells of a request and values of a column.
+/// Most columns of a response; below, the most cells of a request and values of a column.
 pub const MOST_COLUMNS: usize = 4096;
 pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
@@ -19,10 +19,9 @@ pub const MOST_HELD: u64 = 1_000_000;
 const SORT_MEMORY: usize = 64 << 20;
 const MOST_SCRATCH: u64 = 16 << 30;
 
-/// The rows and the snapshot of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// The snapshot to query; `None` for the newest.
+    /// `None` queries the newest snapshot.
     pub version: Option<String>,
     pub spec: Query,
 }
@@ -213,7 +212,6 @@ impl Records {
 }
 
 impl Paths {
-    /// The query that selects trajectories, and the query for their rows.
     pub fn requests(&self, region: &Region, cancel: &Cancel) -> Result<(Request, Request)> {
         check_size(&region.spec)?;
         let Region { spec, .. } = region.clone();

@@ -30,9 +30,7 @@ pub struct Connection {
 }
 
 struct Waits {
-    /// The time since which it waits for a request or the rest of a request.
     silent_since: Option<Instant>,
-    /// The start of its wait for the client to read.
     unread_since: Option<Instant>,
 }
 
@@ -138,7 +136,6 @@ impl Connection {
         waits.unread_since = is.then(Instant::now);
     }
 
-    /// The start of the wait for the client alone, with the last response sent.
     fn silent_since(&self) -> Option<Instant> {
         let waits = self.waits();
         waits.silent_since.filter(|_| waits.unread_since.is_none())

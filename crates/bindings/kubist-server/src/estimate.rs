@@ -15,8 +15,8 @@ use crate::ask::{EstimateFormat, Estimates, Region};
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
-/// Sends the final estimate, or with `progressive` each one as it improves: one line of JSON or one Arrow
-/// stream each.
+/// Sends the final estimate, or with `progressive` all estimates as they improve, in a line of JSON or an Arrow stream
+/// each.
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut Out) -> Result<()> {
     let options = options(region, asked, &out.cancel)?;
     out.header(

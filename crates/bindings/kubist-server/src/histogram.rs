@@ -67,7 +67,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     Ok(json!({ "rows": rows, "fraction": stream.fraction(), "columns": columns }))
 }
 
-/// The number of rows that each row represents, times the sample fraction.
+/// The number of rows that a row represents, times the sample fraction.
 fn weights(batches: &[RecordBatch], fraction: f64) -> Vec<f64> {
     let of_batch = |batch: &RecordBatch| {
         let chances = batch.column(batch.num_columns() - 1).as_primitive::<Float64Type>().clone();

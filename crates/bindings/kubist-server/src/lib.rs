@@ -4,15 +4,13 @@
 //! description is at `/v1/openapi.json`). Guarantees:
 //!
 //! - The server reads only the given tables and never writes.
-//! - On loopback it accepts only requests that name this machine, so no page of another site can read a table.
-//!   On other addresses it requires a token.
-//! - The cost of a client is bounded: request size, time, memory, concurrent queries, and seconds of unread
-//!   response.
+//! - On loopback it accepts only requests that name this machine, so no page of another site can read a table. On other
+//!   addresses it requires a token.
+//! - The cost of a client is bounded: request size, time, memory, concurrent queries, and seconds of unread response.
 //! - Slow, silent or numerous clients do not keep others out.
 //! - A query stops as soon as its client disconnects.
 //!
-//! The engine's synchronous calls have threads of their own. All connections share one thread that never
-//! blocks.
+//! The engine's synchronous calls have threads of their own, and all connections share one thread that never blocks.
 
 mod answer;
 mod ask;

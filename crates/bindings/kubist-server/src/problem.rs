@@ -66,7 +66,6 @@ impl From<kubist::Error> for Problem {
 }
 
 impl Problem {
-    /// Arrow could not encode or cast values, or send its output.
     pub fn of_arrow(error: ArrowError) -> Problem {
         match error {
             ArrowError::IoError(_, error) => Problem::of_sending(error),
@@ -87,7 +86,6 @@ impl Problem {
         }
     }
 
-    /// The client has disconnected or did not read in time.
     pub fn of_sending(error: io::Error) -> Problem {
         match error.kind() {
             io::ErrorKind::TimedOut => {

@@ -25,10 +25,8 @@ use crate::problem::{Problem, Result};
 /// Bytes of a part, and number of parts that may wait.
 const PIECE_BYTES: usize = 256 * 1024;
 const PIECES_AHEAD: usize = 3;
-/// Interval between checks whether the next part can be sent.
 const CHECK_CHANNEL: Duration = Duration::from_millis(1);
 
-/// Interval between checks for a slow client's slot.
 const CHECK_SLOTS: Duration = Duration::from_millis(100);
 
 /// Slots for concurrent requests. A request whose client reads too slowly gives its slot to waiting ones,
@@ -41,7 +39,6 @@ pub struct RequestSlots {
 
 struct ActiveRequest {
     cancel: Cancel,
-    /// The start of the wait for the client to read a part.
     unread_since: Mutex<Option<Instant>>,
 }
 
@@ -196,7 +193,6 @@ impl Drop for Waiting {
     }
 }
 
-/// Responds with the bytes that `work` writes on its own thread.
 pub async fn stream(
     limits: &Work,
     work: impl FnOnce(&mut Out) -> Result<()> + Send + 'static,
@@ -242,7 +238,6 @@ pub async fn stream(
     }
 }
 
-/// Responds with the JSON that `work` returns on its own thread.
 pub async fn json(
     limits: &Work,
     work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,

@@ -17,7 +17,6 @@ use crate::respond::{Answer, Work, full_response, json as answer_json, of_json, 
 use crate::served_table::ServedTable;
 use crate::{answer, estimate, histogram, page, points};
 
-/// Interval between checks of a table.
 const CHECK_TABLE: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: f64 = 30.0;
 
@@ -196,7 +195,7 @@ fn with_cookie(state: &ServerState) -> Response<Answer> {
     response
 }
 
-/// The whole body of a request. It must be JSON, because a page of another site can send other types without a
+/// The whole body of a request, which must be JSON, because a page of another site can send other types without a
 /// preflight request.
 async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

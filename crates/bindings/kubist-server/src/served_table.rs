@@ -55,7 +55,7 @@ impl Shown {
     }
 }
 
-/// The name of a table in URLs: the last part of its location without `.kubist` and settings. Characters that a
+/// The name of a table in URLs: the last part of its location, without `.kubist` and settings, where characters that a
 /// URL would escape are replaced.
 pub fn name_of(location: &str) -> String {
     let location = match location.split_once("://") {
@@ -97,8 +97,7 @@ impl ServedTable {
         self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The newest snapshot. If the table was replaced or restored from a backup, serves the new one from now
-    /// on.
+    /// The newest snapshot; if the table was replaced or restored from a backup, serves the new one from now on.
     pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.shown().now.snapshot.clone();
@@ -174,8 +173,6 @@ impl Pinned {
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
     }
 
-    /// The description with the layout.
-    ///
     /// # Errors
     ///
     /// `Cancelled` or a storage error.

@@ -24,18 +24,15 @@ use crate::stall_timeout::{StallTimeout, hung_up};
 pub struct Limits {
     /// Concurrent requests; others wait.
     pub concurrent_requests: usize,
-    /// Longest wait of a request.
     pub request_patience: Duration,
-    /// Longest run time of a request.
     pub longest: Duration,
     /// Longest time that a client may leave its response unread, or its request body unsent.
     pub stall: Duration,
     /// Longest time for a request's headers, and between requests.
     pub head: Duration,
     pub body_bytes: usize,
-    /// Open connections. At this limit a silent or slow client makes way for a new one.
+    /// Open connections; at this limit a silent or slow client makes way for a new one.
     pub connections: usize,
-    /// Open connections per client address.
     pub connections_of_address: usize,
 }
 

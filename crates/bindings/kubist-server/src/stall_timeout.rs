@@ -95,7 +95,6 @@ impl AsyncWrite for StallTimeout {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        // TCP has nothing to flush.
         Poll::Ready(Ok(()))
     }
 

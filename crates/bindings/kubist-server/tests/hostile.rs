@@ -29,7 +29,6 @@ fn anything(random: &mut StdRng, depth: u32) -> Value {
     }
 }
 
-/// A value that a schema allows, or occasionally another one.
 fn of_schema(description: &Value, schema: &Value, name: &str, random: &mut StdRng) -> Value {
     if random.random_bool(0.04) {
         return anything(random, 3);

@@ -77,7 +77,6 @@ fn who_reads_slowly_gives_way_to_who_waits() {
 fn who_hangs_up_stops_the_work_of_any_question() {
     let limits = Limits { concurrent_requests: 1, request_patience: Duration::from_secs(50), ..limits() };
     let world = world(300_000, Options { limits, ..Options::default() });
-    // Each takes far longer than its client stays.
     let cells = r#"{"per_cell": {"rows": 20000, "widths": {"x": 0.5}}, "format": "csv"}"#;
     let wide =
         r#"{"aggregates": ["mean(x)", "p95(y)", "count_distinct(id)"], "group_by": ["n", "kind"], "error": 1e-9}"#;

@@ -1,4 +1,4 @@
-//! Parsing of error bounds. A number is in the column's unit; a string may have another unit or be relative.
+//! Parses error bounds: a number is in the column's unit, and a string may have another unit or be relative.
 
 use arrow_schema::Field;
 use kubist_expr::{Meant, Value, in_unit_of};

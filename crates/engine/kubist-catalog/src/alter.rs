@@ -1,6 +1,6 @@
 //! Alterations: changes of a table after its creation, such as new columns, metadata, units, grids or writers.
 //!
-//! Each alteration is an object with the next number. It is put only if absent, and never cleaned. If two processes
+//! Each alteration is an object with the next number, which is put only if absent and never cleaned. If two processes
 //! alter concurrently, the second one checks again whether its alteration still fits.
 
 use std::hash::{BuildHasher, RandomState};
@@ -109,7 +109,7 @@ pub fn rescaled(schema: &TableSchema, scales: Vec<Scale>) -> Vec<GridDimension> 
 }
 
 impl Core {
-    /// Adds a column, which cannot be a dimension or an identity. Rows without it have the default.
+    /// Adds a column that is neither a dimension nor an identity; rows without it have the default.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl Core {
         self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
     }
 
-    /// Sets or removes (`None`) periods of columns. All rows must be inside.
+    /// Sets or removes (`None`) periods of columns, in which all rows must lie.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl Core {
         self.set_metadata(Some(column), &Metadata::from([(UNIT.into(), unit.into())]))
     }
 
-    /// Publishes a grid after the newest one that the caller knew. Returns `false` if another process was first.
+    /// Publishes a grid after the newest one that the caller knew, and returns `false` if another process was first.
     ///
     /// # Errors
     ///
@@ -277,8 +277,8 @@ impl Core {
     }
 
     /// Declares the writers of the steps after `after`, for a simulation that continues from a checkpoint with other
-    /// ranks. Retract later steps first. Repeating the declaration succeeds. In a table without steps it applies to all
-    /// steps.
+    /// ranks. Retract later steps first. Repeating the declaration succeeds, and in a table without steps it applies to
+    /// all steps.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl Core {
         }
     }
 
-    /// Puts an alteration under the number that follows the view. Returns `false` if the number is taken.
+    /// Puts an alteration under the number that follows the view, or returns `false` if the number is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
         schema.altered(alteration)?;

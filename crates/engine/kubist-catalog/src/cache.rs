@@ -1,7 +1,7 @@
 //! Caches of zone maps, guides of secondary indexes, and checkpoint pages, each with a capacity in bytes.
 //!
-//! Used entries are in the young generation. When it is full, it becomes the old one, and unused old entries are
-//! dropped.
+//! Used entries are in the young generation. When it is full, it becomes the old one, and the cache drops unused old
+//! entries.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,7 +15,6 @@ use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
-/// The capacity of both generations together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
 /// The directories for a billion distinct values take 60 MB, and a query reads all guides.
 pub const GUIDE_BYTES: usize = 256 << 20;

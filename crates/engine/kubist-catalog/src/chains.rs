@@ -8,7 +8,6 @@ use kubist_store::Stamp;
 
 use crate::files::TableFiles;
 
-/// The stamps of the last comparison with the store.
 #[derive(Default)]
 pub struct ComparedStamps {
     pub objects: HashMap<String, Stamp>,

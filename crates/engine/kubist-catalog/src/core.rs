@@ -51,7 +51,6 @@ impl Deref for Core {
     }
 }
 
-/// The state of the followed table. Its lock is never held during I/O.
 struct Followed {
     /// `None` while a refresh uses it.
     tail: Option<Tail>,
@@ -61,7 +60,7 @@ struct Followed {
     checkpointed: Joined,
 }
 
-/// A running refresh. Dropping this lets the next refresh start.
+/// A running refresh, whose drop lets the next refresh start.
 struct Refresh<'a> {
     core: &'a Core,
     number: u64,
@@ -254,7 +253,6 @@ impl Core {
         Ok(!found)
     }
 
-    /// True if live runs or their secondary indexes use the segment.
     fn is_needed(&self, segment: &str) -> Result<bool> {
         let (mut needed, cancel) = (false, Cancel::default());
         let names = |run: &Run<Location>| run.payload.segments().any(|other| **other == *segment);
@@ -300,7 +298,7 @@ impl Core {
         }
     }
 
-    /// The view of the last refresh; does not wait.
+    /// Returns the view of the last refresh without waiting.
     pub fn last_view(&self) -> Option<Arc<View>> {
         self.followed().last.as_ref().map(|(_, view)| view.clone())
     }
@@ -339,7 +337,7 @@ impl Core {
         stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
-    /// From the last view: the number of entries and of runs since the last checkpoint, and of live runs.
+    /// From the last view: the numbers of entries and runs since the last checkpoint, and of live runs.
     pub fn since_checkpoint(&self) -> (u64, u64, u64) {
         let Some(view) = self.last_view() else { return (0, 0, 0) };
         let (joined, held) = (view.joined, self.followed().checkpointed);
@@ -356,10 +354,10 @@ impl Core {
         priority::name_hash(writer)
     }
 
-    /// Declares the writers of every step. A step becomes complete once all declared writers have committed or
-    /// abandoned it.
+    /// Declares the writers of every step, which becomes complete once all declared writers have committed or abandoned
+    /// it.
     ///
-    /// Repeating the same declaration succeeds. [`Core::declare_writers_after`] changes it.
+    /// Repeating the same declaration succeeds, and [`Core::declare_writers_after`] changes it.
     ///
     /// # Errors
     ///
@@ -379,8 +377,8 @@ impl Core {
         }
     }
 
-    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`. Checks at the interval `every`, but at
-    /// most every 2 ms.
+    /// Waits up to `patience` for a commit, rewrite or alteration after `seen`, with a check each `every`, but at most
+    /// every 2 ms.
     ///
     /// # Errors
     ///

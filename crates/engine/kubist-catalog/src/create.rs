@@ -26,7 +26,7 @@ const DEFAULT_CAPACITY: u32 = 2048;
 /// The default with strata of windows: a window of 1/128 has enough rows in each run.
 const CAPACITY_OF_WINDOWS: u32 = 65_536;
 
-/// Creates a table in an empty store. With `exist_ok`, also opens a table that agrees with the plan.
+/// Creates a table in an empty store; with `exist_ok`, also opens a table that agrees with the plan.
 ///
 /// # Errors
 ///

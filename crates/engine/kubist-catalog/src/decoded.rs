@@ -57,15 +57,15 @@ pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
     is_used: AtomicBool,
-    /// A number by which the admitted pages differ between runs, because many runs have a single page.
+    /// Varies the admitted pages between runs, because many runs have a single page.
     salt: u32,
-    /// The last query that read each page, or 0. The lowest bit is set if another query read it before.
+    /// The last query that read each page, or 0; the lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
 impl DecodedPages {
-    /// A cache of `bound` bytes. Each thread may exceed it by the entries of a task's runs and a page.
+    /// Each thread may exceed `bound` bytes by the entries of a task's runs and a page.
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
@@ -82,7 +82,6 @@ impl DecodedPages {
         Keeper { query, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
-    /// Creates missing entries with these numbers of pages.
     pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.make_room(&mut runs);
@@ -171,7 +170,6 @@ impl DecodedRun {
         self.held.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns true if another query read the page before.
     fn note_reading(&self, page: usize, query: QueryId) -> bool {
         let Some(reader) = self.readers.get(page) else { return false };
         let before = reader.load(Relaxed);
@@ -263,7 +261,6 @@ mod tests {
         assert!(!read(&pages, 3));
     }
 
-    /// Existing entries grow by one page at a time.
     #[test]
     fn the_bound_holds_where_no_run_is_new() {
         let pages = DecodedPages::new(BOUND);

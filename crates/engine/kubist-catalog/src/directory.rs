@@ -1,8 +1,8 @@
 //! The runs of a view: in memory if they are few, otherwise in pages that queries load.
 //!
-//! A checkpoint of many runs stores them in pages, each with a summary (`kubist_index::pages`). The pages form levels,
-//! each in a segment: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is the
-//! list of pages (the *base*) and the later runs in memory.
+//! A checkpoint of many runs stores them in pages with summaries (`kubist_index::pages`). The pages form levels, each
+//! in a segment: a checkpoint adds a level and sometimes merges older ones (`kubist_index::levels`). A view is the list
+//! of pages (the *base*) and the later runs in memory.
 //!
 //! A query loads in one request the pages that may have runs in its region and priorities. Once queries have requested
 //! as many pages as exist, all pages stay in memory, if they fit (`limit_runs_in_memory`). Otherwise a query that needs
@@ -41,13 +41,11 @@ pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
-/// Limit of pages that a writer loads.
 const WRITER_PAGES: usize = 256;
 /// A query that meets more pages than this skips pages with only replicas.
 const WORTH_COPIES: usize = 16;
 /// Number of lower-tier subtrees per page of the middle tier.
 const SUBTREES: usize = 32;
-/// Limit of pages per request.
 const AT_ONCE: usize = 64;
 /// A checkpoint with more runs than this stores them in pages.
 pub const INLINE: u64 = 256;
@@ -118,7 +116,7 @@ impl Runs {
         self.recent.rows()
     }
 
-    /// The runs after the base; all runs if there is no base.
+    /// The runs after the base, or all runs if there is no base.
     pub fn recent(&self) -> &Arc<Directory> {
         self.recent.joined()
     }
@@ -293,8 +291,6 @@ impl Runs {
         self.prefers_pages(files) && self.base.as_ref().is_some_and(|base| has_places(base))
     }
 
-    /// The secondary indexes of the primary runs.
-    ///
     /// # Errors
     ///
     /// The errors of [`Runs::directory`].
@@ -388,7 +384,7 @@ impl Runs {
     }
 
     /// Calls `work` with the live runs and cutoffs that are not on the first `kept` pages, in depth-first order of
-    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest. Returns the removed runs.
+    /// cubes, and holds only some pages at a time. Each cube has one cutoff, its lowest; returns the removed runs.
     ///
     /// # Errors
     ///

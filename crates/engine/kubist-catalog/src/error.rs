@@ -47,12 +47,11 @@ pub fn missing_alteration(location: &str, number: u64) -> Error {
     Error::Damaged { file: format!("{location}/{}", name_of(number)), offset: 0, what }
 }
 
-/// True if stored bytes are damaged. Repair acts only on these errors.
+/// True if stored bytes are damaged, the only errors that repair acts on.
 pub fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
 }
 
-/// True if the storage failed or did not respond.
 pub fn is_unread(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable
 }

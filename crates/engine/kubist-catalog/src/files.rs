@@ -1,5 +1,5 @@
-//! The files of a table: its store, its header, and caches of immutable content. The state of logs and snapshots is
-//! elsewhere.
+//! The files of a table: its store, its header, and caches of immutable content, without the state of logs and
+//! snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +45,6 @@ const LOOKS: u32 = 1000;
 pub struct TableFiles {
     pub store: Arc<dyn Store>,
     pub header: Header,
-    /// The columns that the table was created with.
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// Guides by segment and offset of the postings.
@@ -62,7 +61,7 @@ pub struct TableFiles {
     settled: AtomicU64,
 }
 
-/// The grids that were read; a grid never changes.
+/// A grid never changes.
 struct Grids {
     forest: Forest,
     frames: BTreeMap<u32, Arc<Frame>>,
@@ -119,8 +118,7 @@ impl TableFiles {
         self.runs_in_memory.load(Ordering::Relaxed)
     }
 
-    /// The page segments of existing checkpoints. The newest checkpoint is always included, because later ones may use
-    /// its pages.
+    /// The page segments of existing checkpoints, always with the newest one, because later ones may use its pages.
     ///
     /// # Errors
     ///
@@ -164,8 +162,6 @@ impl TableFiles {
         }
     }
 
-    /// Checks that the table is not dropped or replaced by another.
-    ///
     /// # Errors
     ///
     /// `Replaced`, `NotATable`, `Damaged`, `Newer` or a storage error.
@@ -303,7 +299,7 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Makes alterations durable. A run must not outlive the alteration that adds one of its columns.
+    /// Makes alterations durable, because a run must not outlive the alteration that adds one of its columns.
     ///
     /// # Errors
     ///

@@ -30,7 +30,6 @@ const LOGS_AT_ONCE: usize = 256;
 const REWRITES_AT_ONCE: usize = 16;
 /// Limit in bytes of the checkpoint pages that opening a table prefetches from a remote store.
 const FEW_PAGES: u64 = 4 << 20;
-/// Limit of restarts because files were cleaned during the read.
 const MOST_RESTARTS: usize = 8;
 
 /// Calls `follow` again while apparent damage may come from delayed visibility. For example, a rewrite may be visible
@@ -296,7 +295,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     }
 }
 
-/// Joins the entries that `glance` read. Returns `false` if they need other files too.
+/// Returns `false` if the entries that `glance` read need other files too.
 fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
     let writers = tail.logs.clone();
     for (writer, read) in writers.iter().zip(read) {
@@ -387,8 +386,7 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
     }
 }
 
-/// Waits until this machine sees everything that a token names. Returns immediately on stores without delayed
-/// visibility.
+/// Waits until this machine sees everything that a token names, but not on stores without delayed visibility.
 ///
 /// # Errors
 ///

@@ -108,7 +108,7 @@ impl Frame {
         Positions { keys, priorities, outside: self.outside(&coordinates, batch.num_rows()) }
     }
 
-    /// Counts no null or NaN, because no domain contains them.
+    /// Excludes null and NaN, because no domain contains them.
     fn outside(&self, coordinates: &[Vec<u32>], rows: usize) -> u64 {
         let nowhere = self.geometry.last_coordinate();
         let is_out = |value: u32, (low, high): (u32, u32)| (value < low) | ((value > high) & (value != nowhere));

@@ -4,7 +4,7 @@
 //! value. Only two conversions round:
 //!
 //! - A column with an error bound takes the nearest float, unless it is infinite, or subnormal and not equal.
-//! - A float in another unit becomes the nearest float in the column's unit. An integer must give an integer.
+//! - A float in another unit becomes the nearest float in the column's unit, but an integer must give an integer.
 //!
 //! Data without a unit is taken to be in the column's unit. A column without a unit refuses data with a unit, because
 //! the unit would be lost.
@@ -24,7 +24,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::{UNIT, unit_of};
 
 const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
-/// Limit of characters of a value in an error message.
 const MOST_CHARACTERS: usize = 60;
 
 pub struct IncomingColumn<'a> {
@@ -214,7 +213,7 @@ impl IncomingColumn<'_> {
     }
 }
 
-/// Which values are refused, in addition to infinite ones. `Small`: values that become subnormal.
+/// Which values are refused, in addition to infinite ones: `Small` refuses values that become subnormal.
 #[derive(Clone, Copy)]
 enum Refused {
     Nothing,

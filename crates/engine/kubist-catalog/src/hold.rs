@@ -47,7 +47,7 @@ pub fn release(core: &Core, name: &str) -> Result<()> {
     core.store.delete(name).map_err(store_error)
 }
 
-/// The time since which everything is held. Deletes ended holds.
+/// Deletes ended holds, and returns the time since which everything is held.
 ///
 /// # Errors
 ///

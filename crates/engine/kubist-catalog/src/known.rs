@@ -105,7 +105,7 @@ impl KnownState {
         Ok(ObservedStamps { logs, read, objects })
     }
 
-    /// Compares the stamps with the known entries. Logs that a refresh has extended are checked by their chain.
+    /// Compares the stamps with the known entries, but checks logs that a refresh has extended by their chain.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Locations of tables. The scheme of a location selects the store ([`kubist_store::locate`]). This module decides
-//! whether the store contains a table, with the same rules and messages for every scheme.
+//! Locations of tables, whose scheme selects the store ([`kubist_store::locate`]). This module decides whether the
+//! store contains a table, with the same rules and messages for every scheme.
 
 use std::fmt;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl TableLocation {
         }
     }
 
-    /// Returns an empty store, and creates it if nothing is here. A store that is already held is not read.
+    /// Returns an empty store, and creates it if nothing is here; a store that is already held is not read.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl TableLocation {
         }
     }
 
-    /// Creates the store if missing. The caller checks its content.
+    /// Creates the store if missing; the caller checks its content.
     ///
     /// # Errors
     ///

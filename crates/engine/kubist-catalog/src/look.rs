@@ -14,7 +14,7 @@ pub fn is_far(store: &dyn Store) -> bool {
     store.capabilities().latency == Latency::Network
 }
 
-/// The first requests of opening a table. They come before any log is read, as following requires.
+/// The first requests of opening a table, which come before any log is read, as following requires.
 pub struct FirstLook {
     pub dropped: Option<Bytes>,
     pub table: Option<Bytes>,
@@ -53,7 +53,6 @@ fn answer<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs both in parallel if the store is remote.
 pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
     match is_far(store) {
         true => thread::scope(|scope| {

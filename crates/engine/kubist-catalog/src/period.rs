@@ -1,7 +1,7 @@
 //! Periods of columns: parsing, metadata, and the check of written rows.
 //!
-//! The values of a column with a period are in one interval, so every value has one image there. Rows with other values
-//! are refused, because queries would not find them by their images.
+//! All values of a column with a period are in one interval. Other values are refused, because queries would not find
+//! such rows by their images.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ fn turn_of(field: &Field) -> Result<f64> {
     Ok(360.0 * degree.unwrap_or(1.0))
 }
 
-/// Refuses values outside a period. `first_row` is the position of the first value in the user's batch.
+/// Refuses values outside a period, where `first_row` is the position of the first value in the user's batch.
 pub(crate) fn check_inside(column: &Field, values: &ArrayRef, first_row: usize) -> Result<()> {
     let Some(period) = Period::of(column) else { return Ok(()) };
     let of_type = |end: f64| match values.data_type() {

@@ -11,7 +11,7 @@ use kubist_index::priority::{self, is_identity_type};
 use kubist_types::error::{Error, Result};
 use kubist_types::options::Sampling;
 
-/// The hidden column with the relative weight of each row, if samples are weighted.
+/// The hidden column with the relative weights of rows, if samples are weighted.
 pub const WEIGHT: &str = "_kubist_weight";
 pub const UNWEIGHED: f32 = 0.0;
 
@@ -77,7 +77,7 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
     Ok(sampling.clone())
 }
 
-/// Checks weights. `offset` is the position of the first row in the user's batch.
+/// Checks weights, where `offset` is the position of the first row in the user's batch.
 ///
 /// # Errors
 ///

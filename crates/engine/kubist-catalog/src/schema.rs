@@ -77,7 +77,6 @@ pub struct TableSchema {
     /// that are always kept.
     pub kept_below: Option<usize>,
     pub compression: Compression,
-    /// Where strata of new runs end.
     pub strata: Strata,
     pub version: u64,
     created: usize,
@@ -400,7 +399,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Describes the columns. Field metadata of Arrow and Parquet is stored, but not shown.
+    /// Describes the columns, without field metadata of Arrow and Parquet, which is stored but not shown.
     pub fn describe(&self) -> Vec<ColumnInfo> {
         let foreign = |key: &str| key.starts_with("ARROW:") || key.starts_with("PARQUET:");
         let fields = self.user.fields().iter().enumerate();
@@ -452,7 +451,7 @@ impl TableSchema {
         self.visible().iter().try_for_each(|column| check_inside(&self.with_unit(*column), rows.column(*column), 0))
     }
 
-    /// Whether both schemas have the same error bounds. `other` must agree with this schema.
+    /// Whether both schemas have the same error bounds, if `other` agrees with this schema.
     pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
         let bound = |schema: &TableSchema, name: &str| {
             let index = schema.user.index_of(name).ok()?;
@@ -488,8 +487,8 @@ impl TableSchema {
         RecordBatch::try_new(self.stored.clone(), columns).map_err(Error::kernel)
     }
 
-    /// Converts a user's batch to stored form. Columns are matched by name, and added columns may be missing. The
-    /// writer has written `first_row` rows before. Messages count rows from `offset`.
+    /// Converts a user's batch to stored form; columns are matched by name, and added columns may be missing. The
+    /// writer has written `first_row` rows before, and messages count rows from `offset`.
     ///
     /// # Errors
     ///
@@ -593,7 +592,6 @@ impl TableSchema {
         }
     }
 
-    /// Whether the table has identity columns. Otherwise the hidden columns are the identity.
     pub fn has_identity(&self) -> bool {
         !self.hidden
     }

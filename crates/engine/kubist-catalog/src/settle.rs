@@ -7,7 +7,7 @@ use kubist_types::{Cancel, Error, Result};
 use crate::error::store_error;
 use crate::files::TableFiles;
 
-/// Whether a process owns the log. The entries of a log without an owner are durable.
+/// Whether a process owns the log; the entries of a log without an owner are durable.
 ///
 /// # Errors
 ///

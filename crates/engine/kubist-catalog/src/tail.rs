@@ -1,6 +1,6 @@
 //! `Tail`: the state after all log entries that a handle has read so far.
 //!
-//! To join entries takes no I/O. After an error, all entries before the bad one are joined, so joining can continue.
+//! Joining takes no I/O, and after an error all entries before the bad one are joined, so joining can continue.
 
 use std::sync::Arc;
 
@@ -37,7 +37,6 @@ pub struct Tail {
     pub history: History,
     /// Number of rewrites that must be joined before the declarations in alterations apply.
     pub needs_rewrites: u64,
-    /// The number of columns that joined runs need.
     needs_columns: usize,
     removed: Arc<SpreadSet<RunId>>,
     /// The newest schema; `None` means the columns of the creation.
@@ -46,12 +45,12 @@ pub struct Tail {
     /// Whether the state changed after the view was built, or an error occurred.
     stale: bool,
     changes: Option<Changes>,
-    /// The numbers of joined entries, and of those that a checkpoint covers.
+    /// Numbers of joined entries, and of entries that a checkpoint covers.
     joined: Joined,
     pub checkpointed: Joined,
-    /// The number of runs in the state when newer checkpoints were last searched.
+    /// Number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
-    /// The proven log positions. `looked_at_segments`: segments were examined for these.
+    /// The proven log positions, for which segments were examined if `looked_at_segments`.
     pub vouched: ProvenPositions,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.

@@ -60,7 +60,6 @@ impl SnapshotToken {
         }
     }
 
-    /// True if the state is not newer than the token.
     pub fn is_at_or_after(&self, state: &State<Location>) -> bool {
         state.rewrites() <= self.rewrites
             && state.positions().all(|(writer, position)| position <= self.position(writer))

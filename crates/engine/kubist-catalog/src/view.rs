@@ -54,7 +54,6 @@ struct Earlier {
 }
 
 impl Earlier {
-    /// After this many changes the indexes are collected again.
     const MOST: usize = 256;
 
     fn and(&self, changes: &Arc<Changes>) -> Option<Earlier> {

@@ -98,7 +98,8 @@ pub fn check_need(
     Err(damaged(files, writer, end, what))
 }
 
-/// Checks that the owner found everything that readers have read. Otherwise readers would miss its next commits.
+/// Checks that the owner found everything that readers have read, because otherwise readers would miss its next
+/// commits.
 ///
 /// # Errors
 ///

@@ -47,7 +47,7 @@ impl TableSchema {
         Ok(self)
     }
 
-    /// Checks the weights of rows. `offset` is the position of the first row in the user's batch.
+    /// Checks the weights of rows, where `offset` is the position of the first row in the user's batch.
     ///
     /// # Errors
     ///
@@ -70,13 +70,13 @@ fn seen(schema: &TableSchema, stored: &RecordBatch) -> Vec<ArrayRef> {
 
 #[derive(Default)]
 pub struct Weigher {
-    /// The number of rows in each stratum, by the hash of its values.
+    /// Number of rows in each stratum, by the hash of its values.
     rows: HashMap<u64, u64>,
     all: u64,
 }
 
 impl Weigher {
-    /// Adds weights. Rows that have a weight, as in a copy, keep it.
+    /// Adds weights, but rows that have a weight, as in a copy, keep it.
     ///
     /// # Errors
     ///

@@ -7,17 +7,17 @@
 //!
 //! # Why no checkpoint names pages that cleaning deletes
 //!
-//! Cleaning deletes a segment of pages only if a checkpoint with its number or a later one exists, and if no checkpoint
+//! Cleaning deletes a segment of pages only if a checkpoint with its number or a later one exists, and no checkpoint
 //! listed *then* names it.
 //!
 //! Checkpoint N names pages written for number N, and pages of N - 1, which was the newest when the table was read. The
 //! two newest checkpoints are never deleted, so the pages of N - 1 exist when N is put. From then on, cleaners list N.
 //!
-//! A cleaner may have listed a checkpoint that is no longer the newest. Later checkpoints name only the pages of that
-//! one, or pages for numbers that were unused at that time.
+//! A cleaner may have listed a checkpoint that is no longer the newest. Later checkpoints name only its pages, or pages
+//! for numbers that were unused at that time.
 //!
-//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own. No reader has
-//! used it, because readers use the newest one.
+//! A process may put N after N was used and cleaned. It then finds later checkpoints and deletes its own, which no
+//! reader has used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,7 @@ struct Since {
     kept: usize,
 }
 
-/// Returns the runs after the newest checkpoint; `None` if all pages must be written.
+/// The runs after the newest checkpoint, or `None` if all pages must be written.
 fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),
@@ -268,7 +268,7 @@ pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
     }
 }
 
-/// Whether a checkpoint is due. `unseen` counts the runs of an entry that was just written and not read yet.
+/// Whether a checkpoint is due, where `unseen` counts the runs of an entry that was just written and not read yet.
 pub fn is_due(core: &Core, unseen: u64) -> bool {
     let (entries, new_runs, runs) = core.since_checkpoint();
     let (new_runs, runs) = (new_runs + unseen, runs + unseen);

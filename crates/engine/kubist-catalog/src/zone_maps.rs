@@ -20,7 +20,7 @@ impl Snapshot {
         self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 
-    /// Returns zone maps and the cost of reading. With `may_stay`, new zone maps are cached.
+    /// Returns zone maps and the cost of reading, and caches new zone maps with `may_stay`.
     ///
     /// # Errors
     ///

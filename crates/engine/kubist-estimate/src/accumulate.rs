@@ -1,4 +1,4 @@
-//! Accumulators for each group and aggregate. Parallel tasks fill them, and their accumulators are then merged.
+//! Accumulators for each group and aggregate, which parallel tasks fill before they are merged.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -44,7 +44,7 @@ pub struct Task {
 
 pub struct Brought {
     pub schema: SchemaRef,
-    /// The condition, if the sample is drawn from the frame. Records that do not match only count as drawn.
+    /// Set if the sample is drawn from the frame; records that do not match only count as drawn.
     pub condition: Option<Expression>,
     pub position_columns: Vec<usize>,
     pub weight: Option<usize>,
@@ -82,7 +82,7 @@ pub struct Values {
 enum Keys {
     One,
     Each(Vec<u64>),
-    /// Each record's code, and the key of each code.
+    /// Each record's code, and the keys of codes.
     Coded(Vec<u32>, Vec<u64>),
 }
 
@@ -97,7 +97,6 @@ impl Keys {
                 let null = keys.len() as u32;
                 keys.extend(hash(&[new_null_array(values.data_type(), 1)], 1));
                 let mut codes: Vec<u32> = match coded.keys().as_primitive_opt::<Int32Type>() {
-                    // The codes of a scan's dictionary.
                     Some(codes) => codes.values().iter().map(|code| *code as u32).collect(),
                     None => coded.normalized_keys().into_iter().map(|code| code as u32).collect(),
                 };
@@ -160,15 +159,13 @@ pub struct Accumulated {
     pub groups: Vec<Group>,
     /// Totals of all records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
-    /// Predictions for the sampled records.
     pub expected: Option<Expected>,
 }
 
-/// Rows by group. Rows of a part are in one group; for a dictionary column, each code is a part.
+/// Rows by group: the rows of a part are in one group, and for a dictionary column each code is a part.
 struct Parts<'a> {
     /// The part of each row; `None` if all rows are in one part.
     of_rows: Option<Cow<'a, [u32]>>,
-    /// The group of each part.
     groups: Vec<usize>,
     counts: Vec<usize>,
 }
@@ -232,7 +229,7 @@ impl Task {
         })
     }
 
-    /// The features of an aggregate; empty if it is not a function of totals.
+    /// Empty if the aggregate is not a function of totals.
     pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
         let bound = &self.aggregates[aggregate].bound;
         let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();
@@ -240,7 +237,7 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// The number of random groups. It is smaller with `group_by`, because each group needs memory for all of them.
+    /// With `group_by` the number is smaller, because each group needs memory for all random groups.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
@@ -300,7 +297,7 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// `identified`: the table has identity columns. `is_all`: no more records will be read.
+    /// `identified`: the table has identity columns; `is_all`: no more records will be read.
     pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
@@ -401,7 +398,6 @@ impl Design {
     }
 }
 
-/// The rows in the order of their parts; `counts` has the number of rows by part.
 fn rows_by_part(of_rows: &[u32], counts: &[usize]) -> Vec<usize> {
     let mut start = 0;
     let starts = counts.iter().map(|count| {
@@ -420,14 +416,12 @@ fn rows_by_part(of_rows: &[u32], counts: &[usize]) -> Vec<usize> {
 /// Number of counters and sums for each part, so that additions do not wait for each other.
 const LANES: usize = 4;
 
-/// The number of rows in each part; there are `count` parts.
 fn counts(of_rows: &[u32], count: usize) -> Vec<usize> {
     let mut lanes = vec![[0; LANES]; count];
     of_rows.iter().enumerate().for_each(|(row, part)| lanes[*part as usize][row % LANES] += 1);
     lanes.into_iter().map(|lanes: [usize; LANES]| lanes.iter().sum()).collect()
 }
 
-/// The total of a feature in each part; there are `count` parts.
 fn totals(feature: &[f64], of_rows: Option<&[u32]>, count: usize) -> Vec<f64> {
     let mut lanes = vec![[0.0; LANES]; count];
     match of_rows {
@@ -523,7 +517,7 @@ impl Accumulated {
         Ok(())
     }
 
-    /// Divides rows by group. Adds new groups in the order of their first rows.
+    /// Adds new groups in the order of their first rows.
     fn parts<'a>(&mut self, task: &Task, pilot: &PilotFindings, values: &'a Values) -> Result<Parts<'a>> {
         match &values.keys {
             Keys::One => {
@@ -559,7 +553,7 @@ impl Accumulated {
         }
     }
 
-    /// Finds or adds the group with this key; `row` is a row in it.
+    /// `row` is a row of the group.
     fn group_of(&mut self, key: u64, row: usize, task: &Task, pilot: &PilotFindings, values: &Values) -> Result<u32> {
         if let Some(group) = self.index.get(&key) {
             return Ok(*group as u32);
@@ -629,7 +623,7 @@ impl Accumulated {
         Accumulated { index: self.index.clone(), groups: groups.collect(), frame, expected }
     }
 
-    /// Discards values that no result needs. The records must be a uniform sample.
+    /// Discards values that no result needs; the records must be a uniform sample.
     pub fn thin(&mut self) {
         let groups = self.groups.len();
         let accumulators = self.groups.iter_mut().flat_map(|group| &mut group.accumulators);

@@ -1,5 +1,5 @@
-//! The interface of aggregates. Each aggregate is one file in `aggregates/`, with its documentation. Other code
-//! never names an aggregate; it uses the [`Properties`].
+//! The interface of aggregates. Each aggregate is one file in `aggregates/`; other code never names an aggregate, but
+//! uses the [`Properties`].
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -59,7 +59,7 @@ impl Bound {
     }
 }
 
-/// What other code must know about an aggregate. All properties are off by default.
+/// Properties of an aggregate for other code, which are all off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
     /// The interval assumes a normal distribution. Few records, skewed values and constant samples therefore
@@ -80,7 +80,7 @@ pub struct Properties {
     /// The interval has no bounds until all records are read.
     pub unbounded: bool,
     pub takes_certain: bool,
-    /// The total of subsampled steps that gives the exact result, if any.
+    /// Total of subsampled steps that gives the exact result, if any.
     pub total: Option<Total>,
     pub unit: UnitRule,
 }
@@ -91,7 +91,7 @@ pub enum Total {
     Mean,
 }
 
-/// An aggregate. Functions of totals implement [`crate::totals::Smooth`] instead.
+/// Functions of totals implement [`crate::totals::Smooth`] instead of this trait.
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
@@ -144,7 +144,7 @@ pub struct Pilot<'a> {
     /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
     pub clustered: bool,
-    /// The number of random groups, a power of two.
+    /// Number of random groups, a power of two.
     pub groups: usize,
 }
 
@@ -171,13 +171,13 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// The state of a group and aggregate. Parallel tasks fill parts, which are then merged.
+/// Parallel tasks fill accumulators of a group and aggregate, which are then merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
     /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum. If the
     /// aggregate has features, [`Accumulator::add_totals`] adds that stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
 
-    /// Adds totals of the aggregate's features over records of the certainty stratum. Only for aggregates with
+    /// Adds totals of the aggregate's features over records of the certainty stratum, for aggregates with
     /// [`Aggregate::features`].
     fn add_totals(&mut self, _totals: &[f64]) {
         unreachable!("the aggregate has no features")
@@ -193,13 +193,12 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue>;
 
-    /// A remark for the user: why a figure is missing, or which values are in no bin.
+    /// Tells the user why a figure is missing, or which values are in no bin.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }
 
-    /// Discards values that no result needs, with `groups` groups in total. The values must be a sample of
-    /// all records.
+    /// Discards values that no result needs, with `groups` groups in total; the values must be a sample of all records.
     fn thin(&mut self, _groups: usize) {}
 
     fn keeps_all(&self) -> bool {

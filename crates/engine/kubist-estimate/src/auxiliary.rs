@@ -1,11 +1,10 @@
-//! Auxiliary variables: predictions of each record's features from its position.
+//! Auxiliary variables: predictions of features from a record's position.
 //!
-//! For regions of space ([`Subregions`]), the manifest has the number of records and the bounds of each
-//! column. A few representative records between these bounds predict the features of all records in the
-//! region. The total of predictions is known for all records and for the sample, and the difference
-//! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted
-//! Survey Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). If predictions are wrong,
-//! the residuals widen the measured interval.
+//! For regions of space ([`Subregions`]), the manifest has the number of records and the bounds of each column. A few
+//! representative records between these bounds predict the features of all records in the region. The total of
+//! predictions is known for all records and for the sample, and the difference corrects the estimate (regression
+//! estimator: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapter 6; in Monte Carlo methods a
+//! control variate). If predictions are wrong, the residuals widen the measured interval.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -34,8 +33,8 @@ pub struct Auxiliary {
     rows: f64,
     /// Variance of `rows`, an approximate number from the manifest.
     size_variance: f64,
-    /// By group: covariance of `rows` with each feature's total about the mean. By group and aggregate:
-    /// covariances of these totals.
+    /// By group: covariance of `rows` with feature totals about the mean. By group and aggregate: covariances of these
+    /// totals.
     size_covariances: Vec<f64>,
     total_covariances: Vec<Vec<Vec<f64>>>,
     random_groups: usize,

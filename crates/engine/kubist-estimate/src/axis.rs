@@ -11,7 +11,7 @@ pub const MOST_BINS: f64 = 65_536.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
-    /// If given without a range; `count` is then the limit.
+    /// A width without a range makes `count` the limit.
     pub width: Option<f64>,
     /// The default is the range of the pilot's values.
     pub range: Option<(f64, f64)>,
@@ -107,7 +107,7 @@ impl Bins {
     }
 }
 
-/// Ascending edges. The outer bins include the values beyond.
+/// Ascending edges, where the outer bins include the values beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,

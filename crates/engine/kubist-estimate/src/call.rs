@@ -26,7 +26,7 @@ impl Call<'_> {
         text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))
     }
 
-    /// A numeric argument. With a unit, such as `20um`, it is converted to the unit of the argument `of`.
+    /// A numeric argument, which with a unit, such as `20um`, is converted to the unit of the argument `of`.
     pub fn number_beside(&self, index: usize, of: usize) -> Result<f64, String> {
         Ok(match self.with_unit(index, of, Meant::Value)? {
             Some(number) => number,

@@ -14,7 +14,7 @@ pub struct Control<'a> {
     pub size_variance: f64,
     pub size_covariances: &'a [f64],
     pub total_covariances: &'a [f64],
-    /// By random group: sampled records in subregions. `rows` is the number of all records in subregions.
+    /// By random group: sampled records in subregions; `rows` is the number of all records in subregions.
     pub inside: &'a [f64],
     pub rows: f64,
 }
@@ -51,7 +51,7 @@ impl Control<'_> {
         expected.collect()
     }
 
-    /// By random group: the number of sampled records in subregions minus its expectation.
+    /// By random group: sampled records in subregions minus their expectation.
     pub fn rows(&self, p: f64) -> Vec<f64> {
         let each = p * self.rows / self.inside.len() as f64;
         self.inside.iter().map(|inside| inside - each).collect()
@@ -67,7 +67,6 @@ impl Control<'_> {
             + b * (c * self.covariance_with_size(other) + d * self.size_variance)
     }
 
-    /// The covariance of a feature with the number of records in subregions.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
         a * self.covariance_with_size(one) + b * self.size_variance
     }

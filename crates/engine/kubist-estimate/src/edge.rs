@@ -51,7 +51,6 @@ pub struct Drawn {
 struct Run {
     rows: f64,
     expected: f64,
-    /// Approximate standard deviation of the expected number.
     size: f64,
     /// Uniform in [0, 1); the run is drawn if its probability is higher.
     chance: f64,
@@ -131,7 +130,7 @@ impl Edge {
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
     }
 
-    /// The estimated number. Its error is infinite until enough runs are counted.
+    /// The estimated number, whose error is infinite until enough runs are counted.
     pub fn number(&self) -> Number {
         if self.rate.is_infinite() {
             let counted = self.runs.iter().filter_map(|run| run.counted);
@@ -186,7 +185,6 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Half of the runs are denser inside the region, half outside.
     fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
         let run = |number: usize| {
             let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));
@@ -198,7 +196,6 @@ mod tests {
         (0..count).map(run).collect()
     }
 
-    /// Also returns the rows of the counted runs.
     fn told(runs: &[(Crossing, u64)], worth: &Worth, random: &mut SmallRng) -> (Number, f64) {
         let crossing = |(run, _): &(Crossing, u64)| Crossing { hash: random.random(), ..*run };
         let mut edge = Edge::new(1_000_000, runs.iter().map(crossing));

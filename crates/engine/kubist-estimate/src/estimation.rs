@@ -60,17 +60,17 @@ const SAVED: f64 = 0.5;
 
 const MOST_AGGREGATES: usize = 64;
 
-/// Iterator of estimates, from coarse to fine; the last one has the reason to stop.
+/// Iterator of estimates, from coarse to fine; the last has the reason to stop.
 ///
-/// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions use copies, so
-/// they change no state.
+/// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions change no state, because
+/// they use copies.
 pub struct Estimation<P = Records> {
     query: EstimateQuery<P>,
     /// `None` after the end.
     so_far: Option<(Sample<P>, Facts)>,
 }
 
-/// The request and its context, constant over all stages.
+/// The request and its context are constant over all stages.
 struct EstimateQuery<P> {
     options: EstimateOptions,
     whole: P,
@@ -83,10 +83,9 @@ struct EstimateQuery<P> {
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
     known: Option<KnownTotals>,
-    /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
-    /// Whether all rows must be read, because an aggregate needs them.
+    /// An aggregate needs all rows.
     everything: bool,
     watched: bool,
     begin: Instant,
@@ -116,11 +115,10 @@ struct Sample<P> {
     pace: (f64, f64),
 }
 
-/// Knowledge about the population from outside the sample.
 #[derive(Clone, Default)]
 struct Facts {
     rows: Option<Number>,
-    /// Number of records in the frame, if the sample is drawn from it.
+    /// Known if the sample is drawn from the frame.
     framed: Option<Number>,
     /// The error of the number of records, as a fraction of the figures' wanted error.
     of_number: f64,
@@ -135,7 +133,7 @@ impl Facts {
     }
 }
 
-/// A stage that was read; `in_time` is false if the deadline ended it.
+/// The deadline ended the stage unless `in_time`.
 struct Read<P> {
     sample: Sample<P>,
     in_time: bool,
@@ -163,7 +161,7 @@ impl<P> Sample<P> {
 }
 
 impl<P: Population> Estimation<P> {
-    /// Opens an estimation. With `watched`, the caller sees every stage and may stop at it.
+    /// Opens an estimation; with `watched`, the caller sees every stage and may stop at it.
     ///
     /// # Errors
     ///
@@ -578,7 +576,7 @@ impl<P: Population> Iterator for Estimation<P> {
 }
 
 /// Returns the estimates of a table when they reach the goal or a limit. Calls `tell` with each coarser estimate. The
-/// caller must not use these to decide when to stop; [`estimates`] allows that.
+/// caller must not decide from these when to stop, which [`estimates`] allows.
 ///
 /// # Errors
 ///

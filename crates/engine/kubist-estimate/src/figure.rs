@@ -36,9 +36,9 @@ const COLUMNS: [&str; 13] = [
 pub struct Figure {
     pub aggregate: String,
     pub group: usize,
-    /// For a histogram: the edges of the bin in each dimension. An unknown outer edge is infinite.
+    /// For a histogram: the edges of the bin in each dimension, where an unknown outer edge is infinite.
     pub bin: Vec<(f64, f64)>,
-    /// The estimate; `None` if no record determines it.
+    /// The estimate, or `None` if no record determines it.
     pub value: Option<f64>,
     /// The bounds of the interval, `low` and `high`; infinite if unbounded.
     pub low: f64,
@@ -50,7 +50,7 @@ pub struct Figure {
     /// The fraction of identities in the sample.
     pub fraction: f64,
     pub rows: u64,
-    /// Whether the value is exact; both bounds then equal it.
+    /// Both bounds of an exact value equal the value.
     pub exact: bool,
 }
 
@@ -82,8 +82,7 @@ pub struct Estimate {
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     pub stats: Stats,
     pub stopped: Stop,
-    /// With the given confidence, the sample has every group with more identities than this. `None` without
-    /// groups.
+    /// With the given confidence, the sample has every group with more identities than this; `None` without groups.
     pub missed_group: Option<u64>,
     pub warnings: Vec<String>,
     /// Set in the first of several estimates, if the goal needs many records.

@@ -4,7 +4,7 @@ use kubist_expr::error_in;
 use kubist_types::error::{Error, Result};
 use serde::Deserialize;
 
-/// The largest half-width of every interval, in the figure's unit.
+/// Largest half-width of every interval, in the figure's unit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Absolute {

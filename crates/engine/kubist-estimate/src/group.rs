@@ -14,7 +14,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
 pub struct GroupBy {
-    /// Describes the labels. An expression without a name is named by its text.
+    /// Describes the labels, where an expression without a name has its text as name.
     pub field: Arc<Field>,
     of: Of,
 }

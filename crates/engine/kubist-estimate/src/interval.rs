@@ -41,7 +41,6 @@ pub struct Conditions<'a> {
     pub rows: Option<Number>,
     /// The frame, if only its number of records is known.
     pub frame: Option<Frame<'a>>,
-    /// Records with the same identity form clusters.
     pub clustered: bool,
     /// Some records are in a certainty stratum.
     pub stratified: bool,
@@ -55,7 +54,7 @@ impl Conditions<'_> {
     }
 }
 
-/// A frame: records that contain the selected ones, such as a box, and whose number is known.
+/// Records that contain the selected ones, such as a box, and whose number is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     pub rows: Number,

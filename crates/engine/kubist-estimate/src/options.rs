@@ -8,15 +8,15 @@ use kubist_types::human;
 
 /// Aggregates, records and goals of an estimate.
 ///
-/// Reading stops when all goals (`error`, `absolute`) or one of the limits (`query.sample`, `within`,
-/// `max_rows`, `max_bytes`) are reached. Without any of them, the goal is a relative error of 1 %.
+/// Reading stops when all goals (`error`, `absolute`) or one of the limits (`query.sample`, `within`, `max_rows`,
+/// `max_bytes`) are reached. Without goals and limits, the goal is a relative error of 1 %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
-    /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; a text can hold several, separated
-    /// by commas. `AS` names an aggregate. See docs/estimates.md.
+    /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; a text can hold several, separated by commas.
+    /// `AS` names an aggregate (see docs/estimates.md).
     pub aggregates: Vec<String>,
-    /// Columns and expressions such as `kind` or `bin(diameter, 1e-6)`; a text can hold several, separated
-    /// by commas. See docs/expressions.md.
+    /// Columns and expressions such as `kind` or `bin(diameter, 1e-6)`; a text can hold several, separated by commas
+    /// (see docs/expressions.md).
     pub group_by: Vec<String>,
     /// `window` and `sample` limit the priorities to read; figures still describe all records. `limit`,
     /// `per_cell`, `order_by` and `columns` are refused.

@@ -102,7 +102,6 @@ pub fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == HUGE
 }
 
-/// Number of units in 1.
 pub fn unit(data_type: &DataType) -> f64 {
     match data_type {
         DataType::Decimal32(_, scale)

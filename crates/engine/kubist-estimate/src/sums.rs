@@ -87,8 +87,8 @@ pub struct Spread {
     pub degrees_by_kurtosis: f64,
     /// The skewness of the estimator: a record's skewness divided by the square root of their number.
     pub skewness: f64,
-    /// The error from an estimated number of records. It is independent of `error`, because other records
-    /// give that number.
+    /// The error from an estimated number of records, which is independent of `error`, because other records give that
+    /// number.
     pub of_number: f64,
 }
 
@@ -97,7 +97,6 @@ impl Spread {
         Spread { of_number, ..self }
     }
 
-    /// The total error and its skewness.
     pub fn whole(&self) -> (f64, f64) {
         let all = self.error.hypot(self.of_number);
         let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };
@@ -106,7 +105,7 @@ impl Spread {
 }
 
 impl Sums {
-    /// Empty totals; `groups` is a power of two.
+    /// `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums {
             width,
@@ -283,8 +282,7 @@ impl Sums {
         self.spread_less(p, coefficients, 0.0, self)
     }
 
-    /// Error of the combination minus `by` times the first total of `other`, which has the same random
-    /// groups.
+    /// The error of the combination minus `by` times the first total of `other`, with the same random groups.
     pub fn spread_less(&self, p: f64, coefficients: &[f64], by: f64, other: &Sums) -> Spread {
         let occupied = self.occupied();
         if p >= 1.0 {
@@ -344,7 +342,6 @@ fn is_likely(numbers: &[f64], totals_variance: f64) -> bool {
     sum * sum <= MOST_OFF * MOST_OFF * (squares + totals_variance)
 }
 
-/// A least-squares fit of group totals on two predictors.
 struct Fit {
     slopes: [f64; 2],
     expected: Vec<f64>,
@@ -371,7 +368,7 @@ impl Fit {
         }
         let inverse = |square: f64| if square > 0.0 { 1.0 / square } else { 0.0 };
         let determinant = aa * bb - ab * ab;
-        // Inverse of the normal matrix. If the predictors are collinear, only the better one is used.
+        // Inverse of the normal matrix; if the predictors are collinear, only the better one is used.
         let [aa, ab, bb] = match determinant > LEAST_APART * aa * bb {
             true => [bb / determinant, -ab / determinant, aa / determinant],
             false if with_a * with_a * inverse(aa) > with_b * with_b * inverse(bb) => [inverse(aa), 0.0, 0.0],

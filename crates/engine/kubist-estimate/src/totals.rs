@@ -17,14 +17,13 @@ pub trait Smooth: Clone + Debug + Send + Sync + 'static {
 
     fn properties(&self) -> Properties;
 
-    /// `WIDTH` features per record; the first one counts records. A shift of each argument keeps squares
-    /// small.
+    /// Returns `WIDTH` features per record, first the number of records; shifts of the arguments keep squares small.
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>>;
 
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval;
 }
 
-/// Values by argument and record. A record has features only if all its arguments have values.
+/// Values by argument and record; only records with values of all arguments have features.
 pub struct Complete<'a> {
     values: &'a [&'a [f64]],
     present: Vec<f64>,

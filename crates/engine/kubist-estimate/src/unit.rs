@@ -4,7 +4,6 @@ use kubist_expr::Expression;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnitRule {
-    /// No unit: a count, a proportion or a correlation.
     #[default]
     Plain,
     First,

@@ -19,7 +19,6 @@ use kubist_population::{Population, Projection, Scan, Scanned};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// For a dictionary, the type of its values.
 fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),

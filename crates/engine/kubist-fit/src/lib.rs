@@ -1,8 +1,8 @@
 //! Measures the request costs of a store, to fit the constants of the scalability model.
 //!
 //! The measurement writes about 20 MiB of incompressible bytes into a temporary store next to the location, reads them
-//! in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs no table. The bytes are
-//! in the memory of the cluster, as in the paper.
+//! in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs no table, and the bytes
+//! are in the memory of the cluster, as in the paper.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use kubist_types::query::QuerySpec;
 use kubist_types::shown::without_password;
 
 const KIB: u64 = 1 << 10;
-/// Bytes of a request. A cluster returns at most 1 MiB per request.
+/// Bytes of a request; a cluster returns at most 1 MiB per request.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Limit of bytes in flight; more would measure the client's memory, not the nodes.
@@ -84,7 +84,6 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
 struct Field {
     whole: Arc<dyn Store>,
     by_level: BTreeMap<u32, Arc<dyn Store>>,
-    /// The segment and the offsets of requests, by size.
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
@@ -216,7 +215,6 @@ fn process_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// Measures reading a table of eight columns from memory.
 fn decode_ms_per_byte() -> Result<f64> {
     let mut noise = Noise(2);
     let mut numbers = || -> ArrayRef {

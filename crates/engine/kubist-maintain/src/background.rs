@@ -17,17 +17,17 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_write::writer::Behind;
 
-/// Commits wait if more than this fraction of a table's rows is debt. The optimizer leaves up to half.
+/// Commits wait if more than this fraction of a table's rows is debt; the optimizer leaves up to half.
 const MOST_DEBT: f64 = 0.75;
 /// Commits never wait for a debt of fewer rows than this.
 const SMALL_DEBT: u64 = 1 << 20;
 /// Commits wait if a cube has more runs than this.
 const MOST_RUNS: u64 = 256;
-/// Longest wait of a commit. Rows that cannot be moved now must not stop a simulation.
+/// Longest wait of a commit, because rows that cannot be moved now must not stop a simulation.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The optimizer that follows a writer's commits. Dropping it stops the work.
+/// The optimizer that follows a writer's commits, until it is dropped.
 pub struct CommitOptimizer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,

@@ -60,7 +60,7 @@ pub struct Cleaning {
 }
 
 /// Frees garbage that is older than `retention`, and notes new garbage. Older snapshots may then fail with
-/// `SnapshotExpired`. An interrupted call is continued by the next one.
+/// `SnapshotExpired`, and the next call continues an interrupted one.
 ///
 /// # Errors
 ///
@@ -281,7 +281,8 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Checked again while no commit is possible. A later checkpoint has a higher number than the deleted pages.
+            // Checked again while no commit is possible, because a later checkpoint has a higher number than the
+            // deleted pages.
             let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {

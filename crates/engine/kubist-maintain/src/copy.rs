@@ -51,7 +51,7 @@ pub struct CopyOptions {
     pub types: Vec<(String, DataType)>,
     /// The strata; `None` keeps the table's.
     pub strata: Option<Strata>,
-    /// Periods as in [`TableOptions`]; null removes one. The rows must be inside.
+    /// Periods as in [`TableOptions`]; null removes one, and the rows must be inside.
     pub period: Vec<(String, Value)>,
     pub memory_bytes: Option<usize>,
     /// Objects that the copy has from its beginning.

@@ -60,7 +60,7 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
     }
-    // Also takes logs that have appeared. A later writer sees the marker.
+    // Also takes logs that have appeared, because only later writers see the marker.
     let taken = take_logs(store, force, &mut logs, cancel).and_then(|()| {
         let sizes = store.sizes().map_err(store_error)?;
         cancel.check()?;
@@ -115,7 +115,7 @@ pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<
     stoppable(cancel, || location.vacant())
 }
 
-/// Takes all other logs, so that no writer can run. With `force`, it takes no log.
+/// Takes all other logs, so that no writer can run, but no log with `force`.
 fn take_logs(
     store: &dyn Store,
     force: bool,

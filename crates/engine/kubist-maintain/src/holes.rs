@@ -73,7 +73,6 @@ impl LiveParts {
         holes
     }
 
-    /// The parts of ascending ranges that are in holes.
     pub fn holes_in(&self, segment: &str, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let holes = self.holes(segment, ranges.iter().map(|range| range.end).max().unwrap_or(0));
         let (mut holes, mut ranges, mut both) = (&holes[..], ranges, Vec::new());

@@ -175,8 +175,8 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Merges a group. Returns the rewrite and the number of merged indexes; damaged ones stay. `None` if another rewrite
-/// has replaced a run, or if fewer than two indexes can be read.
+/// Merges a group, and returns the rewrite and the number of merged indexes; damaged ones stay; `None` if another
+/// rewrite has replaced a run, or if fewer than two indexes can be read.
 ///
 /// # Errors
 ///
@@ -290,7 +290,6 @@ impl<'a> Merging<'a> {
         self.sources.iter().flat_map(|source| source.runs)
     }
 
-    /// Returns the runs of the merged index and its bytes.
     fn write(self, segment: &mut dyn Segment) -> std::result::Result<(Vec<Arc<Run<Location>>>, u64), Fault> {
         let columns: Vec<OfColumn> = (0..self.snapshot.core.created.lookup.len())
             .map(|column| self.write_column(column, segment))

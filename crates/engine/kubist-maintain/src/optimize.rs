@@ -69,7 +69,7 @@ pub struct Pace<'a> {
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
 
-/// Improves the layout until the debt of every subtree is below `debt_share`. Calls
+/// Improves the layout until the debt of every subtree is below `debt_share`, and calls
 /// `progress(rewritten rows, remaining debt)` after each rewrite.
 ///
 /// # Errors
@@ -172,7 +172,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        // These runs are in the whole tree, so a lease would block all other work. A conflict costs only seconds.
+        // These runs are in the whole tree, so a lease would block all other work, whereas a conflict costs only
+        // seconds.
         let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
@@ -325,7 +326,7 @@ impl Hands {
         if options.core_share >= 1.0 {
             return Ok(Hands(None));
         }
-        // Commits and queries then get most of the core's time. Without niceness, the thread still keeps its fraction.
+        // Commits and queries then get most of the core's time; without niceness, the thread still keeps its fraction.
         let polite = |_| {
             // On other systems, nice lowers the priority of the whole process.
             #[cfg(target_os = "linux")]

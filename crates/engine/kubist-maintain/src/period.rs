@@ -6,7 +6,7 @@ use kubist_read::count::count;
 use kubist_read::request::RunOptions;
 use kubist_types::{Cancel, Error, Period, QuerySpec, Result, Value};
 
-/// Parses periods of columns, and checks that all rows are inside. A null removes a period.
+/// Parses periods of columns, and checks that all rows are inside; a null removes a period.
 ///
 /// # Errors
 ///

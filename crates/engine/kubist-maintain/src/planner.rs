@@ -36,19 +36,19 @@ const MANY_RUNS: u64 = 16;
 
 pub struct Plan {
     pub debt: Debt,
-    /// Disjoint rewrites. While older trees have runs, they are moves. Otherwise they are compactions, first where
-    /// queries wasted most, then from the root downwards. A plan for one round compacts the cubes with most runs, and
-    /// then has at most one move, or else the most useful subtree.
+    /// Disjoint rewrites: moves while older trees have runs, and otherwise compactions, first where queries wasted
+    /// most, then from the root downwards. A plan for one round compacts the cubes with most runs, and then has at most
+    /// one move, or else the most useful subtree.
     pub rewrites: Vec<Rewrite>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     pub rows: u64,
-    /// Debt in the newest tree, which makes commits wait when it is too large. Commits add nothing to older trees.
+    /// Debt in the newest tree, which makes commits wait when it is too large; commits add nothing to older trees.
     pub pressing: u64,
     pub rows_to_move: u64,
-    /// The number of runs in the cube with most runs.
+    /// Number of runs in the cube with most runs.
     pub most_runs: u64,
 }
 
@@ -167,7 +167,7 @@ pub struct CompactionPlanner<'a> {
     /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
     compactions: BestPlan,
-    /// The most useful subtree that may be rewritten whole, for one round.
+    /// Most useful subtree that may be rewritten whole, for one round.
     best: Option<Rewrite>,
     moves: BestPlan,
     moving: Option<(Rewrite, u64)>,
@@ -185,7 +185,7 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
 }
 
 impl<'a> CompactionPlanner<'a> {
-    /// `capacity` is the capacity of rewrites. Without `wanted`, the planner only counts debt.
+    /// `capacity` is the capacity of rewrites; without `wanted`, the planner only counts debt.
     pub fn new(
         view: &View,
         forest: Forest,
@@ -284,7 +284,6 @@ impl<'a> CompactionPlanner<'a> {
         self.open.push(here);
     }
 
-    /// Decides on a subtree, and adds its sums to the parent's.
     fn close(&mut self, node: Node) {
         let Some(wanted) = self.wanted else { return };
         if wanted.options.one_round || self.moves.rewrites.is_empty() {
@@ -402,8 +401,8 @@ impl Node {
         is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
     }
 
-    /// The runs of the cube to rewrite while the runs below stay. They fit in memory. If the largest run is nearly
-    /// right, it is not among them, so that its replicas stay valid.
+    /// The runs of the cube to rewrite while the runs below stay, as far as they fit in memory. If the largest run is
+    /// nearly right, it is not among them, so that its replicas stay valid.
     fn to_push(&self, wanted: PlanRequest<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);

@@ -14,7 +14,7 @@ pub struct OptimizeOptions {
     /// Target fraction of a core's time. Below 1, the optimizer uses one core at low priority, and sleeps after
     /// rewrites; at 1 all cores.
     pub core_share: f64,
-    /// Plans once, does the cheap work and one large rewrite. Otherwise the optimizer works until nothing is left.
+    /// Plans once, does the cheap work and one large rewrite; otherwise the optimizer works until nothing is left.
     pub one_round: bool,
     /// Adds a grid when the data no longer fits the newest one.
     pub follow_data: bool,

@@ -1,5 +1,5 @@
-//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows. Older runs keep
-//! their settings until then. The optimizer then makes new replicas of the rewritten runs.
+//! Rewrites runs with another compression or other strata, in the same cubes and with the same rows. The optimizer then
+//! makes new replicas of the rewritten runs.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
 const LOOKED_AT: usize = 4096;
-/// Runs in memory, without the rest of the last cube.
 const HELD: usize = 1 << 16;
 
 type Primaries = Vec<Arc<Run<Location>>>;
@@ -57,7 +56,7 @@ pub fn recompress(
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {
-                // Each group has runs of one grid that fit in memory together.
+                // Each group has runs from a single grid that fit in memory together.
                 let (grid, mut rows) = (first.cube.grid(), 0);
                 let fits = |run: &&Arc<Run<Location>>| {
                     rows += run.rows;

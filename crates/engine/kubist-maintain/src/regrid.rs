@@ -25,11 +25,10 @@ pub struct GridOptions {
     /// The new dimensions. Missing domains are learned from a sample of all rows. `None` keeps the columns and the
     /// kinds of scale of the newest grid, with learned domains.
     pub dimensions: Option<Vec<Dimension>>,
-    /// Periods as in [`TableOptions`](kubist_types::TableOptions); null removes one. The rows must be inside.
+    /// Periods as in [`TableOptions`](kubist_types::TableOptions); null removes one, and the rows must be inside.
     pub period: Vec<(String, Value)>,
-    /// The fraction of a core, as in [`OptimizeOptions`].
     pub core_share: f64,
-    /// Ends the call; rows that have moved stay in the new grid.
+    /// After cancellation, rows that have moved stay in the new grid.
     pub cancel: Cancel,
 }
 

@@ -44,7 +44,6 @@ pub struct Part {
 
 pub struct Parts {
     pub parts: Vec<Part>,
-    /// The next plan would find nothing else.
     pub are_all: bool,
 }
 
@@ -67,7 +66,6 @@ struct Targets<'a> {
     geometry: Geometry,
     policy: Replication,
     options: &'a OptimizeOptions,
-    /// The ancestors of the current cube.
     path: Vec<Node>,
     here: Option<Node>,
     parts: Vec<Part>,
@@ -78,8 +76,8 @@ struct Targets<'a> {
     are_all: bool,
 }
 
-/// Finds the cubes of the newest tree that lack a large fraction of the required replicas. Rows of older trees will
-/// move.
+/// Finds the cubes of the newest tree that lack a large fraction of the required replicas, because rows of older trees
+/// will move.
 ///
 /// # Errors
 ///

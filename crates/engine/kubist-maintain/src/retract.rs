@@ -43,8 +43,8 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
     retract_before(core, step, None, cancel)
 }
 
-/// Retracts commits of steps after `step` before the given log positions. Rows do not name their commits, so no other
-/// commit may have rows of these steps.
+/// Retracts commits of steps after `step` before the given log positions. No other commit may have rows of the later
+/// steps, because rows do not name their commits.
 ///
 /// # Errors
 ///
@@ -53,7 +53,6 @@ pub fn retract_up_to(core: &Arc<Core>, step: i64, positions: &[(String, u64)], c
     retract_before(core, step, Some(positions), cancel)
 }
 
-/// The later steps whose commits are not before the positions.
 fn staying(snapshot: &Snapshot, step: i64, positions: &[(String, u64)]) -> Result<BTreeSet<i64>> {
     let history = &snapshot.view.history;
     let (mut leaving, mut staying) = (BTreeSet::new(), BTreeSet::new());

@@ -8,7 +8,6 @@ use crate::model::{Model, Prediction};
 /// Number of sizes on a logarithmic grid, and of refinement steps around the best one.
 const TRIED: u32 = 512;
 const CLOSER: u32 = 60;
-/// Largest number of nodes in the search for a limit.
 const MOST_NODES: u32 = 4096;
 
 /// A query and the range of its request sizes, in elements.
@@ -31,7 +30,7 @@ pub struct Advice {
     pub loss: f64,
     /// The part of the loss from imbalance; smaller requests cause the rest.
     pub imbalance: f64,
-    /// The number of nodes from which a single client is the bottleneck.
+    /// Number of nodes from which a single client is the bottleneck.
     pub single_client_limit: Option<u32>,
 }
 

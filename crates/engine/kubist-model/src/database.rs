@@ -19,12 +19,11 @@ impl Line {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestTime {
     pub line: Line,
-    /// The number of elements above which another line holds; Cassandra indexes large partitions.
+    /// Number of elements above which another line holds; Cassandra indexes large partitions.
     pub beyond: Option<(f64, Line)>,
 }
 
 impl RequestTime {
-    /// The time in milliseconds.
     pub fn at(&self, elements: f64) -> f64 {
         match self.beyond {
             Some((bend, line)) if elements > bend => line.at(elements),

@@ -18,7 +18,7 @@ const AS_GOOD: f64 = 0.95;
 /// The client's cost is measured with at least this many requests in flight, so that the client does not wait.
 const BUSY: u32 = 4;
 
-/// A measurement: requests of one size, with a fixed number in flight.
+/// A measurement of requests with the same size and a fixed number in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub size: f64,
@@ -43,11 +43,8 @@ impl Measured {
 pub struct Fit {
     pub model: Model,
     pub nodes: u32,
-    /// Times of single requests, by size.
     pub requests: Vec<Residual>,
-    /// Best numbers of parallel requests, by size.
     pub levels: Vec<Level>,
-    /// Client time per request, by size.
     pub client: Vec<Residual>,
 }
 
@@ -59,7 +56,7 @@ pub struct Residual {
     pub fitted_ms: f64,
 }
 
-/// The smallest number of parallel requests, over all nodes, that nearly reaches the best throughput.
+/// Smallest number of parallel requests, over all nodes, that nearly reaches the best throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub size: f64,
@@ -81,7 +78,7 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Fit {
-    /// Fits the model to measurements of `nodes` nodes. `decode_ms` is the client's decoding time per element.
+    /// Fits the model to measurements of `nodes` nodes, where `decode_ms` is the client's decoding time per element.
     ///
     /// # Errors
     ///
@@ -166,7 +163,6 @@ fn squares(line: &Line, points: &[(f64, f64)]) -> f64 {
     points.iter().map(|(size, ms)| (line.at(*size) / ms - 1.0).powi(2)).sum()
 }
 
-/// Fits one line, or two lines if they fit much better.
 fn request_time(points: &[(f64, f64)]) -> RequestTime {
     let whole = line(points);
     let bends = SIZES_OF_A_LINE..(points.len() + 1).saturating_sub(SIZES_OF_A_LINE);
@@ -183,7 +179,6 @@ fn request_time(points: &[(f64, f64)]) -> RequestTime {
     }
 }
 
-/// Fits the logarithmic speedup and returns the best level per size.
 fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup, Vec<Level>) {
     let mut levels: Vec<Level> = Vec::new();
     for (size, alone) in single {

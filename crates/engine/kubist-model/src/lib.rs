@@ -19,8 +19,8 @@
 //!   one request.
 //! - Section VII gives the message time of 19 µs as 19 * 10^-9 s. The 9.7 ms for 512 messages in the same section show
 //!   that it is in microseconds.
-//! - In section VII a single client is the bottleneck with more than 70 nodes. With the best request size of one node,
-//!   the model gives 69 nodes. With the best size for each number of nodes, requests are smaller and the limit is 46.
+//! - In section VII a single client is the bottleneck with more than 70 nodes. The model gives 69 nodes with the best
+//!   request size for 1 node. With the best size for each number of nodes, requests are smaller and the limit is 46.
 //! - Formula 7 falls below 1 for very large requests. One request at a time is always possible, so the printed
 //!   constants use a lower limit of 1.
 //! - Formula 2 has a term for fetching results without a formula. It is modelled as a time per request plus a time per

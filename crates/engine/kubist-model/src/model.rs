@@ -21,10 +21,8 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
-    /// The client cannot send fast enough.
     Sending,
     Nodes,
-    /// The client cannot receive results fast enough.
     Fetching,
 }
 
@@ -71,7 +69,6 @@ impl Model {
         self.request.at(size) / self.speedup.at(size)
     }
 
-    /// Predicts a query of `requests` requests of `size` elements each.
     pub fn predict_requests(&self, requests: f64, size: f64, nodes: f64) -> Prediction {
         let most_loaded = most_loaded(requests, nodes);
         Prediction {
@@ -84,7 +81,6 @@ impl Model {
         }
     }
 
-    /// Predicts a query of `elements` elements, in requests of `size` each.
     pub fn predict(&self, elements: f64, size: f64, nodes: f64) -> Prediction {
         self.predict_requests(elements / size, size, nodes)
     }

@@ -6,7 +6,6 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const MODEL: Model = Model::AS_PRINTED;
-/// The paper's query (section V).
 const MILLION: Workload = Workload { elements: 1e6, smallest: 1.0, largest: 1e6 };
 
 fn near(found: f64, expected: f64, within: f64) {

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("exchanged through one site, twice: {:.2?}, {:.1} MB", start.elapsed(), bytes as f64 / 1e6);
 
-    // Concurrent changes of the same entries, and an exchange of these only.
+    // Concurrent changes of the same entries, which are then exchanged.
     for (site, catalogue) in sites.iter_mut().enumerate() {
         for number in 0..10 {
             catalogue.set(&name(number), &[Setting::Note(format!("from site {site}"))])?;

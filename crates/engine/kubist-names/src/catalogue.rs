@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 200;
 /// Limit of operations in a line.
 const LINE_OPS: usize = 4096;
 
-/// The catalogue of one site.
+/// A site's catalogue.
 pub struct Catalogue {
     pub(crate) objects: Objects,
     site: String,
@@ -33,7 +33,7 @@ pub struct Catalogue {
     pub(crate) heads: BTreeMap<Site, Head>,
     /// By site, the lines that it has confirmed for every other site.
     pub(crate) seen: BTreeMap<Site, BTreeMap<Site, u64>>,
-    /// The number of the newest checkpoint that this handle has read.
+    /// Number of the newest checkpoint that this handle has read.
     pub(crate) checkpoint: u64,
     pub(crate) index: Option<Index>,
 }
@@ -64,9 +64,9 @@ pub struct SiteInfo {
     pub site: String,
     /// Whether this catalogue is the site's own.
     pub own: bool,
-    /// The number of lines in its log.
+    /// Number of lines in its log.
     pub lines: u64,
-    /// The number of operations in its log.
+    /// Number of operations in its log.
     pub operations: u64,
 }
 
@@ -232,7 +232,7 @@ impl Catalogue {
         })
     }
 
-    /// Adds names, or properties to known names. A property that already has the value is not written again.
+    /// Adds names, or properties to known names, but does not write a value again that is already there.
     ///
     /// # Errors
     ///
@@ -265,7 +265,6 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The operation for a setting; `None` if nothing changes.
     fn draft(&self, name: &str, setting: &Setting) -> Option<Draft> {
         let nothing = Entry::default();
         let entry = self.state.store.get(name).unwrap_or(&nothing);
@@ -290,8 +289,6 @@ impl Catalogue {
         (!known).then(|| Draft { name: name.to_owned(), set: Some(setting.clone()), gone: gone() })
     }
 
-    /// Changes properties of a known name.
-    ///
     /// # Errors
     ///
     /// `Missing` if there is no such name; as for [`Catalogue::add`].
@@ -304,7 +301,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes properties of a known name. The value of a setting is used only for tags and locations.
+    /// Removes properties of a known name, where the value of a setting is used only for tags and locations.
     ///
     /// # Errors
     ///
@@ -318,7 +315,7 @@ impl Catalogue {
         })
     }
 
-    /// Removes a name. Concurrent changes of other sites stay.
+    /// Removes a name, but concurrent changes of other sites stay.
     ///
     /// # Errors
     ///
@@ -363,7 +360,7 @@ impl Catalogue {
         })
     }
 
-    /// Commits a line. If another process takes its number, makes the line again from the newest state.
+    /// Commits a line, which is made again from the newest state if another process takes its number.
     #[expect(clippy::type_complexity, reason = "the content of one line")]
     fn write(
         &mut self,
@@ -449,7 +446,7 @@ impl Catalogue {
         })
     }
 
-    /// Reads the objects. Returns the object and number of a missing line, which never existed or was just packed.
+    /// Reads the objects, and returns the object and number of a missing line, which never existed or was just packed.
     fn read_parts(&mut self, parts: &Parts) -> Result<Option<(String, u64)>> {
         for (name, list) in parts {
             let site = self.number(name)?;

@@ -20,7 +20,7 @@ use crate::objects::checkpoint_name;
 pub struct Pruned {
     /// Deleted lines.
     pub lines: u64,
-    /// Sites that have not confirmed all operations. Lines that they may lack were kept.
+    /// Sites that have not confirmed all operations, so lines that they may lack were kept.
     pub waits_for: Vec<String>,
 }
 
@@ -161,7 +161,6 @@ impl Catalogue {
                 return Ok(None);
             };
             let object = checkpoint_name(newest);
-            // A newer checkpoint may have replaced this one.
             if let Some(bytes) = self.objects.get(&object)? {
                 break (object, bytes);
             }
@@ -170,7 +169,6 @@ impl Catalogue {
         Ok(header(&self.objects.shown(&object), line)?.heads.remove(self.site()))
     }
 
-    /// Writes the newest checkpoint and deletes older ones.
     pub(crate) fn write_checkpoint(&mut self) -> Result<u64> {
         loop {
             let bytes = self.checkpoint_bytes()?;

@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use kubist_crdt::{Context, Dot, DotFun, DotMap, DotSet, DotStore, Tally};
 use serde::{Deserialize, Serialize};
 
-/// The index of a site in memory.
 pub(crate) type Site = u16;
 
 /// The value of a parameter.
@@ -21,7 +20,6 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The order in which several values of a parameter are shown.
     fn order(&self, other: &Scalar) -> Ordering {
         match (self, other) {
             (Scalar::Bool(one), Scalar::Bool(two)) => one.cmp(two),
@@ -166,7 +164,6 @@ impl Entry {
         dots
     }
 
-    /// Every dot and its setting.
     pub fn settings(&self) -> Vec<(Dot<Site>, Setting)> {
         let mut all = Vec::new();
         let texts = [
@@ -219,7 +216,8 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T
     all
 }
 
-/// A name and its properties, for readers. A property that sites wrote concurrently has all their values, in order.
+/// A name and its properties, for readers, where a property that sites wrote concurrently has all their values, in
+/// order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CatalogueEntry {
     /// The name.

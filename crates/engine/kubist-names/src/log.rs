@@ -1,4 +1,4 @@
-//! Lines of the logs. The operations of a line become visible together.
+//! Lines of the logs, whose operations become visible together.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::entry::Setting;
 
-/// The most bytes of a name, a tag, a location, or the name of a parameter.
+/// Most bytes of a name, a tag, a location, or the name of a parameter.
 pub const NAME_BYTES: usize = 1024;
-/// The most bytes of a note or another text.
+/// Most bytes of a note or another text.
 pub const TEXT_BYTES: usize = 64 << 10;
-/// The most bytes of a line, both written and read.
+/// Most bytes of a line, both written and read.
 pub const LINE_BYTES: usize = 4 << 20;
 
 /// One line of a site's log.
@@ -21,7 +21,7 @@ pub const LINE_BYTES: usize = 4 << 20;
 pub struct Line {
     /// The version of the format, 1.
     pub v: u32,
-    /// The number of the line, from 1.
+    /// Number of the line, from 1.
     pub n: u64,
     /// The hash of the line before it; 0 in the first line.
     #[serde(with = "hex")]
@@ -31,7 +31,7 @@ pub struct Line {
     pub id: Option<String>,
     /// The time of the site's clock, in seconds since 1970; only for readers.
     pub at: u64,
-    /// The number of the site's operations before this line.
+    /// Number of the site's operations before this line.
     pub before: u64,
     /// The operations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,9 +63,9 @@ pub fn hash(line: &[u8]) -> u64 {
 /// The state of a log after some lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The number of lines.
+    /// Number of lines.
     pub n: u64,
-    /// The number of operations.
+    /// Number of operations.
     pub ops: u64,
     /// The last line with operations; later lines only confirm lines of other sites.
     pub changed: u64,
@@ -146,7 +146,7 @@ pub fn decode<'a>(object: &str, site: &str, bytes: &'a [u8], first: u64) -> Resu
     Ok(lines)
 }
 
-/// The largest number of an operation, so that a hostile line cannot make a counter overflow.
+/// Largest number of an operation, so that a hostile line cannot make a counter overflow.
 const MOST: u64 = 1 << 53;
 
 fn check(line: &Line) -> std::result::Result<(), String> {

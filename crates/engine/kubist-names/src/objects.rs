@@ -10,7 +10,7 @@ use kubist_types::{Error, Result};
 
 const PACK_BYTES: usize = 16 << 20;
 
-/// An object with lines of one site.
+/// An object with lines of a single site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub lines: RangeInclusive<u64>,
@@ -69,7 +69,7 @@ impl Objects {
         Error::Damaged { file: self.shown(object), offset: 0, what: "no object of a catalogue has such a name".into() }
     }
 
-    /// Each pack has at most [`PACK_BYTES`] unless one line is longer. `first` is the number of the first line.
+    /// Each pack has at most [`PACK_BYTES`] unless one line is longer, and `first` is the number of the first line.
     pub fn put_packs(&self, site: &str, first: u64, lines: &[Vec<u8>]) -> Result<()> {
         let (mut from, mut bytes) = (first, Vec::new());
         for (index, line) in lines.iter().enumerate() {

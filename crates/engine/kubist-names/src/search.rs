@@ -24,7 +24,6 @@ pub(crate) struct Index {
     names: Vec<String>,
     /// By property: its values with their rows, in ascending order; rows may repeat.
     columns: HashMap<String, Vec<(u32, Scalar)>>,
-    /// By entry, all its texts in lower case.
     texts: Vec<String>,
 }
 
@@ -159,7 +158,6 @@ impl Index {
 /// Names of properties, which a parameter with the same name does not hide.
 const BUILT_IN: [&str; 7] = ["name", "kind", "owner", "note", "tag", "location", "reads"];
 
-/// Compares two values; `None` if their types differ.
 fn compared(found: &Scalar, op: Op, value: &Scalar) -> Option<bool> {
     let order = match (found, value) {
         (Scalar::Number(found), Scalar::Number(value)) => found.partial_cmp(value)?,

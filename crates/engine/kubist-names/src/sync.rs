@@ -18,7 +18,7 @@ pub struct Exchanged {
     pub bytes: u64,
 }
 
-/// Exchanges changes between two catalogues, in both directions. It can be stopped anywhere and repeated.
+/// Exchanges changes between two catalogues in both directions; the exchange can be stopped anywhere and repeated.
 ///
 /// # Errors
 ///

@@ -46,7 +46,6 @@ fn nothing_new_sends_nothing_and_writes_nothing() {
     let exchanged = sync(&mut one, &mut two).unwrap();
     assert_eq!((exchanged.came, exchanged.went, exchanged.bytes), (0, 0, 0));
     assert_eq!(one.sites(), lines);
-    // Known properties are not written again.
     one.add(&[run("a", "x", 1.0)]).unwrap();
     assert_eq!(one.sites(), lines);
 }
@@ -101,7 +100,7 @@ fn pruned_lines_reach_a_new_site_as_a_checkpoint() {
     sync(&mut one, &mut two).unwrap();
     one.remove("run-3").unwrap();
     let pruned = one.prune().unwrap();
-    // 20 lines of one, and the confirmation by two.
+    // 20 lines from site `one`, and the confirmation by `two`.
     assert_eq!((pruned.lines, pruned.waits_for), (21, vec!["two".to_owned()]));
     sync(&mut one, &mut two).unwrap();
     let pruned = one.prune().unwrap();
@@ -158,11 +157,9 @@ fn a_copy_of_a_site_that_both_went_on_is_detected() {
     }
     let mut two = again(&to);
     assert_eq!(shown(&one), shown(&two));
-    // A restored backup catches up.
     one.add(&[run("b", "x", 1.0)]).unwrap();
     sync(&mut one, &mut two).unwrap();
     assert_eq!(shown(&one), shown(&two));
-    // Two histories do not.
     one.add(&[run("c", "x", 1.0)]).unwrap();
     two.add(&[run("d", "x", 1.0)]).unwrap();
     two.add(&[run("e", "x", 1.0)]).unwrap();

@@ -27,7 +27,6 @@ pub fn run(name: &str, tag: &str, re: f64) -> New {
     New { tags: vec![tag.into()], kind: Some("run".into()), params, ..new(name) }
 }
 
-/// Everything that a user sees.
 pub fn shown(catalogue: &Catalogue) -> Vec<kubist_names::CatalogueEntry> {
     catalogue.names().map(|name| catalogue.get(name).unwrap()).collect()
 }

@@ -1,12 +1,11 @@
 //! Clusters of rows: DBSCAN, and friends of friends.
 //!
-//! A core row has at least `least` rows, itself included, within the radius. Core rows within the radius of
-//! each other are in one cluster, other rows within the radius of a core row are in the cluster of the
-//! nearest one, and all others are noise. With `least` 1 every row is a core row: friends of friends.
+//! A core row has at least `least` rows, itself included, within the radius. Neighbouring core rows share a cluster,
+//! other rows within the radius of a core row join the nearest one, and all others are noise. With `least` 1 every row
+//! is a core row: friends of friends.
 //!
-//! Each tile is clustered with a margin that decides which rows are core rows. Several tiles see a core row
-//! near their border, and its position joins their clusters. A scratch file holds rows and clusters until
-//! all clusters are joined.
+//! Each tile is clustered with a margin that decides which rows are core rows. Several tiles see a core row near their
+//! border, and its position joins their clusters. A scratch file holds rows and clusters until all clusters are joined.
 
 use std::collections::HashMap;
 use std::io::{Seek, SeekFrom};
@@ -28,16 +27,15 @@ use crate::rows::BATCH_ROWS;
 use crate::searched::Searched;
 use crate::tiled::{Tiled, Tiles};
 
-/// Rows whose neighbours are in memory.
 const BLOCK_ROWS: usize = 8_192;
 const NOISE: i64 = -1;
 
 /// Parameters of clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct Linking {
-    /// The largest distance of neighbours, from [`Searched::radius`].
+    /// Largest distance of neighbours, from [`Searched::radius`].
     pub radius: f64,
-    /// The number of rows within the radius, itself included, that makes a row a core row.
+    /// Number of rows within the radius, itself included, that makes a row a core row.
     pub least: usize,
     /// Clusters with fewer rows are noise.
     pub least_members: u64,
@@ -47,7 +45,7 @@ pub struct Linking {
 pub struct Clusters {
     searched: Searched,
     schema: SchemaRef,
-    /// The label of each cluster of the scratch file.
+    /// The labels of the scratch file's clusters.
     labels: Vec<i64>,
     reader: Option<StreamReader<std::fs::File>>,
 }
@@ -61,11 +59,10 @@ fn key(position: &[f64]) -> Key {
 #[derive(Default)]
 struct Joined {
     sets: Sets,
-    /// The number of rows of each cluster.
+    /// Number of rows by cluster.
     members: Vec<u64>,
-    /// The first position of each cluster.
+    /// The first position by cluster.
     first: Vec<Vec<f64>>,
-    /// Clusters of core rows near borders of tiles.
     border: HashMap<Key, u32>,
 }
 
@@ -74,8 +71,8 @@ impl Clusters {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a `least` of 0, or if a margin of one radius has too many rows; `NoSpace` for the
-    /// scratch file; the errors of [`kubist::Snapshot::query`].
+    /// `Invalid` for a `least` of 0, or if the margin of a radius has too many rows; `NoSpace` for the scratch file;
+    /// the errors of [`kubist::Snapshot::query`].
     pub fn new(searched: &Searched, linking: Linking) -> Result<Clusters> {
         if linking.least == 0 {
             return Err(Error::invalid("min_samples: 0; give 1 or more"));
@@ -209,7 +206,7 @@ impl Tile<'_> {
         })
     }
 
-    /// The cluster of each own row; [`NOISE`] for rows in no cluster.
+    /// By own row: its cluster, or [`NOISE`].
     fn clusters(&self, joined: &mut Joined) -> Result<Vec<i64>> {
         let cores = self.cores();
         let mut local = Sets::new(self.tiled.rows.len() as u32);

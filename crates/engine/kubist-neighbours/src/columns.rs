@@ -42,7 +42,7 @@ impl Axis {
         self.field.name()
     }
 
-    /// Converts a bound to the column's unit and type. Integers are rounded outward.
+    /// Converts a bound to the column's unit and type, with integers rounded outward.
     fn end(&self, number: f64, up: bool) -> Option<End> {
         let number = number * self.factor;
         if !number.is_finite() {
@@ -63,7 +63,7 @@ impl Axis {
     }
 }
 
-/// Wrapped positions, and whether each is valid. The last columns of the batch are the axes.
+/// Wrapped positions, and whether each is valid, where the last columns of the batch are the axes.
 pub fn positions(space: &Space, axes: &[Axis], batch: &RecordBatch) -> Result<(Vec<f64>, Vec<bool>)> {
     let first = batch.num_columns() - axes.len();
     let columns = axes.iter().zip(&batch.columns()[first..]).map(|(axis, column)| axis.numbers(column));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::searched::Searched;
 use crate::tiled::Tiles;
 
-/// Pairs of rows by distance. A bin contains `low <= distance < high`, the last bin also `high`.
+/// Pairs of rows by distance, where a bin contains `low <= distance < high`, the last bin also `high`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
     /// The edges of the bins, in the unit of positions.
@@ -21,12 +21,12 @@ pub struct Counts {
     pub squares: Vec<f64>,
 }
 
-/// Counts the pairs of each bin.
+/// Counts the pairs in every bin.
 ///
 /// # Errors
 ///
-/// `Invalid` unless the edges are at least two lengths in ascending order; the errors of
-/// [`Searched::radius`] and of [`kubist::Snapshot::query`].
+/// `Invalid` unless the edges are at least two lengths in ascending order; the errors of [`Searched::radius`] and of
+/// [`kubist::Snapshot::query`].
 pub fn counts(searched: &Searched, edges: &[Length]) -> Result<Counts> {
     let edges = edges.iter().map(|edge| searched.radius("edges", edge)).collect::<Result<Vec<f64>>>()?;
     let Some(most) = edges.last().copied().filter(|_| edges.len() > 1 && edges.is_sorted_by(|a, b| a < b)) else {

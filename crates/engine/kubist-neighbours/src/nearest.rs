@@ -1,8 +1,8 @@
-//! The nearest rows of each point.
+//! The nearest rows of points.
 //!
-//! A sample predicts a radius within which a point probably has `k` rows. Each group of points reads the
-//! rows in its reach once. Points with fewer rows are searched again within a radius that certainly has `k`
-//! rows: the distance of the k-th row found, or of the k-th row of the sample.
+//! A sample predicts a radius within which a point probably has `k` rows. Each group of points reads the rows in its
+//! reach once. Points with fewer rows are searched again within a radius that certainly has `k` rows: the distance of
+//! the k-th row found, or of the k-th row of the sample.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,12 +18,11 @@ use crate::results::Results;
 use crate::rows::{BATCH_ROWS, RowStream, Rows, interleaved};
 use crate::searched::{Searched, joined};
 
-/// Number of neighbours in memory for a group.
 const GROUP_NEIGHBOURS: usize = 1 << 20;
 /// Sampled rows that give the density at a point.
 const SAMPLED: usize = 8;
 
-/// The nearest rows of each point: columns `point`, `rank` from 1, `distance`, and the row's columns.
+/// The nearest rows of points: columns `point`, `rank` from 1, `distance`, and the row's columns.
 pub struct Nearest {
     searched: Searched,
     points: Points,
@@ -38,7 +37,6 @@ pub struct Nearest {
     ready: VecDeque<RecordBatch>,
 }
 
-/// Distance, batch and row of a neighbour.
 type Neighbour = (f64, usize, usize);
 
 impl Nearest {

@@ -14,7 +14,7 @@ use crate::rows::BATCH_ROWS;
 use crate::searched::Searched;
 use crate::tiled::{Tiled, Tiles};
 
-/// Number of rows in the first search of a tile. Later searches take enough rows to fill a batch.
+/// Number of rows in the first search of a tile; later searches take enough rows to fill a batch.
 const FIRST_ROWS: usize = 256;
 
 /// The pairs: a column `distance`, then the columns of both rows, with `_1` and `_2` after their names.

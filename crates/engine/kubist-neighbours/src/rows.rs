@@ -20,7 +20,7 @@ pub struct RowStream {
 #[derive(Default)]
 pub struct Rows {
     pub batches: Vec<RecordBatch>,
-    /// Batch and index of each row.
+    /// By row: its batch and index.
     pub places: Vec<(usize, usize)>,
     pub positions: Vec<f64>,
 }
@@ -90,7 +90,6 @@ impl Rows {
     }
 }
 
-/// Each row has a batch and an index.
 pub fn interleaved(searched: &Searched, batches: &[&RecordBatch], places: &[(usize, usize)]) -> Result<RecordBatch> {
     if places.is_empty() {
         return Ok(RecordBatch::new_empty(searched.schema()));

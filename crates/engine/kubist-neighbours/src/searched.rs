@@ -42,7 +42,6 @@ pub struct Searched {
     pub(crate) space: Space,
     pub(crate) axes: Vec<Axis>,
     schema: SchemaRef,
-    /// Expected number of rows in a group or tile.
     pub(crate) tile_rows: usize,
     pub(crate) cancel: Cancel,
     stats: Arc<Mutex<Stats>>,

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use kubist::{Cancel, Dimension, Domain, Error, Result, Snapshot, Table, TableOptions, Writer, WriterOptions};
 
-/// A table in a temporary folder. Dropping it deletes the folder.
+/// A table in a temporary folder, which is deleted when this object is dropped.
 pub struct Temporary {
     writer: Option<Writer>,
     snapshot: Option<Snapshot>,
@@ -14,8 +14,6 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Creates an empty table with these dimensions, in the folder for temporary files.
-    ///
     /// # Errors
     ///
     /// The errors of [`Table::create`].

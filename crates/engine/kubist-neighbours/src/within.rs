@@ -1,5 +1,5 @@
-//! All rows within a radius of each point. Each group of points reads the rows in its reach once, in
-//! chunks, and delivers results after each chunk, so results take no memory.
+//! All rows within a radius of points. Each group of points reads the rows in its reach once, in chunks, and delivers
+//! results after each chunk, so results take no memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::rows::{BATCH_ROWS, RowStream, Rows};
 use crate::searched::{Searched, joined};
 
 const GROUP_POINTS: usize = 65_536;
-/// Points in the first search of a chunk. Later searches take enough points to fill a batch.
+/// Number of points in the first search of a chunk; later searches take enough points to fill a batch.
 const FIRST_POINTS: usize = 256;
 
-/// The rows within a radius of each point: columns `point`, `distance`, and the row's columns.
+/// The rows within a radius of points: columns `point`, `distance`, and the row's columns.
 pub struct Within {
     searched: Searched,
     points: Points,

@@ -1,6 +1,5 @@
-//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. A bound query
-//! is valid and immutable. It defines which rows match and where they can be; `plan` decides which runs to
-//! read.
+//! Binding resolves names, literals and conditions of a query against the schema of a snapshot. The bound query is
+//! valid and immutable, and defines which rows match and where they can be; `plan` decides which runs to read.
 
 mod cells;
 mod order;
@@ -51,7 +50,6 @@ pub struct BoundQuery {
     pub(crate) outputs: Vec<Output>,
     /// Stored columns to read; the columns that the result needs come first.
     pub(crate) read: Vec<usize>,
-    /// The number of columns in `read` that the result needs.
     pub(crate) needed: usize,
     pub(crate) order: Option<Order>,
     pub(crate) cells: Option<CellGrid>,
@@ -177,7 +175,6 @@ impl BoundQuery {
         self.predicate.columns().iter().all(is_dimension)
     }
 
-    /// The dimensions with conditions, as stored columns.
     pub(crate) fn bounded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
         let columns = self.predicate.columns().into_iter().map(|column| schema.stored_index[column]);
@@ -321,7 +318,7 @@ fn images_of(visible: &Schema, name: &str, low: Option<&Value>, high: Option<&Va
     }
 }
 
-/// Whether the upper bound is below the lower one. A range between two adjacent values is empty but not reversed.
+/// Whether the upper bound is below the lower one; a range between two adjacent values is empty but not reversed.
 fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
     let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
     let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);
@@ -366,7 +363,7 @@ fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
     Ok(PriorityRange::between(low, high))
 }
 
-/// Adds the column `inclusion` as inclusion probabilities, unless the table has a column of that name.
+/// Adds the column `inclusion` as inclusion probabilities, unless the table has a column with this name.
 fn with_inclusion(spec: &QuerySpec, schema: &TableSchema) -> QuerySpec {
     let mut spec = spec.clone();
     if let (Some(columns), None, Err(_)) = (&mut spec.columns, &spec.inclusion, schema.column(INCLUSION)) {

@@ -42,8 +42,6 @@ pub fn rows(snapshot: &Snapshot) -> Result<u64> {
     }
 }
 
-/// Counts the rows of a query's result.
-///
 /// # Errors
 ///
 /// The errors of [`QueryStream::of`] and of reading.

@@ -61,7 +61,7 @@ pub fn scan(plan: impl Into<Pieces>, wanted: Projection) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
 
-/// Reads the matching rows of a plan, except in skipped runs. `each` runs on the reading thread.
+/// Reads the matching rows of a plan, except in skipped runs, and calls `each` on the reading thread.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Pieces>,
     wanted: Projection,
@@ -79,7 +79,7 @@ pub fn work<T: Send + 'static>(
     })
 }
 
-/// Counts the matching rows of each visit in a plan, in order; also returns the cost.
+/// Counts the matching rows by visit of a plan, in order; also returns the cost.
 pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
     Work::new(plan.into(), move |plan| {
@@ -88,7 +88,6 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     })
 }
 
-/// Starts the tasks of a plan; `ends` are the visits at which tasks end.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,
@@ -122,8 +121,7 @@ impl Skips {
     }
 }
 
-/// What a query adds to caches. Large queries add nothing, because they would evict frequently used
-/// entries.
+/// Large queries add nothing to caches, because they would evict frequently used entries.
 #[derive(Clone, Copy)]
 struct Keeps {
     zone_maps: bool,

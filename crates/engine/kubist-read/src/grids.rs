@@ -66,8 +66,7 @@ impl Grids {
         self.forest.trees().all(|tree| tree.grid() > self.newest || self.frames.contains_key(&tree.grid()))
     }
 
-    /// The domain in the oldest grid with this dimension. Cells are counted from there, independent of
-    /// later grids.
+    /// The domain in the oldest grid with this dimension, from which cells are counted, independent of later grids.
     pub fn first_domain(&self, column: usize) -> Option<(f64, f64)> {
         self.frames.values().find_map(|frame| {
             let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
@@ -114,7 +113,7 @@ impl Grids {
         Some(around)
     }
 
-    /// By grid: where rows that satisfy a predicate can be. `None` if there can be no such rows.
+    /// By grid: where rows that satisfy a predicate can be, or `None` if there can be none.
     pub fn region(&self, schema: &TableSchema, predicate: &Predicate) -> Option<Region> {
         let mut region = Region::everything(&self.forest);
         for (grid, frame) in &self.frames {

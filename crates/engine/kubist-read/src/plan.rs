@@ -1,9 +1,9 @@
-//! Planning. A [`LogicalPlan`] says how the rows of a bound query are chosen. For a range of priorities, a
-//! [`Planner`] makes a [`ReadPlan`], the list of runs to read, from metadata alone.
+//! A [`LogicalPlan`] says how the rows of a bound query are chosen. For a range of priorities, a [`Planner`] makes a
+//! [`ReadPlan`], the list of runs to read, from metadata alone.
 //!
-//! `limit`, `per_cell` and estimates read windows of increasing priority, with one read plan per window. If
-//! the plan of all priorities exists, a window's plan is a part of it. Otherwise the tree is walked only as
-//! deep as the window needs.
+//! `limit`, `per_cell` and estimates read windows of increasing priority, with one read plan per window. If the plan of
+//! all priorities exists, a window's plan is a part of this plan. Otherwise the tree is walked only as deep as the
+//! window needs.
 
 mod lookup;
 mod nearest;
@@ -54,7 +54,6 @@ const FEW_RUNS: u64 = 8192;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Nothing,
-    /// All matching rows, in read order.
     Scan,
     /// At most `rows` rows of lowest priority.
     Lowest {
@@ -82,22 +81,18 @@ pub struct Planner {
     pub logical: LogicalPlan,
     windows: Option<Windows>,
     whole: Option<Arc<ReadPlan>>,
-    /// The first plan, if it was made before reading.
     first: Option<Arc<ReadPlan>>,
     /// The results of secondary indexes, which are searched once for all windows.
     answers: HashMap<Key, Arc<Answer>>,
 }
 
-/// The number of matching rows, as far as the manifest decides.
 pub struct RowsByManifest {
-    /// The number of rows in runs that match completely.
     pub inside: u64,
     pub open: ReadPlan,
     /// For each run of the plan, the expected number of matching rows.
     pub expected: Vec<f64>,
 }
 
-/// The runs to read for a range of priorities.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
     pub range: PriorityRange,
@@ -160,7 +155,7 @@ impl LogicalPlan {
         LogicalPlan { query: Arc::new(query.linked()), method, by_values, computes }
     }
 
-    /// Whether a run may have matching rows. `run` may stand for all runs of a page.
+    /// Whether a run may have matching rows, where `run` may stand for all runs of a page.
     fn is_wanted(&self, run: &Run<Location>) -> bool {
         self.query.region.meets(run) && self.may_match(run)
     }
@@ -169,7 +164,6 @@ impl LogicalPlan {
         !self.by_values || self.verdict(run, |_| None) != Verdict::None
     }
 
-    /// Decides from the run's statistics and the `known` statistics of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_run = |column: usize| ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
@@ -237,8 +231,6 @@ impl Planner {
         }
     }
 
-    /// The plan of all priorities, made once.
-    ///
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`].
@@ -378,7 +370,7 @@ impl Planner {
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
         let directory = query.snapshot.view.runs.near(core, boxes, range, stats, &query.cancel)?;
         let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
-            // Each row is in one primary run. Replicas may be anywhere on the ring, so they are not read.
+            // Each row is in one primary run, and replicas may be anywhere on the ring, so they are not read.
             true => directory.plan_primaries(boxes, range, &query.cancel)?,
             false => directory.plan(boxes, range, &query.cancel)?,
         };
@@ -408,7 +400,7 @@ fn of_part(query: &BoundQuery, visits: Vec<Visit>) -> Result<Vec<Visit>> {
     Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
 }
 
-/// The hosts that store the first bytes of each run.
+/// The hosts that store the first bytes of runs.
 ///
 /// # Errors
 ///

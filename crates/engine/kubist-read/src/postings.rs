@@ -21,7 +21,7 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
-/// Matching zones by the run's index in the secondary index. Runs that are absent have none of the keys.
+/// Matching zones by the run's index in the secondary index, without runs that have none of the keys.
 pub type Hits = HashMap<u32, Arc<[u32]>>;
 
 /// The result of a secondary index; `None` if it cannot be read or lacks the column.
@@ -55,17 +55,16 @@ struct Candidate<'a> {
     place: &'a OfColumn,
     keys: &'a [u32],
     guide: Arc<Guide>,
-    /// The parts of the directory that concern the keys.
     directory: Arc<Directory>,
     blocks: Vec<usize>,
 }
 
-/// Looks up the keys of `sought` in each index, for one of the columns. Also returns the cost.
+/// Looks up the keys of `sought` in each index, for one of the columns, and returns the cost too.
 ///
 /// # Errors
 ///
-/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged
-/// or cannot be read: their result is `None`.
+/// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged or cannot be
+/// read: their result is `None`.
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[KeyLookup]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         Err(error) if is_unanswered(&error) => {}
@@ -167,7 +166,6 @@ fn candidates<'a>(
     Ok((found, cost))
 }
 
-/// Returns guides from the cache or the store, and the cost.
 fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
     let cache = &snapshot.core.guide_cache;
     let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
@@ -209,7 +207,6 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
 /// Number of the first run, first zone of every run, and end of the last run's zones.
 type Stretch = (u32, Vec<u32>);
 
-/// For large directories, reads the runs of zones; also returns the cost.
 fn firsts(
     snapshot: &Snapshot,
     chosen: &[Option<Candidate<'_>>],
@@ -270,8 +267,6 @@ fn damaged_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, wha
     damaged_lookup(snapshot, lookup, place.offset + place.blocks_length, what)
 }
 
-/// Checks that the index of a column's directory matches the directory.
-///
 /// # Errors
 ///
 /// The errors of [`read_postings`].
@@ -290,7 +285,7 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     }
 }
 
-/// Reads postings without the cache. Calls `found` with the directory, and each key with its zones.
+/// Reads postings without the cache, and calls `found` with the directory, and each key with its zones.
 ///
 /// # Errors
 ///
@@ -307,8 +302,6 @@ pub fn read_postings(
     read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
-/// Reads a directory without the cache.
-///
 /// # Errors
 ///
 /// The errors of [`read_postings`].

@@ -22,7 +22,7 @@ fn is_first(grid: &u32) -> bool {
     *grid == 0
 }
 
-/// Execution options of a query. Only `part` changes the result.
+/// Only `part` changes the result.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Reads one of the parts from `Snapshot::splits`.

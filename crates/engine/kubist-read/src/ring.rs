@@ -27,7 +27,7 @@ struct Stretch {
     hosts: Arc<[String]>,
 }
 
-/// Shares have similar row counts. `lying` lists the rows at each location.
+/// Shares have similar row counts, where `lying` lists the rows at each location.
 pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
     let all: BTreeSet<&String> = lying.iter().flat_map(|(home, _)| home.hosts.iter()).collect();
     let all: Vec<String> = all.into_iter().cloned().collect();

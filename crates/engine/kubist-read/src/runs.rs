@@ -122,7 +122,7 @@ pub fn decode_sound_rows(
     Ok((batch.map_err(|error| damaged(snapshot, run, start, error.to_string()))?, bad))
 }
 
-/// `data` has the page's bytes and begins at offset `start` of the run.
+/// `data` has the page's bytes, which begin at offset `start` of the run.
 #[allow(clippy::too_many_arguments)]
 fn append_chunk(
     snapshot: &Snapshot,

@@ -29,7 +29,6 @@ use merge::{Merge, Run, gather};
 use scratch::{Block, Spilled};
 
 const BATCH_ROWS: usize = 65_536;
-/// Default memory limit for rows in the sort, in bytes.
 const DEFAULT_MEMORY: usize = 128 << 20;
 const MERGED_RUNS: usize = 64;
 /// Smallest and largest number of rows of a block.
@@ -58,7 +57,7 @@ pub(crate) fn send(planner: Planner, sender: &SyncSender<Result<Sorted>>) {
     let _ = sender.send(end);
 }
 
-/// The sorted rows as indexes into `places`, for columns in `blocks`. Equal rows stay in the given order.
+/// The sorted rows as indexes into `places`, for columns in `blocks`, where equal rows stay in the given order.
 pub(crate) fn ordered(
     order: &Order,
     blocks: &[Vec<ArrayRef>],

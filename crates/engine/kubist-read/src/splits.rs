@@ -219,7 +219,7 @@ fn everything(geometry: &Geometry) -> Part {
     }
 }
 
-/// Divides a part and its sample points into `parts`; adds each new part with its number of points.
+/// Divides a part and its sample points into `parts`, and adds each new part with its number of points.
 fn halve(
     geometry: &Geometry,
     points: &mut [[u32; MAX_DIMENSIONS]],
@@ -253,7 +253,6 @@ fn halve(
     halve(geometry, of_right, right, parts - first, out, cancel)
 }
 
-/// Moves the points that satisfy `holds` to the front; returns their number.
 fn partition(points: &mut [[u32; MAX_DIMENSIONS]], holds: impl Fn(&[u32; MAX_DIMENSIONS]) -> bool) -> usize {
     let mut front = 0;
     for place in 0..points.len() {

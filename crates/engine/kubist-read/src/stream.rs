@@ -32,9 +32,7 @@ pub struct QueryStream {
 
 enum Source {
     Scan(Work<Scanned>),
-    /// Another thread selects the rows by priority.
     Selected(Receiver<Result<Delivery>>),
-    /// Another thread sorts the rows.
     Sorted(Receiver<Result<Sorted>>),
     Ready(VecDeque<RecordBatch>),
     Done,
@@ -51,7 +49,7 @@ impl QueryStream {
         QueryStream::run(Planner::new(snapshot, request)?, Stats::default())
     }
 
-    /// Starts a query; `stats` is the cost of planning.
+    /// `stats` is the cost of planning.
     ///
     /// # Errors
     ///

@@ -89,8 +89,8 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
     Ok((values, spent))
 }
 
-/// Different values have different keys. Keys are exact for types with exact order keys. For other types
-/// they are two 64-bit hashes, which collide for one pair in 10^38.
+/// Different values have different keys, which are exact for types with exact order keys. For other types they are two
+/// 64-bit hashes, which collide for one pair in 10^38.
 fn distinguishing(array: &dyn Array) -> Vec<(u64, u64)> {
     match order::keys(array) {
         Some(keys) if order::is_exact(array.data_type()) => keys.into_iter().map(|key| (key, 0)).collect(),

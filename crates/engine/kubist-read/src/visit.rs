@@ -10,13 +10,12 @@ use crate::bind::Region;
 use crate::grids::Within;
 use kubist_format::location::Location;
 
-/// The cost in rows of reading a page for a few zones, and of each such zone.
+/// The cost, in rows, of reading a page for a few zones, and of reading such a zone.
 const LOOKED_UP_PAGE_ROWS: f64 = 1024.0;
 const LOOKED_UP_ZONE_ROWS: f64 = 48.0;
-/// The least cost of a run, in rows.
+/// Least cost of a run, in rows.
 const LEAST_ROWS: f64 = 128.0;
 
-/// A run to read, optionally limited to boxes or zones.
 #[derive(Clone)]
 pub struct Visit {
     pub run: Arc<Run<Location>>,
@@ -31,7 +30,6 @@ impl Visit {
         Visit { run, within: Vec::new(), zones: None }
     }
 
-    /// Expected rows with a priority in `range` and a position in the region.
     pub fn rows(&self, region: &Region, range: PriorityRange) -> f64 {
         let (first, last) = self.run.priorities;
         let share =

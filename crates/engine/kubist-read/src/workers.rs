@@ -1,8 +1,8 @@
-//! A pool of threads. Starting threads takes longer than a query of a few hundred rows, so an idle thread
-//! waits for new work before it ends. Work never waits for other work: if no thread is idle, a new one starts.
+//! A pool of threads. Starting threads takes longer than a query of a few hundred rows, so an idle thread waits for new
+//! work before it ends. Work never waits for other work: if no thread is idle, a new one starts.
 //!
-//! A forked process has none of these threads, and may inherit a held lock. It therefore never waits for the
-//! lock, and forgets the threads of the other process.
+//! A forked process inherits no threads, but perhaps a held lock. It therefore never waits for the lock, and forgets
+//! the threads of the other process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

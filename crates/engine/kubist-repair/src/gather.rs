@@ -31,7 +31,7 @@ const MOST_ROWS: u64 = 1 << 40;
 #[derive(Debug, Default)]
 pub struct Gaps {
     pub notes: Vec<String>,
-    /// The number of lost commits, with the unreadable entries that can be counted.
+    /// Number of lost commits, with the unreadable entries that can be counted.
     pub commits: u64,
     pub rows: u64,
     /// The loss may be larger than `commits` and `rows`.
@@ -77,7 +77,6 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     Ok(Snapshot::new(core.clone(), Arc::new(view)).partial())
 }
 
-/// Whether a log has entries, but none is acknowledged.
 fn is_unacknowledged(core: &Core, writer: &str) -> Result<bool> {
     match core.store.read_log(writer, 0).map_err(store_error) {
         Err(error) if is_damage(&error) => Ok(false),
@@ -122,7 +121,7 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
     })
 }
 
-/// Reads an object; `Ok(Err(_))` describes its damage or absence.
+/// `Ok(Err(_))` describes the damage or absence of the object.
 fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>> {
     match core.store.get(name).map_err(store_error) {
         Ok(Some(bytes)) => Ok(Ok(bytes)),
@@ -132,7 +131,7 @@ fn object(core: &Core, name: &str) -> Result<std::result::Result<Bytes, String>>
     }
 }
 
-/// Separates damage from other errors. An object of a newer Kubist ends the repair with an error.
+/// Separates damage from other errors, where an object of a newer Kubist ends the repair with an error.
 fn or_wrong<T>(
     decoded: std::result::Result<T, EntryError>,
     told: impl FnOnce(EntryError) -> Error,
@@ -180,7 +179,6 @@ fn newest_checkpoint(
     Ok((state, held.history.clone(), held.vouched()))
 }
 
-/// Reads the rest of a log, past damaged entries; returns its end.
 fn follow(
     core: &Core,
     writer: &str,

@@ -1,4 +1,4 @@
-//! Record of the readable pages of each run, for one repair.
+//! Record of the readable pages of runs, for one repair.
 //!
 //! A repair reads a table several times: to count the loss, to search for lost rows elsewhere, and to copy intact rows.
 //! The first complete read of a run decides, so that no page is both lost and copied. Later reads skip the lost pages,
@@ -39,7 +39,7 @@ impl PageLedger {
         self.runs.remove(&run.payload.site());
     }
 
-    /// Reads runs in parallel; calls `make` with the index and intact rows of each.
+    /// Reads runs in parallel, and calls `make` with the index and intact rows of every run.
     ///
     /// # Errors
     ///

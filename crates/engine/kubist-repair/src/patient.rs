@@ -40,7 +40,6 @@ impl Patient {
         Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
     }
 
-    /// Repeats a read while attempts are left and its error is transient.
     fn read_with<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let mut pauses = PAUSES.iter();
         loop {

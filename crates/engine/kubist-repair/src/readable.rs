@@ -47,7 +47,6 @@ pub struct LostRows {
 
 #[derive(Debug, Default)]
 pub struct DamageDecision {
-    /// The zone map is damaged, so the whole run is lost.
     pub all: bool,
     /// The damaged pages; `None` for a whole page, otherwise its rows with invalid values.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
@@ -70,7 +69,6 @@ pub struct Loss {
     pub level: u32,
     pub rows: u64,
     pub extents: Vec<Extent>,
-    /// Number of replicas that copy rows of the run.
     pub replicas: u64,
 }
 
@@ -201,7 +199,6 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dam
     Ok(sound)
 }
 
-/// Decodes a page from `whole`, or reads it separately.
 fn read_page(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,

@@ -44,7 +44,6 @@ pub fn recover(
     Ok(found)
 }
 
-/// Appends lost rows that only replicas hold.
 fn in_tree(
     snapshot: &Snapshot,
     frame: &Frame,

@@ -54,8 +54,8 @@ pub struct SalvageReport {
     pub commits_lost: u64,
     /// More rows may be lost than `rows_lost`; `notes` gives the reason.
     pub uncounted: bool,
-    /// The first unreadable alteration and all later ones. The new table lacks the columns, units and metadata that
-    /// they added.
+    /// The first unreadable alteration and all later ones, so that the new table lacks the columns, units and metadata
+    /// that they added.
     pub alterations_lost: u64,
     pub losses: Vec<Loss>,
     pub notes: Vec<String>,
@@ -75,7 +75,7 @@ struct Pass<'a> {
 }
 
 /// Copies the intact rows of the table at `from` into a new table at `to`, which must be empty. Calls
-/// `progress(done, total)` in rows. `from` is never changed. After an error or a crash, `to` holds no table, and the
+/// `progress(done, total)` in rows, and never changes `from`. After an error or a crash, `to` holds no table, and the
 /// call can be repeated once the cause is removed.
 ///
 /// # Errors
@@ -124,7 +124,7 @@ fn salvage_patiently(
     Ok(report)
 }
 
-/// Copies the rows. `rows_lost` is the number of rows in unreadable commits.
+/// `rows_lost` is the number of rows in unreadable commits.
 #[allow(clippy::too_many_arguments)]
 fn fill(
     from: &Arc<dyn Store>,
@@ -187,8 +187,8 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
     let mut header = core.header.clone();
     header.id = fresh_id();
     if header.identity.is_empty() {
-        // Without an identity, the writer tag decides priorities. A new tag distinguishes later rows from the salvaged
-        // ones.
+        // Without an identity, the writer tag decides priorities, so a new tag distinguishes later rows from the
+        // salvaged ones.
         header.writer_tag = format!("{}:", unix_ms());
     }
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
@@ -202,7 +202,6 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
         let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        // The new table has one writer.
         let (_, alteration) =
             Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
         if !matches!(alteration, Alteration::Writers(_)) {
@@ -227,7 +226,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
     Ok(())
 }
 
-/// Reads every run once and reports the losses. Returns the damaged runs and all steps.
+/// Reads every run once, reports the losses, and returns the damaged runs and all steps.
 fn look(
     snapshot: &Snapshot,
     runs: &[Arc<Run<Location>>],

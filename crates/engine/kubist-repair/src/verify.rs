@@ -53,7 +53,6 @@ impl VerifyOptions {
 
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct VerifyReport {
-    /// True if every page was to be read.
     pub deep: bool,
     /// Rows in live primary runs; after a deep check, only the rows that were read.
     pub rows: u64,
@@ -61,7 +60,7 @@ pub struct VerifyReport {
     pub replicas: u64,
     pub pages: u64,
     pub bytes: u64,
-    /// Damaged rows; replicas or replaced runs still contain `rows_recoverable` rows. Deep check only.
+    /// Damaged rows in a deep check; replicas or replaced runs still contain `rows_recoverable` rows.
     pub rows_lost: u64,
     pub rows_recoverable: u64,
     pub losses: Vec<Loss>,
@@ -89,7 +88,7 @@ impl VerifyReport {
         }
     }
 
-    /// Counts unread rows. Replicas do not count, because their source runs contain these rows too.
+    /// Counts unread rows, but not replicas, because their source runs contain these rows too.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
         self.miss(format!(
@@ -119,7 +118,7 @@ impl VerifyReport {
         }
     }
 
-    /// Records a loss. A damaged replica loses no row, because its source runs contain the rows too.
+    /// Records a loss, but no lost row for a damaged replica, because its source runs contain the rows too.
     fn lose(&mut self, run: &Run<Location>, loss: Loss) {
         if run.is_replica() {
             return self.find(format!("{}: costs no row, for it holds copies", loss.what));
@@ -132,7 +131,7 @@ impl VerifyReport {
     }
 }
 
-/// [`verify`] for the table at a location. Only the header must be readable.
+/// [`verify`] for the table at a location, where only the header must be readable.
 ///
 /// # Errors
 ///
@@ -161,7 +160,6 @@ pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMu
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// Checks the table with at most `runs_in_memory` runs of the manifest in memory.
 fn verify_in(
     store: Arc<dyn Store>,
     runs_in_memory: Option<u64>,
@@ -197,14 +195,14 @@ fn verify_patiently(
     };
     let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
-        // `entries::check` has reported the reason. The readable rest is checked too.
+        // `entries::check` has reported the reason, and the readable rest is checked too.
         None => match gathered(&mut report) {
             Err(error) if is_damage(&error) || matches!(error, Error::NotATable { .. }) => return Ok(report),
             snapshot => snapshot.map_err(undecided)?,
         },
     };
     let seen = match WalkFindings::of(&snapshot, options, &mut report) {
-        // This has been reported. The logs or an older checkpoint list the same runs.
+        // This has been reported, and the logs or an older checkpoint list the same runs.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
             WalkFindings::of(&snapshot, options, &mut report)?
@@ -345,7 +343,6 @@ impl Looking<'_> {
     }
 }
 
-/// Whether a segment that was missing in the first pass is still missing.
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
     // The zone map may be cached, so one byte of data is read too.
     let first = 0..run.payload.data_length.min(1);
@@ -363,7 +360,7 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
     Ok(true)
 }
 
-/// Reads zone maps, and checks that each run ends inside its segment. Returns the lost or unread runs.
+/// Reads zone maps, checks that each run ends inside its segment, and returns the lost or unread runs.
 fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
     let all = snapshot.zone_maps(runs.iter().copied(), true);

@@ -38,9 +38,9 @@ pub struct SyncOptions {
     pub pull: bool,
     /// Copies changes of the first table into the second.
     pub push: bool,
-    /// The memory for the rows of one commit; `None`: the default of writers.
+    /// The memory for the rows of one commit, or `None` for the default of writers.
     pub memory_bytes: Option<usize>,
-    /// Ends the call between two commits. Commits that arrived stay.
+    /// Ends the call between two commits, so commits that arrived stay.
     pub cancel: Cancel,
 }
 
@@ -55,7 +55,7 @@ impl Default for SyncOptions {
 pub struct Moved {
     /// New commits.
     pub commits: u64,
-    /// Rows of these commits.
+    /// The rows of the new commits.
     pub rows: u64,
     /// Rows that the other site had retracted.
     pub retracted: u64,
@@ -80,8 +80,8 @@ pub struct Synced {
     pub seconds: f64,
 }
 
-/// Exchanges the changes of two copies of a table; creates a missing one as a copy of the other. The call can be killed
-/// at any time and repeated. Calls `progress(done, all)` in rows.
+/// Exchanges the changes of two copies of a table, or creates a missing table as a copy of the other. The call can be
+/// killed at any time and repeated; it calls `progress(done, all)` in rows.
 ///
 /// # Errors
 ///
@@ -124,7 +124,8 @@ fn copy(from: &Table, to: &str, options: &SyncOptions, progress: &mut dyn FnMut(
     Ok(Moved { commits, rows, ..Moved::default() })
 }
 
-/// Records the exchange at writable sites. After a `whole` exchange the next one ends early if nothing is new.
+/// Records the exchange at writable sites, so that after a `whole` exchange the next one can end early if nothing is
+/// new.
 fn remember(
     a: &Arc<Core>,
     b: &Arc<Core>,
@@ -190,7 +191,6 @@ fn exchange(a: &Arc<Core>, b: &Arc<Core>, options: &SyncOptions, progress: &mut 
     Ok(synced)
 }
 
-/// Copies everything that one site has and another lacks.
 fn receive(
     from: &Arc<Core>,
     to: &Arc<Core>,
@@ -235,7 +235,6 @@ fn receive(
     Ok(moved)
 }
 
-/// Checks that two sites have one origin and one history.
 fn check(source: &Site, target: &Site) -> Result<()> {
     let (from, to) = (source.location(), target.location());
     if source.base.root != target.base.root {
@@ -348,7 +347,7 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Copies commits of a source up to a number. Returns the numbers of commits and rows.
+    /// Copies commits of a source up to a number, and returns the numbers of commits and rows.
     fn bring(&mut self, target: &Site, of: &Source, last: u64) -> Result<(u64, u64)> {
         let (source, cancel) = (self.source, &self.options.cancel);
         let Some((log, commits)) = source.logs.get(of) else { return Ok((0, 0)) };

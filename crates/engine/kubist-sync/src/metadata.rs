@@ -25,7 +25,6 @@ fn map(entries: Entries) -> BTreeMap<Name, Value> {
     entries.into_iter().map(|(column, key, value)| ((column, key), value)).collect()
 }
 
-/// The result of a merge.
 pub struct Merged {
     /// The metadata on which both sites agree now.
     pub common: Entries,

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 /// Prefix of the token of a commit that was retracted before it arrived here; the steps follow.
 const RETRACTED: &str = "kubist-sync-retracted:";
 
-/// A writer of a site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Source {
     /// The id of the site's table.
@@ -43,7 +42,6 @@ impl Base {
     }
 }
 
-/// An entry of a log, without its runs.
 pub struct Commit {
     pub begin: u64,
     pub end: u64,
@@ -64,8 +62,6 @@ pub struct Site {
 }
 
 impl Site {
-    /// Reads the state of a table now.
-    ///
     /// # Errors
     ///
     /// The errors of [`Core::view`].
@@ -234,7 +230,7 @@ fn retracted_steps(token: Option<&str>) -> Vec<i64> {
     steps.split(',').filter_map(|step| step.parse().ok()).collect()
 }
 
-/// The token of a commit that arrives without the rows of these steps.
+/// The token of a commit that arrives without the rows of the retracted `steps`.
 pub fn retracted_token(steps: &[i64]) -> String {
     RETRACTED.to_owned() + &steps.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,7 +1,7 @@
 //! Random histories of three sites against a model: appends, steps, retractions, columns, metadata, rewrites, new
 //! copies, and exchanges that are killed at any point and repeated. `HISTORIES` and `SEED` change the number.
 //!
-//! The model has only the numbers of commits of each writer and the set of retracted ones.
+//! The model has only the numbers of commits by writer and the set of retracted commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,6 @@ use rand::{Rng, SeedableRng};
 
 use crate::{append, create, ids, place};
 
-/// A writer of a site.
 type Source = (usize, usize);
 /// A commit: its writer, and its number from 1.
 type Commit = (Source, usize);
@@ -31,7 +30,6 @@ struct Site {
 struct World {
     rng: StdRng,
     sites: Vec<Site>,
-    /// The step and the ids of every commit, by writer.
     commits: BTreeMap<Source, Vec<(Option<i64>, Vec<i64>)>>,
     next_id: i64,
     killed: usize,
@@ -117,8 +115,8 @@ impl World {
         target.retracted.extend(retracted.into_iter().filter(has));
     }
 
-    /// A sync in one direction, killed at random points and repeated until complete. Refusals are resolved as their
-    /// message says.
+    /// A sync in one direction, killed at random points and repeated until complete, where refusals are resolved as
+    /// their message says.
     fn one_way(&mut self, from: usize, to: usize) {
         for _ in 0..100 {
             let after = match self.rng.random_bool(0.3) {

@@ -12,7 +12,6 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use kubist::{CommitOptions, Dimension, Query, Result, Table, TableOptions, WriterOptions};
 use kubist_sync::{SyncOptions, Synced, sync};
 
-/// A location in memory that no other test uses.
 pub fn place(name: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     format!("memory://{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed))

@@ -43,8 +43,8 @@ const INNER_STRATUM_ROWS: usize = 96;
 const OVERFLOW_STRATUM_ROWS: usize = 48;
 /// The same for strata of windows, which are useless once they are joined.
 const WINDOW_STRATUM_ROWS: usize = 16;
-/// Rows per stratum and per zone for small runs in a cube with other runs, or above children with rows. Queries read
-/// all such runs, and strata would enlarge their zones, so there is one stratum.
+/// Rows per stratum and per zone for small runs in a cube with other runs, or above children with rows. Such runs have
+/// one stratum, because queries read all of their rows, and strata would enlarge their zones.
 const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 
 pub struct SortedRows {
@@ -72,7 +72,6 @@ pub struct EncodedRun {
     pub map: Vec<u8>,
     pub zones: u32,
     pub ranges: Vec<Zone>,
-    /// The postings of each column with a secondary index.
     pub postings: Vec<Vec<u64>>,
 }
 
@@ -340,7 +339,6 @@ fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
     order.iter_mut().zip(words).for_each(|(slot, word)| *slot = first + (word as u32 & mask));
 }
 
-/// Sorts words that differ only in the lowest `bits`.
 fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     // About eight rows per digit value, if evenly distributed.
     let digit_bits = (words.len() / 8).ilog2().min(12);
@@ -366,7 +364,6 @@ fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     sorted
 }
 
-/// Sorts rows by their whole keys where the words have equal key bits.
 fn sort_rest(keys: &[MortonKey], row_bits: u32, words: &mut [u64]) {
     let are_alike = |a: &u64, b: &u64| (a ^ b) >> row_bits == 0;
     if !words.iter().zip(&words[1..]).fold(false, |any, (a, b)| any | are_alike(a, b)) {

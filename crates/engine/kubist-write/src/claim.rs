@@ -1,6 +1,6 @@
 //! Claims: they let one writer at a time do work that must enter a table once, such as the ingestion of a file.
 //!
-//! A claim is an object that names its writer, put only if absent. It does not expire. A process that finds a claim
+//! A claim is an object that names its writer, is put only if absent, and does not expire. A process that finds a claim
 //! tries to take the log of its writer. If it succeeds, the writer has ended permanently
 //! ([`kubist_store::Store::own_log`]), so the claim can be removed while the log is held. Only the tokens of commits
 //! show whether the work was done, so the new holder checks them.

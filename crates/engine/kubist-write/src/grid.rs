@@ -57,7 +57,6 @@ fn learned(core: &Core, batches: &[RecordBatch]) -> Result<Vec<Scale>> {
     core.header.dimensions.iter().zip(&core.created.dimensions).map(learn).collect()
 }
 
-/// Makes a new grid, if many rows have outgrown the newest one.
 fn fitting(
     core: &Core,
     view: &View,
@@ -91,8 +90,8 @@ fn fitting(
     core.newest_frame(&schema)
 }
 
-/// Picks one row of each `step`, as indices into each batch. Distances vary, because rows may repeat a pattern, such as
-/// the frames of a trajectory.
+/// Picks one row in `step` rows, as indices into the batches. Distances vary, because rows may repeat a pattern, such
+/// as the frames of a trajectory.
 fn picked_rows(batches: impl Iterator<Item = usize>, step: usize) -> Vec<UInt32Array> {
     let within = |number: usize| (((number as u32).wrapping_mul(0x9e37_79b1) as u64 * step as u64) >> 32) as usize;
     let (mut first, mut number) = (0, 0);

@@ -10,7 +10,6 @@ use kubist_index::plain;
 use kubist_types::error::{Error, Result};
 
 const SLICE_ROWS: usize = 1 << 18;
-/// Maximum bytes of decoded dictionaries and views in a slice.
 const SLICE_BYTES: usize = 64 << 20;
 
 /// Copies the batch, because callers may reuse their buffers after `append`.

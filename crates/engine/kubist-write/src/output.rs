@@ -28,13 +28,12 @@ pub struct Output<'a> {
     bytes: u64,
     lookup: PostingsBuilder,
     ranges: ranges::RangesBuilder,
-    /// Stored columns. Ranges cover only the other columns, because runs store their box.
+    /// Stored columns that ranges do not cover, because runs store their box.
     dimensions: Vec<usize>,
 }
 
 impl<'a> Output<'a> {
-    /// Creates the output; `dimensions` are stored columns. Postings of each indexed column take about one eighth of
-    /// `memory` bytes.
+    /// `dimensions` are stored columns, and postings take about one eighth of `memory` bytes per indexed column.
     pub fn new(
         core: &Core,
         dimensions: &[usize],
@@ -51,8 +50,6 @@ impl<'a> Output<'a> {
         self.lookup.columns.clone()
     }
 
-    /// Encodes placements in parallel, and appends them group by group.
-    ///
     /// # Errors
     ///
     /// `Cancelled`, or a storage error.

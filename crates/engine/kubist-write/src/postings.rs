@@ -101,7 +101,6 @@ impl PostingsBuilder {
 }
 
 impl Pairs {
-    /// Takes the pairs, in parts of ascending keys that are not too small.
     fn take(&mut self) -> Vec<Vec<u64>> {
         self.count = 0;
         let mut taken: Vec<Vec<u64>> = Vec::new();

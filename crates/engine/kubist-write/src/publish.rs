@@ -70,8 +70,8 @@ use kubist_types::error::{Error, Result};
 /// Maximum wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// On stores where changes become visible late, cleaning does not note a rewrite's segment for this time. The rewriter
-/// reserves the segment after half of it.
+/// On stores where changes become visible late, cleaning does not note a rewrite's segment for this time, and the
+/// rewriter reserves the segment after half of the time.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
 /// Number of rewrites before a checkpoint that cleaning keeps, although the checkpoint contains them.
@@ -177,7 +177,7 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
     &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
-/// Whether the number just taken was free (see the module). The table was read this long `ago`.
+/// Whether the number just taken was free (see the module), if the table was read this long `ago`.
 fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
     let staleness = core.store.capabilities().staleness;
     match number.checked_sub(1).filter(|before| *before > 0) {
@@ -200,7 +200,6 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
 struct Reserved(Vec<(Arc<str>, Instant)>);
 
 impl Reserved {
-    /// Whether cleaning will keep a segment until the rewrite is published.
     fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
         if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
             return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
@@ -219,7 +218,7 @@ impl Reserved {
         Ok(is_ours)
     }
 
-    /// Deletes the notes. If that fails, cleaning deletes them.
+    /// If the deletion of the notes fails, cleaning deletes them.
     fn free(self, core: &Core) {
         self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
     }
@@ -251,7 +250,7 @@ pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 
-/// Takes a number by an empty entry. A rewriter that publishes later sees all earlier notes.
+/// Takes a number by an empty entry, so that a rewriter that publishes later sees all earlier notes.
 ///
 /// # Errors
 ///

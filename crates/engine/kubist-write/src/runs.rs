@@ -41,9 +41,8 @@ pub(crate) const PART_SHARE: usize = 8;
 #[derive(Default)]
 pub(crate) struct Prepared {
     pub commit: Commit<Location>,
-    /// Bytes of the runs in the segment.
     pub bytes: u64,
-    /// The number of rows with a value outside the domain of a dimension.
+    /// Number of rows with a value outside the domain of a dimension.
     pub outside: u64,
 }
 
@@ -76,13 +75,11 @@ impl Prepared {
     }
 }
 
-/// Keeps only the lowest cutoff of each cube, and sorts by cube.
 fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
     cutoffs.sort_unstable();
     cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
-/// The settings and the context for making the runs of a commit.
 pub(crate) struct Runs<'a> {
     pub core: &'a Core,
     pub frame: &'a Arc<Frame>,
@@ -90,14 +87,11 @@ pub(crate) struct Runs<'a> {
     /// The cutoffs and numbers of rows in the table before the commit.
     pub seen: &'a RemainingDirectories,
     pub step: Option<i64>,
-    /// Limit of memory, in bytes.
     pub memory: usize,
     pub cancel: &'a Cancel,
 }
 
-/// The result for a part.
 struct Made {
-    /// The rows for cubes above the part.
     upper: Vec<(CubeId, RecordBatch)>,
     cutoffs: Vec<(CubeId, Threshold)>,
     runs: Vec<EncodedRun>,
@@ -162,7 +156,6 @@ impl Runs<'_> {
         fit.clamp(1, 8 * rayon::current_num_threads() as u64) as usize
     }
 
-    /// The cutoffs of all cubes above the parts, from the parts' numbers of rows.
     fn cutoffs_above(&self, parts: &[Part], capacity: &Capacity) -> BTreeMap<CubeId, Threshold> {
         let geometry = &self.frame.geometry;
         let mut above: BTreeMap<CubeId, Threshold> = BTreeMap::new();
@@ -186,7 +179,7 @@ impl Runs<'_> {
         SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
     }
 
-    /// Sorts a part and encodes its runs. Returns the rows that cubes above the part keep, not encoded.
+    /// Sorts a part, encodes its runs, and returns the rows that cubes above the part keep, not encoded.
     fn make(
         &self,
         part: Part,

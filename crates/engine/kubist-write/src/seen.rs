@@ -25,7 +25,6 @@ impl RemainingDirectories {
         RemainingDirectories { directories, without: HashSet::new(), coming: HashMap::new() }
     }
 
-    /// Adds the first runs of an unfinished commit.
     pub fn and(mut self, commit: &Commit<Location>) -> RemainingDirectories {
         for (cube, cutoff) in &commit.cutoffs {
             self.coming.entry(*cube).or_insert((Threshold::ALL, Vec::new())).0 = *cutoff;

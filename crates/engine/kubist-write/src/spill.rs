@@ -1,8 +1,8 @@
 //! Distribution of many rows over parts of space, in memory or in scratch files.
 //!
 //! A part is a cube, chosen from the first rows. The parts cover space without overlap, and a part that becomes too
-//! large is split again. The rows are then read part by part, in key order. Parts are small enough to sort several in
-//! parallel.
+//! large is split again. The rows are then read part by part, in key order, and parts are small enough to sort several
+//! in parallel.
 
 use std::sync::Arc;
 

@@ -44,10 +44,10 @@ use kubist_types::thinned::Thinned;
 
 /// Commits with more rows first distribute them over parts of space.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// Size after which a new segment starts. A running writer's newest segment cannot be deleted.
+/// Size after which a new segment starts, because a running writer's newest segment cannot be deleted.
 const SEGMENT_BYTES: u64 = 256 << 20;
 
-/// Background work that follows a writer's commits. `admit` delays the next commit while too much is left.
+/// Background work that follows a writer's commits, where `admit` delays the next commit while too much is left.
 pub trait Behind: Send + Sync {
     /// # Errors
     ///
@@ -57,18 +57,18 @@ pub trait Behind: Send + Sync {
     fn committed(&self, rows: u64);
 }
 
-/// The owner of one log. Dropping it discards uncommitted rows and releases the name.
+/// Owns one log; dropping it discards uncommitted rows and releases the name.
 pub struct Writer {
     /// The first field, so that it is dropped before the log.
     claim: Option<Claim>,
     core: Arc<Core>,
-    /// The last known columns. A batch with other columns makes the writer read them again.
+    /// The last known columns, until a batch with other columns makes the writer read them again.
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
     segment_bytes: u64,
     next_segment: u64,
-    /// The number of commits and of rows (`rows`) before the pending ones.
+    /// Number of commits and of rows (`rows`) before the pending ones.
     sequence: u64,
     rows: u64,
     /// The link of the next log entry, but its random number is this one plus the sequence number.
@@ -114,7 +114,7 @@ pub struct Committed {
     /// Counts this writer's commits from 1; 0 if there was nothing to commit.
     pub sequence: u64,
     pub rows: u64,
-    /// Rows outside the domain. If there are many, the optimizer makes a new grid.
+    /// Rows outside the domain; if there are many, the optimizer makes a new grid.
     pub rows_outside: u64,
     pub bytes_written: u64,
     pub seconds: f64,
@@ -129,7 +129,7 @@ pub struct Origin {
     pub salt: Option<u64>,
     pub token: Option<String>,
     pub step: Option<StepMark>,
-    /// The number of copied rows per original step.
+    /// Number of copied rows per original step.
     pub steps: Vec<(i64, u64)>,
     pub thinned: Vec<(i64, Thinned)>,
 }
@@ -250,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the schema again; returns whether it has changed.
+    /// Returns whether the schema has changed.
     fn is_altered(&mut self) -> Result<bool> {
         let newest = self.core.view(&self.cancel)?.schema.clone();
         let is_altered = newest.version != self.schema.version;
@@ -265,7 +265,7 @@ impl Writer {
         }
     }
 
-    /// Appends rows in stored form, with the hidden columns. Nothing else may own their memory.
+    /// Appends rows in stored form, with the hidden columns, whose memory nothing else may own.
     ///
     /// # Errors
     ///
@@ -591,7 +591,6 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// Writes all pending rows as runs, which become durable with the next sync.
     fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -614,7 +613,7 @@ impl Writer {
         }
     }
 
-    /// Writes the pending rows as runs. `first` has earlier runs of the same commit.
+    /// Writes the pending rows as runs, where `first` has earlier runs of the same commit.
     fn write(
         &mut self,
         view: Arc<View>,

@@ -15,7 +15,7 @@ use crate::recording;
 
 /// Bytes to read at the end of the file of recorded queries; all 64 MiB would take seconds.
 const NEWEST: u64 = 4 << 20;
-/// The smallest number of recorded queries that justifies advice.
+/// Smallest number of recorded queries that justifies advice.
 const QUESTIONS: u64 = 20;
 /// A column that at least this fraction of the queries limits should be a dimension or have a secondary index.
 const ALWAYS: f64 = 0.5;
@@ -26,7 +26,6 @@ const DEBT: f64 = 0.2;
 /// Prefixes of the Arrow types that dimensions can have.
 const ORDERED: [&str; 7] = ["Int", "UInt", "Float", "Timestamp", "Date", "Time", "Duration"];
 
-/// How the recorded queries use a table.
 #[derive(Default)]
 struct Use {
     questions: u64,
@@ -47,7 +46,7 @@ impl Use {
     }
 }
 
-/// One sentence for each problem. The commands at the end of sentences correct it.
+/// One sentence for each problem, with commands at the end that correct it.
 pub(crate) fn of(info: &Info) -> Vec<String> {
     let mut found: Vec<String> = of_commits(info).into_iter().collect();
     if let Some(record) = recording::file() {
@@ -117,7 +116,7 @@ fn of_columns(info: &Info, used: &Use, record: &Path) -> Vec<String> {
     said
 }
 
-/// Reads the newest recorded queries of a table. Before the first one, there is no file and no use.
+/// Reads the newest recorded queries of a table; before the first one, there is no file and no use.
 fn recorded(record: &Path, location: &str) -> Use {
     let mut used = Use::default();
     let own = place(location);
@@ -164,7 +163,6 @@ fn place(location: &str) -> PathBuf {
     }
 }
 
-/// Quotes the text as one word of a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {

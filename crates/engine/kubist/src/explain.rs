@@ -18,7 +18,7 @@ use kubist_read::stream::QueryStream;
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// Measurements of a query that was run. Its rows were discarded.
+/// Measurements of a query that was run, and whose rows were discarded.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// The plan.
@@ -73,7 +73,7 @@ impl HandleTraffic {
     }
 }
 
-/// Times of the stages. Requests overlap, so sums over requests can exceed the time of the query.
+/// Times of the stages, where requests overlap, so sums over requests can exceed the time of the query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stages {
     /// Time until the first request for rows.
@@ -125,7 +125,7 @@ pub struct Predicted {
     pub prediction: Prediction,
 }
 
-/// A planned query that has read no row yet. Its `Display` form shows the plan.
+/// A planned query that has read no row yet, and whose `Display` form shows the plan.
 pub struct Plan {
     planner: Planner,
     outline: PlanOutline,

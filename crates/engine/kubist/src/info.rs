@@ -30,7 +30,7 @@ pub struct About {
     pub grid: u32,
     /// The dimensions, in key order.
     pub dimensions: Vec<DimensionInfo>,
-    /// The columns that identify a row. A sample contains all rows of an identity or none.
+    /// The columns that identify a row, so that a sample contains all rows of an identity or none.
     pub identity: Vec<String>,
     /// The columns with a secondary index.
     pub lookup: Vec<String>,
@@ -80,8 +80,8 @@ pub struct Info {
     pub debt: u64,
     /// Rows in an older grid that the optimizer has to move.
     pub rows_to_move: u64,
-    /// Estimated number of rows outside the domain of the newest grid, from the bounding box of each run.
-    /// Queries still find them. If there are many, the optimizer creates a grid with a larger domain.
+    /// Estimated number of rows outside the domain of the newest grid, from the bounding boxes of runs. Queries still
+    /// find such rows; if there are many, the optimizer creates a grid with a larger domain.
     pub rows_outside: u64,
     /// Levels of the tree of cubes.
     pub height: u32,
@@ -99,8 +99,7 @@ pub struct Info {
     pub advice: Vec<String>,
 }
 
-/// A dimension and its domain in the column's unit. Before the first commit, a learned domain has no
-/// bounds.
+/// A dimension and its domain in the column's unit; before the first commit, a learned domain has no bounds.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DimensionInfo {
     /// Name of the column.
@@ -163,7 +162,6 @@ impl OfRuns {
         let (newest, capacity) = (view.schema.newest_grid(), Capacity::new(core.header.capacity));
         let mut planner = CompactionPlanner::new(view, core.forest(), &capacity, &core.read_amplification, None);
         let (mut found, mut lookups) = (OfRuns::default(), LookupBytes::default());
-        // The last cube with a run, and its number of runs.
         let (mut cube, mut of_cube) = (None, 0);
         view.runs.each_in_order(core, cancel, |entry| {
             planner.add(&entry);

@@ -1,9 +1,9 @@
-//! The location of a table, and the URL schemes of every program with the engine: `file`, `memory` and,
-//! with the features of the same names, `cassandra` and `s3`. The feature `s3` includes `http` and `https`,
-//! for sealed files on web servers.
+//! The location of a table, and the URL schemes of every program with the engine: `file`, `memory` and, with the
+//! features of the same names, `cassandra` and `s3`. The feature `s3` includes `http` and `https`, for sealed files on
+//! web servers.
 //!
-//! The first use of a location registers the schemes. A program adds its own with
-//! [`kubist_store::register`]. Object stores are read through the cache in `KUBIST_CACHE`.
+//! The first use of a location registers the schemes, and a program adds its own with [`kubist_store::register`].
+//! Object stores are read through the cache in `KUBIST_CACHE`.
 
 use std::sync::{Arc, Once};
 
@@ -14,7 +14,7 @@ use kubist_store::Scheme;
 use kubist_store::{Directories, Memories, Store, StoreLocation, register};
 use kubist_types::{Cancel, Error, Result};
 
-/// Registers the schemes. Schemes that the program registered earlier under these names stay.
+/// Schemes that the program registered earlier under these names stay.
 fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {

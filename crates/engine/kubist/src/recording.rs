@@ -35,7 +35,7 @@ pub fn file() -> Option<PathBuf> {
     std::env::var_os(RECORD).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Records a query, if the variable is set. A file that cannot be written does not stop the query.
+/// Records a query, if the variable is set; a file that cannot be written does not stop the query.
 pub fn record(table: &str, verb: &str, question: &QuerySpec, aggregates: &[String], group_by: &[String]) {
     static RECORDER: OnceLock<Option<Mutex<File>>> = OnceLock::new();
     let recorder =

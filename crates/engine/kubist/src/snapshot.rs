@@ -86,8 +86,7 @@ impl Snapshot {
         &self.pinned
     }
 
-    /// The same snapshot. Its calls end with `Cancelled` after `cancel` is set, unless they get another
-    /// [`Cancel`].
+    /// The same snapshot, whose calls end with `Cancelled` after `cancel` is set, unless they get another [`Cancel`].
     pub fn cancelled_by(&self, cancel: &Cancel) -> Snapshot {
         Snapshot { pinned: self.pinned.clone(), cancel: cancel.clone() }
     }
@@ -107,13 +106,12 @@ impl Snapshot {
         &self.pinned.view.schema.metadata
     }
 
-    /// A token for this snapshot. [`Table::at`](crate::Table::at) reopens it, in other processes too.
+    /// A token for this snapshot, with which [`Table::at`](crate::Table::at) reopens it, in other processes too.
     pub fn token(&self) -> SnapshotToken {
         self.pinned.token()
     }
 
-    /// This snapshot up to a step. It excludes later steps, and steps that a declared writer has not
-    /// finished.
+    /// This snapshot up to a step, without later steps and without steps that a declared writer has not finished.
     ///
     /// # Errors
     ///
@@ -271,7 +269,7 @@ impl Snapshot {
         record(location, "estimate", &options.query, &options.aggregates, &options.group_by);
     }
 
-    /// Plans a query without reading rows. The plan can be printed, and run to measure each stage.
+    /// Plans a query without reading rows; the plan can be printed, and run to measure each stage.
     ///
     /// # Errors
     ///
@@ -299,7 +297,7 @@ impl Snapshot {
         info::about(&self.pinned)
     }
 
-    /// Properties, contents and layout of the table. Reads the manifest and lists the files.
+    /// Properties, contents and layout of the table, from the manifest and a list of the files.
     ///
     /// # Errors
     ///

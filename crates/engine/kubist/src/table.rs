@@ -110,13 +110,13 @@ impl Table {
         Ok(Table { core, cancel: location.cancel })
     }
 
-    /// Opens the table at a location: a directory, a `cassandra://hosts/keyspace/table`, or a store. Other
-    /// processes may write to it.
+    /// Opens the table at a location: a directory, a `cassandra://hosts/keyspace/table`, or a store, to which other
+    /// processes may write.
     ///
     /// # Errors
     ///
-    /// `NotATable` if there is no table, `Newer` if a newer Kubist wrote it, `Damaged` if its metadata
-    /// cannot be read; `Cancelled`.
+    /// `NotATable` if there is no table, `Newer` if a newer Kubist wrote it, `Damaged` if its metadata cannot be read;
+    /// `Cancelled`.
     pub fn open(location: impl Into<Location>) -> Result<Table> {
         let location = location.into();
         Ok(Table { core: Core::open_at(&location.find()?, &location.cancel)?, cancel: location.cancel })
@@ -165,13 +165,12 @@ impl Table {
         Ok(self.core.view(&self.cancel)?.schema.user.clone())
     }
 
-    /// Returns a snapshot of everything that was committed before the call. Concurrent calls share their
-    /// reads.
+    /// Returns a snapshot of everything that was committed before the call; concurrent calls share their reads.
     ///
     /// # Errors
     ///
-    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, `Cancelled`,
-    /// or a storage error.
+    /// `NotATable` if the table was dropped, `Damaged` if a log or a rewrite cannot be read, `Cancelled`, or a storage
+    /// error.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Ok(self.of_moment(kubist_catalog::snapshot::Snapshot::now(&self.core, &self.cancel)?))
     }
@@ -220,7 +219,7 @@ impl Table {
         self.core.store.logs().map_err(store_error)
     }
 
-    /// True if a process owns the writer's log. If none does, all log entries are durable.
+    /// True if a process owns the writer's log; otherwise all log entries are durable.
     ///
     /// # Errors
     ///
@@ -254,24 +253,24 @@ impl Table {
         Writer::open(self.core.clone(), options, Some(behind))
     }
 
-    /// Adds a column after the others. It cannot be a dimension or an identity. Existing rows, and rows of
-    /// writers without the column, get the default.
+    /// Adds a column after the others; it cannot be a dimension or an identity. Existing rows, and rows of writers
+    /// without the column, get the default.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the name is in use, or if the type or the default is not allowed. After `Cancelled`,
-    /// the column may have been added.
+    /// `Invalid` if the name is in use, or if the type or the default is not allowed. After `Cancelled`, the column may
+    /// have been added.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
         self.core.add_column(column, &self.cancel)
     }
 
-    /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the
-    /// priority limit of each row, or 1 for rows that it always keeps, and commits with
-    /// [`Writer::commit_thinned`]. Older programs without support for such tables then refuse the table.
+    /// Adds the column `kept_below`, if it is missing. A writer that samples its rows stores there the priority limits
+    /// of rows, or 1 for rows that it always keeps, and commits with [`Writer::commit_thinned`]. Older programs without
+    /// support for such tables then refuse the table.
     ///
     /// # Errors
     ///
-    /// `Invalid` if another column has that name.
+    /// `Invalid` if another column has this name.
     pub fn keep_below(&self) -> Result<()> {
         self.core.keep_below()
     }
@@ -326,7 +325,7 @@ impl Table {
         Ok(period_of(&schema.with_unit(schema.column(column)?), period)?.to_string())
     }
 
-    /// Sets metadata of the table or of a column, all keys in one change. Null removes a key.
+    /// Sets metadata of the table or of a column, all keys in one change; null removes a key.
     ///
     /// # Errors
     ///
@@ -344,7 +343,7 @@ impl Table {
         self.core.set_unit(column, unit)
     }
 
-    /// Sets the compression of new runs. [`Table::optimize`] can rewrite the older ones
+    /// Sets the compression of new runs; [`Table::optimize`] can rewrite the older ones
     /// ([`OptimizeOptions::recompress`]).
     ///
     /// # Errors
@@ -354,7 +353,7 @@ impl Table {
         self.core.set_compression(compression)
     }
 
-    /// Sets where the strata (ranges of priorities) of new runs end. [`Table::optimize`] can rewrite the older ones
+    /// Sets where the strata (ranges of priorities) of new runs end; [`Table::optimize`] can rewrite the older ones
     /// ([`OptimizeOptions::recompress`]).
     ///
     /// # Errors
@@ -364,13 +363,12 @@ impl Table {
         self.core.set_strata(strata)
     }
 
-    /// Permits several machines that mount the table's file system to write to it, permanently. Running
-    /// writers fail at their next commit and must be opened again. A shared table stays as it is.
+    /// Permits several machines that mount the table's file system to write to it, permanently. Running writers fail at
+    /// their next commit and must be opened again; a shared table stays as it is.
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is damaged; a storage error. After `Cancelled`, the table may be shared; it stays
-    /// valid.
+    /// `Damaged` if a log is damaged; a storage error. After `Cancelled`, the table may be shared; it stays valid.
     pub fn share(&self) -> Result<()> {
         stoppable(&self.cancel, || {
             self.cancel.check()?;
@@ -384,7 +382,7 @@ impl Table {
         self.core.store.capabilities().fencing != kubist_store::Fencing::Lock
     }
 
-    /// Returns the rows of one split of a query on this table.
+    /// Returns the rows of a split, which is a part of a query on this table.
     ///
     /// # Errors
     ///
@@ -443,8 +441,8 @@ impl Table {
         write_checkpoint::write(&self.core, &self.cancel)
     }
 
-    /// Deletes files that have been garbage for `retention`, and records the current garbage. Older
-    /// snapshots may then fail with `SnapshotExpired`. After `Cancelled`, the next call continues.
+    /// Deletes files that have been garbage for `retention`, and records the current garbage. Older snapshots may then
+    /// fail with `SnapshotExpired`; after `Cancelled`, the next call continues.
     ///
     /// # Errors
     ///
@@ -465,7 +463,7 @@ impl Table {
         drop::drop_at(&location.find()?, force, &location.cancel)
     }
 
-    /// [`Table::verify`] for the table at a location. Only the header must be readable.
+    /// [`Table::verify`] for the table at a location, where only the header must be readable.
     ///
     /// # Errors
     ///
@@ -478,7 +476,7 @@ impl Table {
         verify::verify_at(&location.into().find()?, options, progress)
     }
 
-    /// Checks the table for damage and reports all findings. Calls `progress(done, total)` in bytes.
+    /// Checks the table for damage, reports all findings, and calls `progress(done, total)` in bytes.
     ///
     /// # Errors
     ///

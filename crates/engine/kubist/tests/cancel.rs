@@ -75,7 +75,6 @@ fn commit_each(table: &Table, writers: u64) {
     }
 }
 
-/// A switch that sets itself at a check, and the number of checks.
 fn set_at(look: u64) -> (Cancel, Arc<AtomicU64>) {
     let looks = Arc::new(AtomicU64::new(0));
     let counted = looks.clone();

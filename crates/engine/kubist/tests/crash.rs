@@ -82,7 +82,7 @@ fn open_on(disk: Arc<dyn Disk>, plant: Plant) -> Result<Table> {
 }
 
 impl Model {
-    /// Works until a failure. The next round finds failures that did not matter here.
+    /// Works until a failure; the next round finds failures that did not matter here.
     fn work(&mut self, machine: &SimDisk, plant: Plant, random: &mut StdRng) -> Result<()> {
         let crashes = machine.crashes();
         loop {

@@ -28,7 +28,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// `a` falls with `x`, so runs bound it well; some values are null. `s` differs in few rows.
+/// `a` falls with `x`, so runs bound it well; some values are null, and `s` differs in few rows.
 fn rows(first: i64) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
     let x: Vec<f64> = (0..ROWS).map(|_| rng.random()).collect();

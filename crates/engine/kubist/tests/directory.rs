@@ -185,7 +185,6 @@ fn a_small_question_reads_few_pages() {
         let query = Query { bounds: around(&mut rng, 0.01), ..Query::default() };
         let (_, first) = ask(&snapshot(), &query);
         assert!(first.bytes_read < pages / 4, "{first:?} of {pages}");
-        // Manifest pages, zone maps and rows, for any number of segments.
         assert!(first.round_trips <= 4, "{first:?}");
     }
     // A sample reads no manifest pages of replicas in deeper cubes.

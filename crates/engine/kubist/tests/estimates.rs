@@ -308,7 +308,6 @@ fn an_estimate_says_early_what_its_goal_takes() {
     for part in ["records, because of mean(x)", "contains 0", "0.01 abs", "max_rows and within"] {
         assert!(said.contains(part), "{said}");
     }
-    // A goal that is nearly reached has no outlook.
     let mut told = Vec::new();
     let near =
         EstimateOptions { error: None, absolute: Some(Absolute::Number(0.1 * rows as f64)), ..wish(&["mean(x)"]) };
@@ -555,7 +554,6 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     let estimate = snapshot.estimate(&options, &mut |_| {}).unwrap();
     let mean = &estimate.figures[0];
     assert!(mean.low <= 1.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
-    // NumPy gives NaN too.
     let estimate = snapshot.estimate(&wish(&["stddev(other)", "variance(other)"]), &mut |_| {}).unwrap();
     assert!(estimate.figures.iter().all(|figure| figure.value.is_none_or(f64::is_nan)), "{estimate:?}");
     let snapshot = pairs(x.clone(), vec![f64::INFINITY; rows]);

@@ -235,7 +235,7 @@ fn rounded_formulas_have_the_image_of_the_interval() {
     assert!(estimate.warnings.iter().any(|warning| warning.contains("no interval until all records are read")));
 }
 
-/// At least 95 % of the intervals, minus 3.5 standard errors, contain the truth. `SEEDS=2000` tries more.
+/// At least 95 % of the intervals, minus 3.5 standard errors, contain the truth; `SEEDS=2000` tries more.
 #[test]
 fn intervals_of_expressions_hold_the_truth() {
     let drops = drops(4, 8_000);

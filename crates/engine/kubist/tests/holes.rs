@@ -185,7 +185,6 @@ fn replaced(folder: &Path) -> Replaced {
     Replaced { table, path, before }
 }
 
-/// Counts equal results; the others must be `SnapshotExpired`.
 fn same_or_expired(before: &[(Snapshot, Vec<Vec<i64>>)]) -> (usize, usize) {
     let (mut same, mut expired) = (0, 0);
     for (snapshot, answers) in before {
@@ -333,7 +332,7 @@ fn open(disk: Arc<dyn Disk>) -> Result<Table> {
     Table::create(Arc::new(store), schema(), &options(200))
 }
 
-/// Commits, optimizes and cleans until a power failure or kill. `done` counts acknowledged rows.
+/// Commits, optimizes and cleans until a power failure or kill, where `done` counts acknowledged rows.
 fn work(disk: Arc<dyn Disk>, done: &mut i64, released: &mut u64, random: &mut StdRng) -> Result<()> {
     loop {
         let table = open(disk.clone())?;

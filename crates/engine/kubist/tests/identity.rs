@@ -1,8 +1,6 @@
-//! A handle, snapshot or token returns the state of its own table or an error, even after its location
-//! changed.
+//! A handle, snapshot or token returns the state of its own table or an error, even after its location changed.
 //!
-//! In the random histories each value is appended once, so a result identifies its state. `SEEDS` sets
-//! their number.
+//! In the random histories each value is appended once, so a result identifies its state; `SEEDS` sets their number.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -51,7 +51,6 @@ impl Known {
         self.acknowledged.lock().unwrap().clone()
     }
 
-    /// Continues while a writer runs, and twice more.
     fn rounds(&self) -> impl Iterator<Item = ()> {
         let mut after = 2;
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Incremental checkpoints: pages of older levels stay, and the manifest equals that of the logs.
+//! Incremental checkpoints: pages of older levels stay, and the manifest equals the logs' manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -337,8 +337,7 @@ fn segment_names_are_never_used_again() {
     }
 }
 
-/// All rows of one `pid` share a priority. A tie at the end of a cell must not add a row before a lower
-/// priority.
+/// Rows with the same `pid` share a priority. A tie at the end of a cell must not add a row before a lower priority.
 #[test]
 fn cells_hold_no_more_than_was_asked_for() {
     use kubist::PerCell;

@@ -78,7 +78,6 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
     (ids, stream.stats())
 }
 
-/// Both tables must return equal results.
 fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
@@ -137,7 +136,7 @@ fn replicas_follow_a_growing_table() {
     assert!(copied.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// All points are in one corner. Empty children must not prevent deeper replicas.
+/// All points are in one corner, and empty children must not prevent deeper replicas.
 #[test]
 fn the_outlook_rises_over_empty_children() {
     let (plain, copied) = (table("plain"), table("copied"));

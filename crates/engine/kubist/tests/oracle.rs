@@ -137,7 +137,6 @@ fn table(rng: &mut SmallRng) -> Case {
     Case { table, lookup, truth, dimensions, numbers, priorities: known }
 }
 
-/// Another grid with random dimensions; rows are moved now or later.
 fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
     let can = |field: &&Arc<Field>| kubist_index::order::is_dimension_type(field.data_type());
     let names: Vec<String> = schema.fields().iter().filter(can).map(|field| field.name().clone()).collect();
@@ -328,7 +327,6 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     (query, matching)
 }
 
-/// Returns the number of runs from the index.
 fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
     let (mut query, mut matching) = question(rng, case);
     let snapshot = case.table.snapshot().unwrap();

@@ -105,7 +105,6 @@ fn ids(snapshot: &Snapshot, request: impl Into<Request>) -> Vec<i64> {
     answer(snapshot, request)["id"].as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// Order of a single term: numbers, NaN, null, in both directions.
 fn compared(one: &Row, other: &Row, term: &str) -> Ordering {
     fn by<T>(one: Option<T>, other: Option<T>, descending: bool, compare: impl Fn(&T, &T) -> Ordering) -> Ordering {
         match (one, other) {

@@ -143,8 +143,7 @@ fn regrid(table: &Table) {
     }
 }
 
-/// All maintenance. A stopped process may block it, and its input may be rewritten and cleaned before it
-/// continues.
+/// All maintenance, which a stopped process may block, and its input may be rewritten and cleaned before it continues.
 fn keep(table: &Table, retention: Duration) -> u64 {
     let thorough = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, ..Default::default() };
     let rewrites = match table.optimize(&thorough, &mut |_, _| {}) {
@@ -322,7 +321,7 @@ struct Campaign {
     killed: u64,
     killed_in_flight: u64,
     woken: u64,
-    /// Maintenance that waited for a stopped writer. Each wait takes seconds, so their number is limited.
+    /// Maintenance that waited for a stopped writer, which takes seconds each time, so their number is limited.
     waited: u64,
 }
 

@@ -128,7 +128,6 @@ fn findings(table: &Table) -> [Vec<String>; 2] {
     })
 }
 
-/// Changes the description of runs, not their bytes.
 fn say(table: &Table, change: impl Fn(usize, &mut Run<Location>)) {
     let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     let mut runs = inputs.clone();

@@ -172,8 +172,7 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
             assert!(all == whole, "{query:?} in {parts} parts: {} of {} rows", all.len(), whole.len());
         }
     }
-    // Apart from runs with random names, each host holds nearly all of its split. No split exceeds twice
-    // the mean.
+    // Apart from runs with random names, each host holds nearly all of its split, and no split exceeds twice the mean.
     let splits = snapshot.splits_by_host(Query::default(), HOSTS).unwrap();
     let firsts: std::collections::BTreeSet<_> = splits.iter().map(|split| &split.preferred_hosts[0]).collect();
     assert!(firsts.len() >= HOSTS - 2, "{firsts:?}");

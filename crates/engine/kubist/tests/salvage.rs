@@ -1,5 +1,5 @@
-//! With any file of a table damaged or missing, `salvage` saves each intact row once, takes lost rows from
-//! replicas and accounts for all others. The deep check reports the same before.
+//! With any file of a table damaged or missing, `salvage` saves each intact row once, takes lost rows from replicas and
+//! accounts for all others, as the deep check reports before.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

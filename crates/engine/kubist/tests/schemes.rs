@@ -1,4 +1,4 @@
-//! Locations select stores by scheme, and tables work on all of them.
+//! Locations select stores by scheme, and tables work on all stores.
 
 use std::sync::Arc;
 

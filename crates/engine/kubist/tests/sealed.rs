@@ -197,7 +197,6 @@ fn a_web_server_needs_few_round_trips() {
     let opened = sealed.traffic().unwrap();
     println!("open: {opened:?}, {} bytes of {}", served().sent, served().bytes.len());
     assert!(opened.round_trips <= 3 && served().requests <= 3, "{opened:?}");
-    // A box of about 1,000 rows.
     let query = box_of(0.4, 0.4707);
     assert_eq!(ids(&sealed, query.clone()), ids(&source, query));
     let asked = sealed.traffic().unwrap();

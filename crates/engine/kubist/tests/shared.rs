@@ -122,7 +122,7 @@ fn the_first_rows_of_another_machine_are_never_missing() {
     }
 }
 
-/// A machine that expects too short delays cleans. Others then get `SnapshotExpired`, never `Damaged`.
+/// A machine that expects too short delays cleans, so that others get `SnapshotExpired`, never `Damaged`.
 #[test]
 fn what_was_cleaned_away_too_early_has_expired() {
     for seed in 0..30 {

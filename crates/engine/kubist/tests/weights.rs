@@ -19,7 +19,6 @@ use crate::fresh::{elsewhere, fresh_store};
 
 const ROWS: i64 = 12_000;
 
-/// Rows with heavy-tailed sizes; one row in 400 has class 2.
 struct World {
     x: Vec<f64>,
     size: Vec<f64>,
@@ -178,7 +177,7 @@ fn estimate(snapshot: &Snapshot, aggregates: &[&str], sample: Option<f64>) -> Es
     snapshot.estimate(&options, &mut |_| {}).unwrap()
 }
 
-/// Over many seeds: the mean error in standard errors of that mean, and the coverage of intervals.
+/// Over many seeds: the mean error in units of its standard error, and the coverage of intervals.
 struct Held {
     bias: f64,
     held: f64,
@@ -239,7 +238,7 @@ fn truths(world: &World) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// 60 seeds, so the bounds are wide. `KUBIST_SEEDS=2000` repeats the campaign of docs/samples.md.
+/// 60 seeds, so the bounds are wide; `KUBIST_SEEDS=2000` repeats the campaign of docs/samples.md.
 #[test]
 fn estimates_by_weight_and_by_strata_are_unbiased_and_their_intervals_hold() {
     let seeds = std::env::var("KUBIST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60u64);

@@ -394,7 +394,6 @@ fn a_table_that_is_written_to_is_not_dropped_unawares() {
     assert_eq!(Table::open(store.clone()).unwrap().snapshot().unwrap().rows().unwrap(), 20);
     Table::drop_at(store.clone(), true).unwrap();
     assert_eq!(store.sizes().unwrap(), []);
-    // The mark alone blocks writing, reading and creating.
     let table = Table::create(store.clone(), schema(), &options(&["id"])).unwrap();
     store.put_if_absent("dropped", b"").unwrap();
     let late = table.writer(&WriterOptions::default());

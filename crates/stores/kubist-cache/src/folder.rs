@@ -1,14 +1,15 @@
 //! The folder of cached copies.
 //!
 //! ```text
-//! FOLDER/v1/IDENTITY/location             the store's location, for people
-//! FOLDER/v1/IDENTITY/segments/NAME/BLOCK  a block of a segment
-//! FOLDER/v1/IDENTITY/objects/NAME         an object, with ~ for each slash of its name
-//! FOLDER/tmp/                             files that are being written
+//! FOLDER/v1/IDENTITY/location the store's location, for people
+//! FOLDER/v1/IDENTITY/segments/NAME/BLOCK a block of a segment
+//! FOLDER/v1/IDENTITY/objects/NAME an object, with ~ for each slash of its name
+//! FOLDER/tmp/ files that are being written
 //! ```
 //!
-//! A copy has a 12-byte head: a magic number, and a CRC-32C of the key (the path below `v1`), a zero byte and the
-//! content. The content follows. Copies are not synced, so after a power failure a copy may have a wrong checksum.
+//! A copy has a 12-byte head (a magic number, and a CRC-32C of the key, which is the path below `v1`, a zero byte and
+//! the content), and then the content. Copies are not synced, so after a power failure a copy may have a wrong
+//! checksum.
 //!
 //! The least recently used copies are removed first, by file modification time to a minute. After a handle has written
 //! 1/64 of the capacity, it examines all files and, if necessary, frees a tenth of the capacity. The first interval is
@@ -42,9 +43,8 @@ const FREE_SHARE: u64 = 10;
 pub struct Folder {
     root: PathBuf,
     bound: u64,
-    /// The bytes to write before the next examination of all files.
     until_sweep: AtomicU64,
-    /// True after a failed write. Then nothing more is written.
+    /// True after a failed write, after which nothing more is written.
     is_broken: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ pub struct StoreCopies {
     pub identity: String,
     /// The store's location when the first copy was written; empty if unknown.
     pub location: String,
-    /// The number of copies.
+    /// Number of copies.
     pub files: u64,
     /// Their total size in bytes.
     pub bytes: u64,
@@ -120,7 +120,7 @@ impl Folder {
         Some(Bytes::from(bytes).slice(HEAD_BYTES..))
     }
 
-    /// Stores a copy. The first failure prints a warning and stops further writes.
+    /// Stores a copy, where the first failure prints a warning and stops further writes.
     pub(crate) fn put(&self, key: &str, location: &str, value: &[u8]) {
         if self.is_broken.load(Ordering::Relaxed) {
             return;
@@ -194,7 +194,7 @@ impl Folder {
         });
     }
 
-    /// The copies of each store, the largest first.
+    /// The copies by store, the largest first.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Folder {
         Ok(all)
     }
 
-    /// Removes the copies of a store. Other processes may immediately write new ones.
+    /// Removes the copies of a store; other processes may immediately write new ones.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::R
     }
 }
 
-/// Visits all files, and collects the folders, parents first. Entries that another process has removed are skipped.
+/// Visits all files, collects the folders, parents first, and skips entries that another process has removed.
 fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf, &fs::Metadata)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };
@@ -334,7 +334,6 @@ mod tests {
             folder.put(&key, "s3://b/t", &[1; 2000]);
             used_before(&folder, &key, age);
         }
-        // Now the second one is the oldest.
         assert!(folder.get("a/segments/s/0").is_some());
         fs::write(folder.root.join(TEMPORARY).join("left"), b"by a process that was killed").unwrap();
         File::open(folder.root.join(TEMPORARY).join("left")).unwrap().set_modified(UNIX_EPOCH).unwrap();

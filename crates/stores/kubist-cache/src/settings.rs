@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::folder::Folder;
 
-/// The environment variable with the folder. Without it, there is no cache.
+/// The environment variable with the folder, without which there is no cache.
 pub const FOLDER: &str = "KUBIST_CACHE";
 /// The environment variable with the capacity: `500MB`, `20GiB`, or bytes.
 pub const SIZE: &str = "KUBIST_CACHE_SIZE";

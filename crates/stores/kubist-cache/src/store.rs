@@ -15,7 +15,7 @@ use kubist_store::{
 
 use crate::folder::Folder;
 
-/// The size of a cached block. Blocks start at multiples of this size.
+/// Size of a cached block, at whose multiples blocks start.
 pub const BLOCK_BYTES: u64 = 128 << 10;
 /// Reads of more than 1/4 of the capacity are not cached, because they would evict everything else.
 const LARGE_SHARE: u64 = 4;
@@ -24,7 +24,6 @@ const LARGE_SHARE: u64 = 4;
 #[derive(Debug)]
 pub struct Cached {
     store: Arc<dyn Store>,
-    /// In hexadecimal.
     identity: String,
     folder: Folder,
     hits: AtomicU64,
@@ -36,7 +35,7 @@ pub struct Cached {
 type Blocks = BTreeMap<u64, Option<Bytes>>;
 
 impl Cached {
-    /// Wraps a store with this identity. The folder gets copies of its bytes.
+    /// Wraps a store with this identity, so that the folder gets copies of its bytes.
     pub fn new(store: Arc<dyn Store>, identity: u128, folder: Folder) -> Cached {
         Cached {
             store,
@@ -83,7 +82,6 @@ impl Cached {
         blocks
     }
 
-    /// Caches the store's response for ranges of whole blocks.
     fn take(&self, segment: &str, blocks: &mut Blocks, ranges: &[Range<u64>], answer: Vec<Bytes>) {
         for (range, bytes) in ranges.iter().zip(answer) {
             for number in numbers(range) {
@@ -103,7 +101,7 @@ fn numbers(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
-/// The ranges of the missing blocks. Adjacent blocks form one range.
+/// The ranges of the missing blocks, where adjacent blocks form one range.
 fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (number, _) in blocks.iter().filter(|(_, block)| block.is_none()) {
@@ -138,7 +136,7 @@ fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Whether the blocks have at most `most` bytes in total. Damaged data may request anything.
+/// Whether the blocks have at most `most` bytes in total, because damaged data may request anything.
 fn is_within(wanted: &[(&str, &[Range<u64>])], most: u64) -> bool {
     let mut ranges = wanted.iter().flat_map(|(_, ranges)| ranges.iter());
     let bytes = ranges.try_fold(0u64, |all, range| {

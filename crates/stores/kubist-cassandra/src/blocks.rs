@@ -1,7 +1,7 @@
 //! Blocks: the bytes of segments, and of objects too large for a row.
 //!
 //! A block is one row of the table `kubist_blocks`, with at most [`BLOCK`] bytes. It never crosses a multiple of
-//! [`BLOCK`], so a reader of any byte begins at the multiple before it. A partition has the blocks of [`BUCKET`] bytes.
+//! [`BLOCK`], so a reader of any byte begins at the previous multiple. A partition has the blocks of [`BUCKET`] bytes.
 //!
 //! A block never changes: it is written with the constant timestamp 1, also when a write is repeated. A read therefore
 //! asks one replica, and asks a majority only if that replica lacks a block.
@@ -29,7 +29,6 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// Maximum number of blocks that the writer of a segment sends concurrently.
 pub const MOST_SENT: usize = 96;
 /// Maximum number of partitions that contain the blocks sent concurrently: 96 blocks of 32 KiB are 3 MiB.
 const ON_THE_WAY: i32 = 4;
@@ -51,7 +50,6 @@ pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Byte
     Ok(())
 }
 
-/// Writes a whole value as blocks, concurrently.
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
@@ -62,7 +60,7 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// Reads ranges of bytes. A range with a missing block is `Err` with the first missing offset.
+/// Reads ranges of bytes, where a range with a missing block is `Err` with the first missing offset.
 pub async fn read(
     link: &Link,
     store: Uuid,
@@ -167,7 +165,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Whether the blocks cover the range without a gap. The range starts at a multiple of [`BLOCK`].
+/// Whether the blocks cover the range, which starts at a multiple of [`BLOCK`], without a gap.
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {
@@ -179,7 +177,6 @@ fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     at >= range.end
 }
 
-/// Copies a range from blocks, or returns its first missing offset.
 fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::Result<Bytes, u64> {
     let mut whole = BytesMut::new();
     let mut at = range.start;

@@ -1,6 +1,6 @@
 //! Requests to the cluster: prepared statements, retries for up to `patience`, and errors that name an action.
 //!
-//! Every statement of this crate can be repeated. So a request is sent again if its response was lost.
+//! Every statement of this crate can be repeated, so a request is sent again if its response was lost.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -24,7 +24,6 @@ use crate::location::Location;
 use crate::process::Process;
 use crate::session::{Cluster, connect};
 
-/// The bounds of the search for the best number of concurrent blocks.
 const MIN_REQUESTS: usize = 4;
 const MAX_REQUESTS_PER_NODE: usize = 64;
 const MAX_REQUESTS: usize = 1024;
@@ -35,9 +34,9 @@ type Values<'a> = &'a (dyn SerializeRow + Sync);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
-    /// One replica, for immutable data. If a row is missing, the caller requests it again.
+    /// One replica, for immutable data; if a row is missing, the caller requests it again.
     One,
-    /// The number of replicas that the location sets: a majority by default.
+    /// Number of replicas that the location sets: a majority by default.
     Enough,
     /// A majority, after it has finished its pending transactions.
     Serially,
@@ -73,7 +72,6 @@ impl Decision {
 }
 
 impl Link {
-    /// Connects, unless this process is connected already.
     pub fn open(location: Location) -> Result<Link> {
         let process = here(&location)?;
         let slot = process.session(location.session_key());
@@ -220,7 +218,7 @@ impl Link {
         Ok(ReplicaLocation { token: token.value(), hosts })
     }
 
-    /// Passes rows to `take` until it returns `false`. Returns the last host that responded.
+    /// Passes rows to `take` until it returns `false`, and returns the last host that responded.
     pub async fn scan<T>(
         &self,
         cql: &'static str,
@@ -384,7 +382,7 @@ fn why(error: &ExecutionError) -> String {
     error.to_string()
 }
 
-/// Whether a keyspace or table is missing. This is also true if only this node does not know it yet.
+/// Whether a keyspace or table is missing, which is also true if only this node does not know it yet.
 fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
     let absent = text.contains("does not exist") || text.contains("doesn't exist");

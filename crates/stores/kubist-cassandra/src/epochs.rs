@@ -20,19 +20,18 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-/// This timestamp is later than any transaction's, because no clock is trusted. Ids of stores are never reused.
+/// This timestamp is later than any transaction's, because no clock is trusted; ids of stores are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// The lifetime of a holder without renewal. The statements have the same number.
+/// The lifetime of a holder without renewal; the statements have the same number.
 pub use kubist_store::claims::LAPSE as HELD;
 
-/// A reader seldom needs more than the newest epochs.
 const AT_A_TIME: i32 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
-    /// `None` until it is decided. Before that, the epoch writes no entry.
+    /// `None` until it is decided, before which the epoch writes no entry.
     pub start: Option<u64>,
     nonce: Option<Uuid>,
 }
@@ -72,8 +71,8 @@ pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Begins an epoch. From then on, no append of an older epoch is acknowledged. Returns `false` if another owner has
-/// begun this epoch.
+/// Begins an epoch, after which no append of an older epoch is acknowledged. Returns `false` if another owner has begun
+/// this epoch.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))

@@ -1,8 +1,8 @@
 //! The id of the store to which a table's name leads.
 //!
-//! A lightweight transaction binds a name to a random id, and all data is stored under this id. If a table is dropped
-//! and created again under the same name, it has another id. So late writes, deletions and replicas of the old table
-//! never affect it.
+//! A lightweight transaction binds a name to a random id, under which all data is stored. A table that is dropped and
+//! created again under the same name has another id, so late writes, deletions and replicas of the old table never
+//! affect it.
 
 use kubist_store::{Error, Result};
 use uuid::Uuid;
@@ -26,7 +26,7 @@ pub async fn bind(link: &Link) -> Result<Uuid> {
     }
 }
 
-/// Binds the name to `id` unless it has an id. Returns the id of the name.
+/// Binds the name to `id` unless it has an id, and returns the id of the name.
 async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
     let decision = link.decide(BIND, &(&link.location.table, id)).await?;
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })
@@ -40,7 +40,7 @@ pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     }
 }
 
-/// Unbinds the name of an empty store. A concurrent write binds the name again, because each write checks this.
+/// Unbinds the name of an empty store; a concurrent write binds the name again, because each write checks this.
 pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>) -> Result<()> {
     if !is_empty().await? {
         return Ok(());

@@ -4,7 +4,7 @@
 //! lightweight transactions decide (`objects`, `identity`). Segments are immutable blocks that the ring spreads
 //! (`segments`, `blocks`). Logs are chains of rows that epochs fence (`logs`, `epochs`).
 //!
-//! It relies on four principles:
+//! Its principles are:
 //!
 //! - **Rows do not change.** Blocks and log entries are written once, with a constant timestamp. Decisions are
 //!   transactions with a unique number. So every request can be repeated, a late request does no harm, and no clock is

@@ -20,11 +20,10 @@ pub struct Limiter {
 #[derive(Debug)]
 struct State {
     limit: RequestLimit,
-    /// The number of permits to withdraw when they are returned.
     surplus: usize,
 }
 
-/// A permit for one request. A drop returns it.
+/// A permit for a request, which a drop returns.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,
@@ -103,7 +102,7 @@ mod tests {
             }
             assert!(inside.pop().unwrap().full);
             limiter.failed();
-            // Four remain. Seven are in use, and the free one is withdrawn.
+            // Four remain, because seven are in use and the free one is withdrawn.
             assert_eq!(limiter.permits.available_permits(), 0);
             for permit in inside.drain(..3) {
                 permit.end(0);

@@ -13,13 +13,11 @@ use scylla::statement::Consistency;
 use crate::replication::replication;
 
 const SCHEME: &str = "cassandra://";
-/// The environment variable with the password.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
-/// The time for which a failed operation is repeated before it is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The number of concurrent requests of a table, before the best number is known.
+/// Number of concurrent requests of a table, before the best number is known.
 const PARALLEL: usize = 32;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -32,11 +30,9 @@ pub struct Location {
     pub keyspace: String,
     pub table: String,
     pub agreement: Agreement,
-    /// The number of copies in a new keyspace: `3`, or by data center `dc1:3,dc2:2`.
+    /// Number of copies in a new keyspace: `3`, or by data center `dc1:3,dc2:2`.
     pub replication: Option<String>,
-    /// The time for which a failed operation is repeated.
     pub patience: Duration,
-    /// The number of concurrent requests.
     pub parallel: usize,
     /// True if the number of concurrent requests is adapted to the cluster, starting at `parallel`; false if it is
     /// fixed.
@@ -45,7 +41,6 @@ pub struct Location {
     shown: String,
 }
 
-/// How many replicas must confirm a write, or a read of data that can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     One,
@@ -76,7 +71,7 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Parses a location. The error does not repeat the text, which may contain a password.
+    /// Parses a location; the error does not repeat the text, which may contain a password.
     ///
     /// # Errors
     ///
@@ -173,13 +168,12 @@ impl Location {
         Ok(())
     }
 
-    /// Locations with the same key share a connection. The key contains the password, so it must not be shown.
+    /// Locations with the same key share a connection; a key contains the password, so it must not be shown.
     pub fn session_key(&self) -> String {
         format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }
 }
 
-/// Checks a host and adds the default port.
 fn host(text: &str) -> Result<String, String> {
     let (name, port) = match text.rsplit_once(':') {
         // The colons of an IPv6 address are within brackets, and do not begin a port.
@@ -196,7 +190,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks the name of a keyspace. It has only lower-case letters, so CQL needs no quotes around it.
+/// Checks that the name of a keyspace needs no quotes in CQL, because it has only lower-case letters.
 fn identifier(name: &str) -> Result<String, String> {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());

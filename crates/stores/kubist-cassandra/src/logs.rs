@@ -1,8 +1,8 @@
 //! Logs: one per writer, a chain of entries that epochs fence.
 //!
 //! An entry is at a position, in rows with the epoch that wrote it. Its parts are written first, and its head, with
-//! length and checksum, last. An entry exists once its head exists. Its length gives the position of the next entry, so
-//! a gap in the chain is detected. A partition has about 16 MiB of positions.
+//! length and checksum, last, so an entry exists once its head exists. The length gives the position of the next entry,
+//! so a gap in the chain is detected. A partition has about 16 MiB of positions.
 //!
 //! # Why no acknowledged entry is lost and none appears twice
 //!
@@ -10,9 +10,9 @@
 //! is on a majority, because the nodes repair differences before they respond. (Neither holds with `consistency=one`.)
 //!
 //! *Taking* a log has three steps: begin epoch n + 1 by a lightweight transaction (the fence); then read the log; then
-//! decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins only after the start
-//! of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then read the newest epoch; then
-//! acknowledge if this is still n, and otherwise refuse for ever.
+//!  decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins only after the start
+//!  of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then read the newest epoch; then
+//!  acknowledge if this is still n, and otherwise refuse for ever.
 //!
 //! - *Acknowledged entries stay.* The owner of an acknowledged entry of epoch n read the newest epoch after the write,
 //!   and did not see n + 1. So n + 1 began after that read began. The process that decides its start reads the log
@@ -52,7 +52,6 @@ use crate::epochs::{self, Epochs};
 use crate::names::{self, Kind};
 
 const BUCKET: u64 = 16 << 20;
-/// Maximum bytes per row.
 const PART: usize = 64 << 10;
 /// Page size in rows.
 const AT_A_TIME: i32 = 200;
@@ -71,7 +70,7 @@ fn bucket(position: u64) -> i32 {
     i32::try_from(position / BUCKET).unwrap_or(i32::MAX)
 }
 
-/// The position after an entry. The extra 1 gives an empty entry its own position too.
+/// The position after an entry, plus 1, which gives an empty entry its own position too.
 fn after(position: u64, length: u64) -> u64 {
     position + length + 1
 }
@@ -127,7 +126,7 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Entri
     Ok(found)
 }
 
-/// Reads partition by partition, until it has `most` bytes. If the next entry is damaged, also returns this error.
+/// Reads partition by partition, until it has `most` bytes; if the next entry is damaged, also returns this error.
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
@@ -153,7 +152,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             if goes_on.is_none() {
                 return Ok((tail, None));
             }
-            // The log may have grown. A second read without progress means damage.
+            // The log may have grown, so only a second read without progress means damage.
             if goes_on > Some(known) || tail.next > before {
                 known = goes_on.unwrap_or(0);
                 continue;
@@ -177,7 +176,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
     Ok(own.map(|(position, _)| *position))
 }
 
-/// Appends the entries of the chain to `tail`. Returns the damage if the chain is broken.
+/// Appends the entries of the chain to `tail`, and returns the damage if the chain is broken.
 fn follow(found: &EntriesByEpoch, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
@@ -196,7 +195,8 @@ fn follow(found: &EntriesByEpoch, epochs: &Epochs, tail: &mut LogTail) -> Option
     later.next().map(|((position, _), _)| format!("there is no entry, but one follows at {position}"))
 }
 
-/// The epochs, after deciding the start of the newest one if necessary. [`Error::Missing`] if the log was never taken.
+/// The epochs, after deciding the start of the newest one if necessary, or [`Error::Missing`] if the log was never
+/// taken.
 async fn epochs_with_start(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
@@ -246,7 +246,7 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
     names::list(link, store, Kind::Log).await
 }
 
-/// The size of each log from its end position: the bytes of its entries, plus 1 for each entry.
+/// The size of every log from its end position: the bytes of its entries, plus 1 for each entry.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
@@ -340,7 +340,6 @@ impl CassandraLog {
         self.link.run(WRITE, &(store, writer, bucket, position, epoch, part, length, checksum, bytes)).await
     }
 
-    /// Writes an entry, and checks afterwards that this process still owns the log.
     async fn put(&self, entry: &[u8]) -> Result<()> {
         let first = &entry[..entry.len().min(PART)];
         let rest = entry[first.len()..].chunks(PART);

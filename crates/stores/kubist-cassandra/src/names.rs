@@ -1,6 +1,6 @@
 //! Lists of names, with one partition for each kind of thing in a store.
 //!
-//! A name is added before its segment or object is written, and removed after the deletion. So a list may briefly have
+//! A name is added before its segment or object is written, and removed after the deletion, so a list may briefly have
 //! an extra name, but never lacks one. The name of a log is added last, because the log is empty before.
 
 use kubist_store::Result;
@@ -17,7 +17,7 @@ const BETWEEN: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = 
 pub enum Kind {
     Segment,
     Log,
-    /// The name of a folder. It ends in a slash.
+    /// The name of a folder, which ends in a slash.
     Folder,
 }
 

@@ -1,10 +1,10 @@
 //! Objects: small values that are put once.
 //!
 //! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes that it
-//! has won. A value that is too large for a row is first written as blocks under this number. So a name never leads to
+//! has won. A value that is too large for a row is first written as blocks under this number, so a name never leads to
 //! an incomplete value.
 //!
-//! The objects of a folder form one partition. The list of a store's folders only grows.
+//! The objects of a folder form one partition, and the list of a store's folders only grows.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,6 @@ use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 use crate::{blocks, identity};
 
-/// The maximum length of a value that is stored in the row.
 const IN_ROW: usize = 4 << 10;
 
 // A read repairs only the columns that it requests.
@@ -103,7 +102,6 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
     Ok(find(link, store, name).await?.is_some())
 }
 
-/// Refuses a name that is a folder of objects.
 async fn check_not_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
     // In the order of names, `0` follows the slash.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
@@ -164,7 +162,7 @@ pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String,
     list_after(link, store, prefix, "").await
 }
 
-/// The names after `after`, in order. Reads only these names from the folder of the prefix.
+/// The names after `after`, in order; reads only these names from the folder of the prefix.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
@@ -181,7 +179,6 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     Ok(found)
 }
 
-/// The objects of a folder after a name, or all its objects.
 async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     let found: Vec<Row> = match after {

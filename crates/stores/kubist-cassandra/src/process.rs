@@ -1,7 +1,7 @@
 //! State that all stores of a process share: a network runtime, and one session per cluster, login and keyspace.
 //!
-//! A forked child does not have the threads of the runtime, and must not use its parent's connections. So it creates
-//! its own on first use.
+//! A forked child lacks the threads of the runtime, and must not use its parent's connections, so it creates its own on
+//! first use.
 
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -46,7 +46,6 @@ impl Process {
         }
     }
 
-    /// The slot of a session. Its first user connects.
     pub fn session(&self, key: String) -> Arc<OnceCell<Arc<Cluster>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
     }

@@ -1,10 +1,10 @@
 //! Adapts the number of concurrent requests to the measured latencies.
 //!
 //! While requests wait to be sent, their number equals the limit, and the rate of the cluster is the limit divided by
-//! the latency (Little's law). So latencies show whether a higher limit raises the rate. A higher limit is tried from
-//! time to time, and kept if the rate grows. Then a lower limit is tried, and kept if the rate stays. So the limit
-//! settles where a queue would begin. The best limit depends on the size of requests and on the cluster (key-value
-//! scalability paper, figure 7: 32, 16 and 8 for small, medium and large requests).
+//! the latency (Little's law), so latencies show whether a higher limit raises the rate. From time to time a higher
+//! limit is tried, and kept if the rate grows. Then a lower limit is tried, and kept if the rate stays. The limit
+//! therefore settles where a queue would begin. The best limit depends on the size of requests and on the cluster
+//! (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large requests).
 //!
 //! The functions are pure: times are arguments.
 
@@ -13,9 +13,9 @@ const STEP: f64 = 1.5;
 const WORTH: f64 = 0.3;
 /// A step down must keep this fraction of the rate.
 const ENOUGH: f64 = 0.95;
-/// The number of responses per concurrent request that measure a rate.
+/// Number of responses per concurrent request that measure a rate.
 const WINDOW: usize = 8;
-/// The number of measurements between a failed step and the next step.
+/// Number of measurements between a failed step and the next step.
 const REST: u32 = 8;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
-    /// The number of outstanding responses to requests that were sent before the last step.
+    /// Number of outstanding responses to requests that were sent before the last step.
     old: usize,
     answers: usize,
     work: f64,

@@ -1,8 +1,8 @@
-//! The CQL tables, which all Kubist tables of a keyspace share, and their creation. FORMAT.md describes the columns.
+//! The CQL tables, which all Kubist tables of a keyspace share, and their creation; FORMAT.md describes the columns.
 //!
 //! The id of a CQL table is derived from its name, so clients that create it concurrently through different nodes
-//! create the same table. Data is written with timestamp 1, so any deletion is later, and a repeated or late request
-//! changes nothing.
+//! create the same table. Data has the timestamp 1, so any deletion is later, and a repeated or late request changes
+//! nothing.
 
 use kubist_store::Result;
 use uuid::Uuid;
@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::cluster::{Agreed, Link};
 use crate::replication::replication;
 
-/// How long a deletion is remembered. It is short, because reading over many deleted names would be slow, and a replica
-/// that restores a name later does no harm (see the crate).
+/// How long a deletion is remembered: a short time, because reading over many deleted names would be slow, and a
+/// replica that restores a name later does no harm (see the crate).
 const GRACE_SECONDS: u32 = 3600;
 
 const TABLES: [(&str, &str, &str); 7] = [

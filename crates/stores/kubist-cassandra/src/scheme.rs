@@ -8,7 +8,6 @@ use kubist_store::{Content, Error, Result, Scheme, Store, StoreLocation};
 use crate::location::Location;
 use crate::store::CassandraStore;
 
-/// Stores in tables of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Clusters;
 

@@ -34,7 +34,7 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// The known lengths. They only grow, so most reads do not request the length.
+/// The known lengths only grow, so most reads do not request the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
@@ -175,7 +175,6 @@ struct CassandraSegment {
     link: Link,
     store: Uuid,
     name: String,
-    /// Bytes that were not sent yet, and their offset.
     pending: BytesMut,
     start: u64,
     synced: u64,
@@ -195,7 +194,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends a block. Waits if too many blocks are outstanding.
+    /// Sends a block, after a wait if too many blocks are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

@@ -22,9 +22,8 @@ use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
 const CONNECT: Duration = Duration::from_secs(3);
-/// The timeout of an attempt. The nodes give up earlier.
+/// The nodes give up earlier than this timeout of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(6);
-/// The interval between checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
 
 pub struct Cluster {

@@ -18,7 +18,6 @@ use crate::objects::Folders;
 use crate::segments::Lengths;
 use crate::{blocks, epochs, identity, logs, objects, schema, segments};
 
-/// A store in tables of an Apache Cassandra cluster, or of another database with its protocol.
 #[derive(Debug)]
 pub struct CassandraStore {
     link: Link,
@@ -57,7 +56,7 @@ impl CassandraStore {
         Ok(CassandraStore::new(link, id))
     }
 
-    /// Opens the store. Creates the store, the tables and the keyspace if they do not exist.
+    /// Opens the store, and creates the store, the tables and the keyspace if they do not exist.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! TLS connections to authenticated nodes.
 //!
 //! The certificate of a node must be signed by a certificate in the location's file, be valid now, and match the node's
-//! address, because the driver knows nothing else about a node.
+//! address, because the driver knows only this address.
 
 use std::sync::Arc;
 

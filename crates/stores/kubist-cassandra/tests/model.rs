@@ -2,7 +2,7 @@
 //! order, or never. Owners and readers are slow or die between any two steps. A read repairs only the columns that it
 //! requests. The model has no clock, so it covers any clock skew.
 //!
-//! With all rules, every history is correct. Without any single rule, some histories fail.
+//! With all rules, every history is correct, and without any single rule, some histories fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,6 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
     (0..).map_while(entry).collect()
 }
 
-/// Decides a start that is undecided: the log's end without this epoch.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let is_early = known.is_some();
     let heads = match known {

@@ -22,7 +22,6 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
     tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
 }
 
-/// Makes the owner seem suspended for longer than its claim lasts.
 fn forget_holder(database: &Database, id: Uuid) {
     let forget =
         format!("UPDATE {KEYSPACE}.kubist_epochs SET holder = null WHERE store = ? AND writer = 'w' IF EXISTS");
@@ -88,7 +87,6 @@ fn requests_that_come_late_change_nothing() {
     let (store, _, id) = known_store(&database);
     let mut end = 0;
     for entry in [b"a", b"b", b"c"] {
-        // Each in its own epoch.
         end = store.own_log("w").unwrap().append(entry).unwrap();
     }
     let before = store.read_log("w", 0).unwrap();

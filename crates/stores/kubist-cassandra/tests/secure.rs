@@ -1,5 +1,5 @@
-//! A node that requires TLS and a password. A client with both can connect. Otherwise the error immediately names what
-//! is missing.
+//! A node that requires TLS and a password. A client with both can connect; otherwise an immediate error names the
+//! missing one.
 //!
 //! `KUBIST_TEST_CASSANDRA_CA` is the certificate of the node that `scripts/cassandra.py up --secure` started.
 
@@ -13,7 +13,7 @@ use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, Store};
 
 const HOST: &str = "127.0.0.9";
-/// The limit for immediate errors. It is longer than any response, and much shorter than the patience below.
+/// The limit for immediate errors, which is longer than any response, and much shorter than the patience below.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn authority() -> String {
@@ -76,7 +76,6 @@ fn who_has_not_is_told_what_is_missing() {
     }
 }
 
-/// An address with another name that forwards to the node.
 fn elsewhere() -> String {
     let listener = TcpListener::bind("127.0.0.8:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

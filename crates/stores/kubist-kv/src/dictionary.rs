@@ -15,7 +15,7 @@ use crate::node::{Child, INLINE_BYTES, Value};
 use crate::range::Range;
 use crate::tree;
 
-/// The maximum length of a key.
+/// Maximum length of a key.
 const MOST_KEY_BYTES: usize = 64 << 10;
 /// A checkpoint is written after this number of appended bytes.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
@@ -25,7 +25,7 @@ const COMPACT_AT: u64 = 3;
 const PUT: u8 = 1;
 const DELETE: u8 = 0;
 
-/// Puts and deletes that become visible and durable together. For each key, the last one counts.
+/// Puts and deletes that become visible and durable together, where the last change to a key counts.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// The content of a keyspace at one time. It needs no lock, and later commits do not change it.
+/// The content of a keyspace at one time, which needs no lock and which later commits do not change.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     file: Arc<KeyFile>,
@@ -84,8 +84,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens a keyspace for reading. It contains everything committed so far, and perhaps a commit that is not durable
-    /// yet.
+    /// Opens a keyspace for reading, with everything committed so far, and perhaps a commit that is not durable yet.
     ///
     /// # Errors
     ///
@@ -192,12 +191,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a keyspace for writing, and creates it if there is none. The directory must exist.
+    /// Opens a keyspace for writing, or creates it in an existing directory.
     ///
     /// # Errors
     ///
-    /// `Busy` while another handle writes; `Invalid` for a name that a writer of a store could not have;
-    /// `Damaged`; `Newer`; `Io`.
+    /// `Busy` while another handle writes; `Invalid` for a name that a writer of a store could not have; `Damaged`;
+    /// `Newer`; `Io`.
     pub fn open(disk: &Arc<dyn Disk>, directory: &Path, name: &str) -> Result<Writer> {
         check_part(name).map_err(|error| Error::Invalid(error.to_string()))?;
         let lock = lock(disk.as_ref(), &directory.join(format!("{name}.lock")))?;
@@ -260,7 +259,7 @@ impl Writer {
         self.now.clone()
     }
 
-    /// Writes the changed nodes, so that the next opening has nothing to replay. Commits do this when necessary.
+    /// Writes the changed nodes, so that the next opening has nothing to replay; commits do this when necessary.
     ///
     /// # Errors
     ///
@@ -337,7 +336,6 @@ impl Writer {
         self.remove_others()
     }
 
-    /// Removes older files, and files of unfinished compactions.
     fn remove_others(&self) -> Result<()> {
         let others = numbers(self.disk.as_ref(), &self.directory, &self.name)?;
         for number in others.iter().filter(|number| **number != self.number) {
@@ -415,7 +413,7 @@ fn create(disk: &dyn Disk, directory: &Path, name: &str, number: u64) -> Result<
     Ok(file)
 }
 
-/// Gives a new file its superblock. The frames in the file must be durable.
+/// Gives a new file its superblock, after the frames in the file are durable.
 fn finish(disk: &dyn Disk, directory: &Path, file: &KeyFile, superblock: &Superblock) -> Result<()> {
     file.put_superblock(superblock)?;
     file.acknowledge(superblock.log)?;

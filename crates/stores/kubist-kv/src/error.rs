@@ -5,7 +5,7 @@ use std::io;
 /// The result of every operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a dictionary. Messages name the file.
+/// The error of a dictionary, whose message names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,7 +28,7 @@ pub enum Error {
     /// The input is wrong: a name, a key or a value.
     #[error("{0}")]
     Invalid(String),
-    /// An earlier write of this handle failed, so the state on disk is unknown. Open it again.
+    /// An earlier write of this handle failed, so the state on disk is unknown until the keyspace is opened again.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
     Stopped {
         /// The file.

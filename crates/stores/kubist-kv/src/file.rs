@@ -13,13 +13,11 @@ use crate::format::{
 };
 use crate::node::{Child, Node, Value};
 
-/// The maximum number of cached stored nodes.
 const CACHED_NODES: usize = 4096;
 /// A stored node below this depth has wrong bytes.
 pub const MOST_LEVELS: usize = 32;
 /// The position of the acknowledged length, a hint that detects a log that was cut off.
 const ACKNOWLEDGED_AT: u64 = SLOT_BYTES / 2;
-/// The maximum bytes of frames that are written together.
 const BUFFER_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -85,7 +83,6 @@ impl KeyFile {
         self.file.truncate(length).map_err(|error| self.failed("truncate", error))
     }
 
-    /// Reads the bytes at an address and compares them with the checksum.
     pub fn bytes(&self, at: &Address) -> Result<Vec<u8>> {
         if at.position.checked_add(u64::from(at.length)).is_none_or(|end| self.length().is_ok_and(|has| end > has)) {
             return Err(self.damaged(at.position, "the file ends before these bytes"));
@@ -104,7 +101,6 @@ impl KeyFile {
         }
     }
 
-    /// The node of a child at this depth below the root.
     pub fn node(&self, child: &Child, depth: usize) -> Result<Arc<Node>> {
         let at = match child {
             Child::Changed(node) => return Ok(node.clone()),
@@ -148,7 +144,7 @@ impl KeyFile {
         Ok(newest)
     }
 
-    /// Writes a superblock durably. The frames before it must be durable.
+    /// The frames before the superblock must be durable.
     pub fn put_superblock(&self, superblock: &Superblock) -> Result<()> {
         self.write(&superblock.encode(), superblock.epoch % 2 * SLOT_BYTES)?;
         self.sync()
@@ -233,7 +229,6 @@ impl Log {
         Log { end: LOG_START, chain: 0, buffer: Vec::new() }
     }
 
-    /// Appends a frame and returns the position of its payload.
     pub fn append(&mut self, file: &KeyFile, kind: Kind, payload: &[u8]) -> Result<u64> {
         let (head, checksum) = head(kind, self.end, self.chain, payload);
         self.buffer.extend(head);

@@ -1,10 +1,10 @@
-//! The bytes of frames and superblocks. All functions are pure.
+//! The bytes of frames and superblocks, in pure functions.
 
-/// The size of a superblock's slot. The second slot starts here.
+/// Size of a superblock's slot, at which the second slot starts.
 pub const SLOT_BYTES: u64 = 4096;
 pub const LOG_START: u64 = 2 * SLOT_BYTES;
 pub const VERSION: u32 = 1;
-/// The bytes of a frame before its payload: length, checksum, kind.
+/// Bytes of a frame before its payload: length, checksum, kind.
 pub const HEAD_BYTES: usize = 9;
 pub const MOST_BYTES: u64 = (1 << 31) - 1;
 
@@ -18,11 +18,10 @@ pub enum Kind {
     Node = 2,
 }
 
-/// The decoded head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub length: u64,
-    /// The checksum of the frame. The checksum of the next frame continues it.
+    /// The checksum of the frame, which the checksum of the next frame continues.
     pub checksum: u32,
     kind: u8,
 }
@@ -66,7 +65,6 @@ pub struct Address {
     pub checksum: u32,
 }
 
-/// The state of the tree at a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
     pub epoch: u64,
@@ -77,7 +75,7 @@ pub struct Superblock {
     /// `None` for an empty tree.
     pub root: Option<Address>,
     pub keys: u64,
-    /// The bytes of all keys and values.
+    /// Bytes of all keys and values.
     pub live: u64,
 }
 
@@ -100,7 +98,7 @@ impl Superblock {
         bytes
     }
 
-    /// `None` if there is no superblock. `Err` has the version of a superblock from a newer Kubist.
+    /// `None` if there is no superblock; `Err` has the version of a superblock from a newer Kubist.
     pub fn decode(bytes: &[u8]) -> Result<Option<Superblock>, u32> {
         let Some(bytes) = bytes.get(..SUPERBLOCK_BYTES).filter(|bytes| bytes.starts_with(MAGIC)) else {
             return Ok(None);
@@ -162,7 +160,6 @@ impl<'a> Fields<'a> {
         Some(u64_at(self.take(8)?, 0))
     }
 
-    /// Reads a length, and then as many bytes.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         self.take(length)

@@ -1,6 +1,6 @@
 //! An embedded dictionary: sorted keys and values in one file, for catalogues, indexes and caches.
 //!
-//! Bytes are only appended. A batch is one frame of the log, and durable after one sync. The tree over the keys is
+//! Bytes are only appended: a batch is one frame of the log, and durable after one sync. The tree over the keys is
 //! copy-on-write: a batch changes it in memory, and a checkpoint appends the changed nodes and names the new root in
 //! one of two superblocks. Opening reads the newest superblock and replays the batches after it. FORMAT.md
 //! ("Dictionary") describes the bytes.

@@ -1,7 +1,7 @@
 //! Nodes of the tree, in memory and as bytes.
 //!
-//! A stored node may name only nodes and values at lower positions. So stored nodes have no cycle, whatever their bytes
-//! are.
+//! A stored node may name only nodes and values at lower positions, so stored nodes have no cycle, even if their bytes
+//! are damaged.
 
 use std::sync::Arc;
 
@@ -31,7 +31,6 @@ impl Value {
 
 #[derive(Debug, Clone)]
 pub enum Child {
-    /// A node that changed since the checkpoint.
     Changed(Arc<Node>),
     Stored(Address),
 }
@@ -39,7 +38,7 @@ pub enum Child {
 #[derive(Debug, Clone)]
 pub enum Node {
     Leaf(Vec<(Arc<[u8]>, Value)>),
-    /// Children with the lower bounds of their keys. Keys below the first bound belong to the first child.
+    /// Children with the lower bounds of their keys, where keys below the first bound belong to the first child.
     Inner(Vec<(Arc<[u8]>, Child)>),
 }
 
@@ -149,7 +148,6 @@ pub fn child_of(children: &[(Arc<[u8]>, Child)], key: &[u8]) -> usize {
     children.partition_point(|(bound, _)| bound.as_ref() <= key).saturating_sub(1)
 }
 
-/// The common prefix of all keys from `first` to `last`.
 fn prefix<'a>(first: &'a [u8], last: &[u8]) -> &'a [u8] {
     let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     &first[..length]

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::file::KeyFile;
 use crate::node::{Child, Node, child_of};
 
-/// The keys of a range and their values, in ascending order of the keys' bytes. It ends after an error.
+/// The keys of a range and their values, in ascending order of the keys' bytes, up to the first error.
 pub struct Range {
     file: Arc<KeyFile>,
     end: Bound<Vec<u8>>,

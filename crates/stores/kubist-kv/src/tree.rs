@@ -25,7 +25,7 @@ pub fn get(file: &KeyFile, root: Option<&Child>, key: &[u8]) -> Result<Option<Va
     Ok(None)
 }
 
-/// Puts a value, or deletes the key. Returns the new root and the old value.
+/// Puts a value or deletes the key, and returns the new root and the old value.
 pub fn change(
     file: &KeyFile,
     root: Option<Child>,
@@ -45,7 +45,6 @@ pub fn change(
     Ok((root.map(|root| collapsed(file, root)).transpose()?, before))
 }
 
-/// Replaces a root that has a single child by this child.
 fn collapsed(file: &KeyFile, mut root: Child) -> Result<Child> {
     for depth in 0.. {
         match file.node(&root, depth)?.as_ref() {
@@ -110,7 +109,7 @@ fn split(mut node: Arc<Node>) -> Replaced {
     nodes.filter_map(|node| bound(&node).map(|bound| (bound, Child::Changed(node)))).collect()
 }
 
-/// Appends changed nodes, children first. Returns the address of the root.
+/// Children come first; returns the address of the root.
 pub fn store(file: &KeyFile, log: &mut Log, child: Child) -> Result<Address> {
     let mut node = match child {
         Child::Stored(at) => return Ok(at),

@@ -8,7 +8,6 @@ use rand::{Rng, SeedableRng};
 
 use crate::{Model, contents, disk};
 
-/// A keyspace with a checkpoint and two batches after it.
 fn keyspace(folder: &Path) -> (PathBuf, Vec<Model>) {
     let disk = disk(folder);
     let mut writer = Writer::open(&disk, folder, "k").unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A holder puts an object with its name, and renews the claim by an object with the next number. Another process waits
 //! until it has seen no new number for 30 seconds by its own clock, and then puts the next number itself. If both put
-//! it, one of them finds the number taken.
+//! it, the later one finds the number taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,11 +17,10 @@ use crate::client::Link;
 use crate::frame::Kind;
 
 pub const FOLDER: &str = "claims";
-/// The interval between checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// The time limit for releasing a claim. After it, the claim lapses by itself.
+/// After this time limit for its release, the claim lapses by itself.
 const GIVING_BACK: Duration = Duration::from_secs(3);
-/// The limit of attempts, because a claim may be renewed between each listing and the read.
+/// Limit of attempts, because a claim may be renewed between each listing and the read.
 const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {
@@ -57,7 +56,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// A claim that this process holds. A drop releases it.
+/// A claim that this process holds until it is dropped.
 pub struct Claim {
     link: Link,
     writer: String,
@@ -154,7 +153,7 @@ fn busy(link: &Link, writer: &str) -> Error {
     Error::Busy { writer: writer.into(), file: link.file(&folder(writer)) }
 }
 
-/// The newest claim. Each claim deletes the earlier ones, so there are only a few.
+/// The newest of a few claims, because each claim deletes the earlier ones.
 async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
     for _ in 0..MOST_LOOKS {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
@@ -187,7 +186,7 @@ impl Claim {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Releases the claim. If this fails, the claim lapses.
+    /// Releases the claim, which lapses if this fails.
     pub async fn end(mut self) {
         self.ended = true;
         self.give_back().await;

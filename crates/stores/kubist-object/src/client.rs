@@ -34,12 +34,11 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The interval of cancellation checks while a request runs.
 const LOOK: Duration = Duration::from_millis(50);
 /// After a cancellation, a request gets this much time to finish. A healthy service then responds, so the outcome is
 /// known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// The maximum number of tries, which is more than `patience` permits.
+/// Maximum number of tries, which is more than `patience` permits.
 const MOST_TRIES: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -51,11 +50,10 @@ pub struct Link {
     pub permits: Arc<Semaphore>,
     pub host: Arc<str>,
     process: u32,
-    /// True if the store was erased through this handle. Then nothing more may be put.
+    /// True if the store was erased through this handle, after which nothing more may be put.
     ended: Arc<AtomicBool>,
 }
 
-/// A range of an object, and the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -126,8 +124,6 @@ impl Link {
         })
     }
 
-    /// Runs work on the process's runtime and waits for it.
-    ///
     /// # Errors
     ///
     /// `Refused` in a forked process; `Stopped`; errors of the work.
@@ -279,7 +275,7 @@ impl Link {
         }
     }
 
-    /// The reason for a refused HEAD request. A GET finds it, because the response to HEAD has no body.
+    /// The reason for a refused HEAD request, which a GET finds, because the response to HEAD has no body.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.traffic.got(0);
@@ -359,7 +355,7 @@ fn runtime_for(location: &str) -> Result<&'static tokio::runtime::Runtime> {
     runtime().map_err(|source| Error::Io { operation: "reach", file: location.into(), source })
 }
 
-/// Runs work on the process's runtime. `process` is the one that opened the location.
+/// Runs work on the process's runtime, where `process` is the one that opened the location.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! First contact: a short timeout for a service that has never responded.
 //!
-//! A service that has never responded is probably a mistake, for example a wrong address or a missing network. So until
-//! the first response, retries end after a few seconds, unless the location sets `patience`. After it, requests are
-//! retried for [`Location::patience`].
+//! A service that has never responded is probably a mistake, for example a wrong address or a missing network. Until
+//! the first response, retries therefore end after a few seconds, unless the location sets `patience`; afterwards
+//! requests are retried for [`Location::patience`].
 //!
 //! [`Location::patience`]: crate::location::Location::patience
 
@@ -18,12 +18,11 @@ use object_store::client::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// The wait for the first response. It is longer, because a service may be busy.
+/// The wait for the first response is longer, because a service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// The minimum wait of a handle that gave up, so that it notices when the service responds again.
+/// Minimum wait of a handle that gave up, so that it notices when the service responds again.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Whether a service has ever responded. If not, its clients give up early.
 #[derive(Debug, Default)]
 pub struct FirstContact(Arc<ContactState>);
 
@@ -39,7 +38,7 @@ struct Client {
     known: Arc<ContactState>,
 }
 
-/// The reason why the client gave up. The library does not retry this error.
+/// The reason why the client gave up, an error that the library does not retry.
 #[derive(Debug)]
 struct GivenUp(String);
 
@@ -51,7 +50,6 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// Whether the client gave up, so a retry is useless.
 pub fn is_given_up(error: &object_store::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -95,7 +93,7 @@ impl HttpService for Client {
     }
 }
 
-/// The innermost cause is the most specific. The outer causes repeat it with addresses.
+/// The innermost cause is the most specific, and the outer causes repeat it with addresses.
 pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -1,6 +1,6 @@
 //! Translates the service's errors into messages that say what to do.
 //!
-//! The service gives the reason as a code (`<Code>SlowDown</Code>`). All services with this protocol use the same
+//! The service gives the reason as a code (`<Code>SlowDown</Code>`), and all services with this protocol use the same
 //! codes.
 
 use std::io;
@@ -45,7 +45,7 @@ pub fn code(error: &object_store::Error) -> Option<String> {
     Some(behind.split_once("</Code>")?.0.to_owned())
 }
 
-/// Whether the key does not exist. A missing bucket is another error.
+/// Whether the key does not exist; a missing bucket is another error.
 pub fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && code(error).as_deref() != Some("NoSuchBucket")
 }
@@ -59,7 +59,6 @@ pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
-/// Whether the service refused the request without a reason.
 pub fn is_unexplained(error: &object_store::Error) -> bool {
     code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
 }

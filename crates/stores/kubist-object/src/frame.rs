@@ -22,16 +22,12 @@ pub const HEAD_BYTES: usize = 33;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// The mark of a store.
     Store = 0,
-    /// An object of the store.
     Value = 1,
-    /// An entry of a log.
     Entry = 2,
     /// The fence of a log's new owner.
     Fence = 3,
     Held = 4,
-    /// A released claim.
     Free = 5,
     /// A writer's name, or the reservation of a segment's name.
     Name = 6,
@@ -59,7 +55,7 @@ pub fn framed(mark: Uuid, kind: Kind, payload: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// Decodes an object. `file` is its name in messages.
+/// Decodes an object, whose name in messages is `file`.
 ///
 /// # Errors
 ///

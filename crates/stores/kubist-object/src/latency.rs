@@ -1,19 +1,18 @@
 //! The measured latency (alpha, in seconds) and transfer rate (1 / beta, in bytes per second) of the service.
 //!
 //! Two ranges are read by one request if reading the gap takes no longer than another request: if the gap has at most
-//! alpha / beta bytes (block-index paper, section IV). This holds for sequential requests. If many requests are
+//! alpha / beta bytes (block-index paper, section IV). This holds for sequential requests; if many requests are
 //! concurrent, each adds only a fraction of alpha.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The maximum gap before any measurement: 30 ms at 35 MB per second.
+/// Maximum gap before any measurement: 30 ms at 35 MB per second.
 const FIRST_GAP: u64 = 1 << 20;
 const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
 /// Smaller responses are not used to measure the transfer rate.
 const TELLING: u64 = 256 << 10;
-/// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]

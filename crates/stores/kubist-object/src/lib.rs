@@ -3,7 +3,7 @@
 //! This crate implements [`kubist_store::Store`] with three operations: reads and writes of whole objects, a put that
 //! fails if the key is taken, and reads of ranges. FORMAT.md has the keys and the bytes of all objects.
 //!
-//! It relies on three principles:
+//! Its principles are:
 //!
 //! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects, log entries, claims and
 //!   names. When a store is created, `probe` tests the service for this guarantee and refuses a service without it.

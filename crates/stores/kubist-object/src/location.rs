@@ -9,7 +9,6 @@ use std::time::Duration;
 use kubist_store::names::check_part;
 
 const SCHEME: &str = "s3://";
-/// The time for which an operation is retried.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PARALLEL: usize = 64;
 
@@ -24,7 +23,6 @@ pub struct Location {
     /// Whether the bucket is part of the host name instead of the path.
     pub virtual_hosted: Option<bool>,
     pub profile: Option<String>,
-    /// The file with the root certificates for the service.
     pub authorities: Option<String>,
     pub patience: Duration,
     pub patience_is_given: bool,
@@ -43,7 +41,7 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Parses a location. The error does not repeat text that may be a key.
+    /// Parses a location; the error does not repeat text that may be a key.
     ///
     /// # Errors
     ///

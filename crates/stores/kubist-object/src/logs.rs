@@ -1,10 +1,10 @@
 //! Logs: `logs/WRITER/NUMBER`, each an entry or the fence of a new owner.
 //!
 //! The numbers increase from 0 without a gap, and only one put of a number succeeds. A new owner puts a fence at the
-//! first free number ([`kubist_store::Store::own_log`]). So the number alone decides whether an unacknowledged entry is
-//! in the log; clocks, listings and claims do not matter.
+//! first free number ([`kubist_store::Store::own_log`]). The number alone therefore decides whether an unacknowledged
+//! entry is in the log; clocks, listings and claims do not matter.
 //!
-//! A position is a number. An entry begins where the previous entry ended, includes the fences between them, and ends
+//! A position is a number. An entry begins where the previous entry ended, includes the fences in between, and ends
 //! after its own number. A fence stores where the previous entry ended.
 
 use std::collections::HashMap;
@@ -42,7 +42,6 @@ impl Fences {
         own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
     }
 
-    /// The entry of a number, if this handle put it last.
     fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
         let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
@@ -63,7 +62,6 @@ impl Fences {
     }
 }
 
-/// Reads entries until they have at least `most` bytes.
 pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     check_part(writer)?;
     let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
@@ -137,7 +135,7 @@ pub async fn own(
     Ok(Box::new(Owned { link, fences, writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 
-/// Puts a fence at the first free number. Returns this number, and the end of the last entry.
+/// Puts a fence at the first free number, and returns this number and the end of the last entry.
 async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     let mut free = first_free(link, writer, hint).await?;
     loop {
@@ -169,7 +167,7 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// The first free number. Searches in doubling steps and then by bisection, because all numbers before a taken number
+/// Searches the first free number in doubling steps and then by bisection, because all numbers before a taken number
 /// are taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());

@@ -13,7 +13,6 @@ use crate::frame::Kind;
 
 pub const FOLDER: &str = "objects";
 
-/// Folders that this handle knows not to be objects.
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 

@@ -1,7 +1,7 @@
 //! Tests the service for conditional puts, on which everything relies.
 //!
 //! If a service ignores `If-None-Match: *`, or checks first and writes later, two owners of a log could both succeed.
-//! So before a store is created, this module tries puts that must fail, in sequence and concurrently.
+//! Before a store is created, this module therefore tries puts that must fail, in sequence and concurrently.
 
 use futures_util::future::join_all;
 use kubist_store::{Error, Result};

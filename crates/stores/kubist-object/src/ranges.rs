@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// The maximum size of a request in bytes. Several requests use several connections.
+/// Maximum size of a request in bytes; several requests use several connections.
 pub const REQUEST: u64 = 8 << 20;
 
-/// The requests that together cover the ranges. None is empty.
+/// The requests that together cover the ranges, without empty requests.
 pub fn requests(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().filter(|range| range.start < range.end).collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));

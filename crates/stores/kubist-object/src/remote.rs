@@ -1,6 +1,6 @@
 //! A sealed file on a service, read by range requests: an object of a bucket, or a file of a web server.
 //!
-//! Every response must have the length, tag and date of the first response. So all bytes are from one file, even if it
+//! Every response must have the length, tag and date of the first response, so all bytes are from one file, even if it
 //! is replaced at any time.
 
 use std::fmt;
@@ -87,7 +87,6 @@ impl RemoteFile {
         }
     }
 
-    /// The object whose key is the prefix of a location.
     pub fn of_bucket(link: &Link) -> RemoteFile {
         let location = link.location.clone();
         let translate = {

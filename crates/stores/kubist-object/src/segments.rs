@@ -1,6 +1,6 @@
 //! Segments: objects `segments/NAME/PIECE`, one piece per sync, because an object cannot grow.
 //!
-//! The high bits of an offset are the number of the piece, and the low bits count the bytes in it. So a reader requests
+//! The high bits of an offset are the number of the piece, and the low bits count the bytes in it, so a reader requests
 //! its bytes directly, without a listing. A separate object reserves a segment's name (`segments/NAME/made`).
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::upload::Upload;
 
 pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
-/// The number of low bits, which count bytes in a piece: up to 1 TiB.
+/// Number of low bits, which count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
 /// Larger reads first check the piece's length, because damaged data may request anything.
 const MAX_SPECULATIVE_BYTES: u64 = 256 << 20;
@@ -58,7 +58,6 @@ pub async fn create(link: &Link, name: &str) -> Result<Box<dyn Segment>> {
     }
 }
 
-/// The total size and the end offset of the last piece.
 pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
     check_part(name)?;
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
@@ -78,11 +77,10 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
     link.delete(&made).await
 }
 
-/// Which part of a range must exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     Whole,
-    /// Only the part that the piece has. A piece does not grow.
+    /// Only the part that the piece has, because a piece does not grow.
     UpToTheEnd,
 }
 

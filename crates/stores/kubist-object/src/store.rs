@@ -27,7 +27,6 @@ use crate::{probe, segments};
 
 const MARK: &str = "kubist.store";
 
-/// A store in a bucket.
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,

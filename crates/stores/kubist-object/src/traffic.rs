@@ -17,7 +17,7 @@ pub struct Counts {
     chain: Mutex<Chain>,
 }
 
-/// A running request. It is dropped when the response arrives.
+/// A running request, which is dropped when the response arrives.
 pub struct OnItsWay<'a> {
     counts: &'a Counts,
     sent: Instant,
@@ -45,7 +45,7 @@ impl Counts {
         self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts a listing. Its pages, of a thousand keys each, are requested in sequence.
+    /// Counts a listing, whose pages of a thousand keys are requested in sequence.
     pub fn listed(&self, keys: u64) {
         self.lists.fetch_add(1 + keys / 1000, Ordering::Relaxed);
         let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);

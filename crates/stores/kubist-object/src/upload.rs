@@ -15,7 +15,7 @@ const PART: usize = 8 << 20;
 /// Later parts are larger, because a service accepts only ten thousand parts.
 const SHORT_PARTS: usize = 1000;
 const LONG_PART: usize = 64 << 20;
-/// The maximum number of concurrent parts. Further appends wait.
+/// Maximum number of concurrent parts, beyond which further appends wait.
 const AT_ONCE: usize = 6;
 
 pub struct Upload {
@@ -84,7 +84,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Finishes the upload. After it returns, the piece exists completely.
+    /// Finishes the upload, after which the piece exists completely.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {
@@ -95,7 +95,7 @@ impl Upload {
         })
     }
 
-    /// Puts the piece with one request. Only this owner puts these bytes, so the put can be repeated.
+    /// Puts the piece with one request, which can be repeated, because only this owner puts these bytes.
     async fn put_whole(&mut self) -> Result<()> {
         let bytes: Bytes = self.pending.split().freeze();
         let _permit = self.link.permits.acquire().await.expect("it is never closed");

@@ -17,7 +17,6 @@ pub const FOLDER: &str = "writers";
 const AT_FIRST: usize = 4;
 const AHEAD: usize = 64;
 
-/// The known names, in the order of their numbers.
 #[derive(Debug, Default)]
 pub struct Writers(Mutex<Vec<(Uuid, String)>>);
 

@@ -20,7 +20,6 @@ fn cached(location: &Location, root: &Path) -> Cached {
     Cached::new(Arc::new(store), identity, Folder::open(root.into(), 64 << 20).unwrap())
 }
 
-/// Fills a segment with two pieces. Returns the offsets of their starts.
 fn fill(store: &dyn Store, lengths: [usize; 2]) -> [u64; 2] {
     let mut segment = store.create_segment("s").unwrap();
     lengths.map(|length| {
@@ -108,7 +107,6 @@ fn what_is_missing_is_told_as_without_a_cache() {
     }
     assert!(matches!(store.read("../s", &[0..1]), Err(Error::InvalidName { .. })));
     assert!(matches!(store.read("absent", &[0..1]), Err(Error::Missing { .. })));
-    // Absence is not cached.
     fill_as(&store, "absent");
     assert_eq!(store.read("absent", &[0..1]).unwrap()[0], [0][..]);
 }
@@ -128,7 +126,6 @@ fn a_store_made_anew_gets_no_old_bytes() {
     store.put_if_absent("checkpoints/1", b"old").unwrap();
     assert_eq!(store.get_immutable("checkpoints/1").unwrap().unwrap(), "old");
     store.read("s", &[first..first + 10]).unwrap();
-    // Another handle without a cache drops the store.
     ObjectStore::create(location.clone()).unwrap().erase(&["checkpoints/1".into()]).unwrap();
     // A copy counts only while the same object exists.
     assert_eq!(store.get_immutable("checkpoints/1").unwrap(), None);

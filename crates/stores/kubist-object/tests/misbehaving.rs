@@ -64,7 +64,6 @@ fn requests_are_repeated_while_the_service_asks_for_fewer() {
     });
     assert!(store.put_if_absent("table", b"x").unwrap());
     assert_eq!(store.get("table").unwrap().unwrap(), "x");
-    // The service never stops throttling.
     let store = ObjectStore::open(at(&service, "")).map(drop);
     assert!(matches!(store, Err(Error::Missing { .. })));
     service.does(|_| Does::Refuse(503, "SlowDown"));
@@ -139,7 +138,6 @@ fn a_refusal_without_a_body_says_what_to_do_too() {
         assert!(heads.load(Ordering::Relaxed) > 0, "nothing was asked by HEAD: {error}");
         assert!(error.to_string().contains(word) && error.to_string().contains(code), "{error}");
     }
-    // A service that gives no reason for GET either.
     service.does(|asked| match asked.method.as_str() {
         "HEAD" => Does::Refuse(403, "AccessDenied"),
         _ => Does::Serve,
@@ -154,7 +152,6 @@ fn an_owner_whose_last_entry_is_doubtful_is_settled_by_the_next() {
     let store = ObjectStore::create(at(&service, "&patience=1")).unwrap();
     let mut log = store.own_log("w").unwrap();
     let end = log.append(b"first").unwrap();
-    // The entry arrives, and the service becomes silent.
     service.does(|asked| match asked.method.as_str() {
         "PUT" => Does::LoseAnswer,
         _ => Does::Refuse(503, "ServiceUnavailable"),
@@ -206,7 +203,6 @@ fn a_call_that_waits_for_a_service_ends_when_it_is_stopped() {
     assert!(matches!(stopped(&mut || store.get("table").map(drop)), Err(Error::Stopped { .. })));
     assert!(matches!(stopped(&mut || log.append(b"doubtful").map(drop)), Err(Error::Stopped { .. })));
     assert!(matches!(log.append(b"more"), Err(Error::Refused { .. })));
-    // Releasing a claim does not wait either.
     drop(log);
     assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
 }

@@ -10,7 +10,6 @@ use kubist_store::{Content, Error, Scheme, Store, StoreExt};
 use crate::common::fresh_on;
 use crate::common::service::{Does, Service};
 
-/// A sealed file with an object and a segment of 1 MiB.
 fn sealed() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t");

@@ -1,4 +1,4 @@
-//! Extents: byte ranges of a sealed file. Each holds an object, a log entry, or a piece of a segment.
+//! Extents: byte ranges of a sealed file, each of an object, a log entry, or a piece of a segment.
 
 use std::ops::Range;
 
@@ -39,13 +39,12 @@ impl Extent {
     }
 }
 
-/// The extents of a segment, in its order. The segment's offsets start at 0 and have no gaps.
+/// The extents of a segment, in its order, where the segment's offsets start at 0 and have no gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extents {
     all: Vec<Extent>,
     /// The segment's offset at which each extent begins.
     offsets: Vec<u64>,
-    /// Of the segment, in bytes.
     length: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The bytes of a sealed file: header, footer and tree of names. All functions are pure.
+//! The bytes of a sealed file: header, footer and tree of names, in pure functions.
 //!
-//! In a decoded tree, names are valid, sorted and unique, every extent is between the header and the tree, and no two
-//! extents overlap. The bytes are not trusted, so no memory is reserved for a count before its entries were read.
+//! In a decoded tree, names are valid, sorted and unique, every extent is between the header and the tree, and extents
+//! do not overlap. The bytes are not trusted, so no memory is reserved for a count before its entries were read.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,9 @@ const END_MAGIC: &[u8; 8] = b"KUBI-END";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: u64 = 32;
 pub const FOOTER_BYTES: u64 = 60;
-/// The maximum size of an object, a log entry or the tree.
+/// Maximum size of an object, a log entry or the tree.
 pub const MOST_BYTES: u64 = 1 << 30;
 
-/// The reason why bytes are not a sealed file of this version.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The magic number is missing, so this is another kind of file.
@@ -39,7 +38,6 @@ pub fn header(nonce: &Nonce) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
-/// Returns the random number of a file.
 pub fn read_header(bytes: &[u8]) -> Result<Nonce, Wrong> {
     if !bytes.starts_with(MAGIC) {
         return Err(Wrong::Foreign);
@@ -84,7 +82,7 @@ impl Footer {
         footer
     }
 
-    /// Decodes the last bytes of a file of `length` bytes. `Foreign` if they are not a footer.
+    /// Decodes the last bytes of a file of `length` bytes, or returns `Foreign` if they are not a footer.
     pub fn decode(bytes: &[u8], length: u64) -> Result<Footer, Wrong> {
         let Some(at) = length.checked_sub(FOOTER_BYTES) else { return Err(Wrong::Foreign) };
         let Some(footer) = bytes.len().checked_sub(FOOTER_BYTES as usize).and_then(|start| bytes.get(start..)) else {
@@ -110,7 +108,6 @@ impl Footer {
     }
 }
 
-/// Names and the extents of their bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
     pub objects: BTreeMap<String, Extent>,
@@ -118,7 +115,7 @@ pub struct Tree {
     pub segments: BTreeMap<String, Extents>,
 }
 
-/// The entries of a log: the position and the bytes of each.
+/// The entries of a log, with their positions and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     pub entries: Vec<(u64, Extent)>,
@@ -204,7 +201,7 @@ impl Tree {
         }
     }
 
-    /// Whether two extents overlap. Without overlap, a file cannot claim more bytes than it has.
+    /// Whether two extents overlap; without overlap, a file cannot claim more bytes than it has.
     fn has_overlap(&self) -> bool {
         let mut all: Vec<Extent> =
             self.extents().map(|(_, extent)| extent).filter(|extent| extent.length > 0).collect();
@@ -278,7 +275,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An extent that is read as a whole.
     fn whole(&mut self) -> Result<Extent, Wrong> {
         let extent = self.extent()?;
         match extent.length <= MOST_BYTES {

@@ -3,7 +3,7 @@
 use crate::extents::{Extent, checksum};
 use crate::format::{Footer, Tree, read_header};
 
-/// Decodes any bytes as a file and as a tree. Encoding a decoded tree must return the same bytes.
+/// Decodes any bytes as a file and as a tree, where encoding a decoded tree must return the same bytes.
 pub fn sealed(bytes: &[u8]) {
     let _ = read_header(bytes);
     let _ = Footer::decode(bytes, bytes.len() as u64);

@@ -4,7 +4,7 @@
 //! afterwards. [`SealedStore`] reads such a file through a [`Source`]: a local file, or a service with range requests
 //! in another crate. FORMAT.md ("Sealed file") describes the bytes.
 //!
-//! It relies on three properties:
+//! Its properties are:
 //!
 //! - **The end describes the file.** The footer has a fixed size and gives the position of the tree of names. Small
 //!   objects are directly before the tree, so one read of the end opens most tables.

@@ -20,10 +20,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::extents::{Extent, Extents, Nonce};
 use crate::format::{Footer, Log, MOST_BYTES, Tree, header};
 
-/// The bytes of small appends that are written together. This also needs fewer extents.
+/// Bytes of small appends that are written together, which also needs fewer extents.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A store whose bytes become one sealed file. Clones are handles to the same file.
+/// A store whose bytes become one sealed file, where clones are handles to the same file.
 #[derive(Debug, Clone)]
 pub struct Packer {
     file: Arc<Packing>,
@@ -110,7 +110,7 @@ impl Packer {
         Ok(Packer { file: Arc::new(packing), rest: MemoryStore::new(&location) })
     }
 
-    /// Completes the file, makes it durable, and gives it its name. Returns its length in bytes. All segments must be
+    /// Completes the file, makes it durable, and gives it its name. Returns its length in bytes; all segments must be
     /// synced.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Packer {
         Ok(length)
     }
 
-    /// Writes everything after the segments. A later call writes it again.
+    /// A later call writes everything after the segments again.
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
@@ -172,14 +172,12 @@ impl Packer {
     }
 }
 
-/// The object or log entry that a value belongs to.
 enum Owner {
     Object(String),
     /// The writer, and the position in its log.
     Entry(String, u64),
 }
 
-/// Gives the file its name, unless the name is taken.
 fn name(temporary: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -293,7 +291,6 @@ impl Store for Packer {
 struct PackedSegment {
     packing: Arc<Packing>,
     name: String,
-    /// The bytes in the file, before the bytes in the buffer.
     written: u64,
     buffer: Vec<u8>,
 }

@@ -18,22 +18,21 @@ use crate::source::Source;
 
 /// The bytes at the end of the file that are read first: small objects, the tree and the footer.
 const TAIL_BYTES: u64 = 128 << 10;
-/// The bytes of an extent that [`SealedStore::check`] holds in memory at a time.
+/// Bytes of an extent that [`SealedStore::check`] holds in memory at a time.
 const CHECKED_BYTES: u64 = 4 << 20;
 
-/// A sealed file, as a store. All writes are refused.
+/// A sealed file, as a store that refuses all writes.
 #[derive(Debug)]
 pub struct SealedStore {
     source: Arc<dyn Source>,
     nonce: Nonce,
     tree: Tree,
     length: u64,
-    /// The last bytes of the file, and their position.
     tail: (u64, Bytes),
 }
 
 impl SealedStore {
-    /// Opens a file. Returns `None` if it is another kind of file.
+    /// Opens a file, or returns `None` if it is another kind of file.
     ///
     /// # Errors
     ///
@@ -86,7 +85,7 @@ impl SealedStore {
         self.length
     }
 
-    /// Reads the whole file and compares every checksum. Calls `progress(done, total)` in bytes.
+    /// Reads the whole file, compares every checksum, and calls `progress(done, total)` in bytes.
     ///
     /// # Errors
     ///
@@ -126,7 +125,7 @@ impl SealedStore {
         Error::Damaged { file: self.file(name), offset, what: what.into() }
     }
 
-    /// Reads ranges. Ranges in the end of the file need no read.
+    /// Ranges in the end of the file need no read.
     fn bytes(&self, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let (start, tail) = &self.tail;
         let present = |range: &Range<u64>| range.start >= *start && range.end <= self.length;
@@ -138,7 +137,6 @@ impl SealedStore {
         found.collect::<Option<_>>().ok_or_else(|| self.damaged("", 0, "a read returned too few ranges"))
     }
 
-    /// The bytes of an extent, after comparing them with its checksum.
     fn whole(&self, name: &str, extent: &Extent) -> Result<Bytes> {
         let bytes = self.bytes(&[extent.range()], &|_| {})?.swap_remove(0);
         match checksum(&self.nonce, extent.position, &bytes) == extent.checksum {
@@ -153,7 +151,7 @@ impl SealedStore {
         self.tree.segments.get(name).ok_or_else(missing)
     }
 
-    /// Reads all ranges with one call of the source. If `is_short`, ranges may extend past the end of their segment.
+    /// Reads all ranges with one call of the source; if `is_short`, ranges may extend past the end of their segment.
     fn read_all(&self, wanted: &[(&str, &[Range<u64>])], is_short: bool, watch: Watch<'_>) -> Result<Answers> {
         let located: Vec<Result<Vec<Vec<Range<u64>>>>> =
             wanted.iter().map(|(name, ranges)| self.located(name, ranges, is_short)).collect();
@@ -371,7 +369,7 @@ impl Sharing for SealedStore {
 }
 
 impl Service for SealedStore {
-    /// The random number of the file. Its bytes never change, so copies stay valid.
+    /// The random number of the file, whose bytes never change, so copies stay valid.
     fn identity(&self) -> Option<u128> {
         Some(u128::from_le_bytes(self.nonce))
     }

@@ -11,10 +11,10 @@ pub struct Capabilities {
     pub latency: Latency,
     /// How the store limits a log to one owner.
     pub fencing: Fencing,
-    /// How long a process may not see the writes of others. Visible data is always complete and correct.
+    /// How long a process may not see the writes of others; visible data is always complete and correct.
     pub staleness: Duration,
-    /// Whether [`StoreExt::punch`](crate::StoreExt::punch) can free ranges of a segment. The file system must support
-    /// it too.
+    /// Whether [`StoreExt::punch`](crate::StoreExt::punch) can free ranges of a segment, which the file system must
+    /// support too.
     pub punches: bool,
 }
 
@@ -29,7 +29,7 @@ pub enum Locality {
     Hosts,
 }
 
-/// What a read waits for. It decides how many reads start together.
+/// The cause of a read's wait, which decides how many reads start together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
     /// A read does not wait.
@@ -45,7 +45,7 @@ pub enum Latency {
 pub enum Fencing {
     /// A lock, which ends immediately with its owner's process.
     Lock,
-    /// A claim. After its owner has died, the log stays busy for up to `lapse`.
+    /// A claim, with which the log of a dead owner stays busy for up to `lapse`.
     Claim {
         /// The lifetime of a claim that is not renewed.
         lapse: Duration,
@@ -53,7 +53,7 @@ pub enum Fencing {
 }
 
 impl Fencing {
-    /// How long the log of a dead owner may stay busy. Zero with a lock.
+    /// How long the log of a dead owner may stay busy: zero with a lock.
     pub fn outlives(self) -> Duration {
         match self {
             Fencing::Lock => Duration::ZERO,

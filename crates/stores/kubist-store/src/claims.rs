@@ -103,12 +103,12 @@ fn machine() -> String {
     }
 }
 
-/// Whether a process without a result of [`began`] has ended. A process of another user may be hidden.
+/// Whether a process without a result of [`began`] has ended; a process of another user may be hidden.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         // A zombie has ended.
         Ok(_) => true,
-        // Process 1 always exists. If it is hidden, other processes are hidden too.
+        // Process 1 always exists, so if it is hidden, other processes are hidden too.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
         Err(_) => false,
     }
@@ -117,13 +117,13 @@ fn is_gone(process: u32) -> bool {
 /// The start time in ticks since boot; `None` if the process is absent or a zombie.
 fn began(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may contain any character. The states `Z` and `X` mean zombie and dead.
+    // The name, in brackets, may contain any character, and the states `Z` and `X` mean zombie and dead.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// The holders of this process. A forked child creates its own set, because its parent's set may be locked.
+/// The holders of this process; a forked child creates its own set, because its parent's set may be locked.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,

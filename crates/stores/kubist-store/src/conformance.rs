@@ -252,7 +252,6 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
 }
 
-/// A store may free the ranges or not.
 fn parts_of_segments_are_given_back(store: &dyn Store) {
     let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
     let mut segment = store.create_segment("s").unwrap();
@@ -379,7 +378,7 @@ pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     logs_change_hands(&*one, &*other, lapse);
 }
 
-/// An owner is suspended, and its claim lapses. Another process takes the log, and then the owner continues.
+/// An owner is suspended, its claim lapses, another process takes the log, and then the owner continues.
 fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut stopped = one.own_log("w").unwrap();
     let acknowledged = stopped.append(b"acknowledged").unwrap();
@@ -404,7 +403,6 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
     }
 }
 
-/// Each new owner sees all entries.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
     // For each entry, its end at the time when it was the last one.

@@ -67,7 +67,7 @@ impl fmt::Display for Sort {
     }
 }
 
-/// Metadata of a path. Below the store's directory, a link is not followed.
+/// Metadata of a path, where a link below the store's directory is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathMetadata {
     /// The type of the file.
@@ -159,7 +159,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `AlreadyExists` if the name is taken; otherwise errors of the system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file's name. An open file exists until it is closed.
+    /// Removes a file's name, but an open file exists until it is closed.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the system.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// The number of this process. A forked child has another number.
+    /// The number of this process, which differs in a forked child.
     fn process(&self) -> u32;
 
     /// A number that is very probably unique, also among machines.
@@ -193,7 +193,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Errors of the system.
     fn names_of(&self, path: &Path) -> io::Result<u64>;
 
-    /// The time since a fixed start. It never decreases.
+    /// The time since a fixed start, which never decreases.
     fn clock(&self) -> Duration {
         os::clock()
     }
@@ -219,7 +219,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     }
 }
 
-/// An open file. Dropping it closes it and releases its lock.
+/// An open file, which is closed and loses its lock when it is dropped.
 pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Closes the file and reports errors, because a network file system may write to the server only now.
     ///
@@ -269,7 +269,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Errors of the system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Frees whole blocks, which then read as zeros. A crash soon afterwards may undo this.
+    /// Frees whole blocks, which then read as zeros; a crash soon afterwards may undo this.
     ///
     /// # Errors
     ///
@@ -278,7 +278,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes the written bytes durable. After an error the state on disk is unknown, even if a second call succeeds.
+    /// Makes the written bytes durable; after an error the state on disk is unknown, even if a second call succeeds.
     ///
     /// # Errors
     ///
@@ -302,7 +302,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Asks the system to start reading the range; never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 
-    /// Takes the exclusive lock without waiting. Returns `false` if another handle has it.
+    /// Takes the exclusive lock without waiting, or returns `false` if another handle has it.
     ///
     /// # Errors
     ///
@@ -310,7 +310,6 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Reads until the buffer is full or the file ends.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -339,7 +338,7 @@ pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io:
     Ok(bytes)
 }
 
-/// Writes all bytes. After an error, any part may be written.
+/// After an error, any part may be written.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {

@@ -8,11 +8,11 @@ use crate::disk::{Irregular, Sort};
 /// The result of every operation on a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a store. Messages name the file and, if there is one, the offset.
+/// The error of a store, whose message names the file and, if there is one, the offset.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another process or handle owns the log. Wait, or write under another name.
+    /// Another process or handle owns the log: wait, or write under another name.
     #[error(
         "writer `{writer}` is busy: {file} is owned by another process or handle; close that one, or write under another name"
     )]
@@ -35,7 +35,7 @@ pub enum Error {
     },
 
     /// A link, pipe, device or folder is at the path of a store's file, or a file or link at the path of a folder.
-    /// Nothing was read or written. Restore the file, or read around it.
+    /// Nothing was read or written: restore the file, or read around it.
     #[error("{file} is {found}, not {wanted}")]
     Irregular {
         /// The file's path or address.
@@ -53,14 +53,14 @@ pub enum Error {
         file: String,
     },
 
-    /// The name of a new segment is taken. Choose another one, because names are never reused.
+    /// The name of a new segment is taken: choose another one, because names are never reused.
     #[error("{file} exists already")]
     Exists {
         /// The file's path or address.
         file: String,
     },
 
-    /// The name is not allowed. Choose another one.
+    /// The name is not allowed: choose another one.
     #[error("`{name}` cannot be used as a name: {why}")]
     InvalidName {
         /// The name.
@@ -69,7 +69,7 @@ pub enum Error {
         why: String,
     },
 
-    /// The disk or the quota is full. Free space, then open a new handle.
+    /// The disk or the quota is full: free space, then open a new handle.
     #[error("no space left to {operation} {file}")]
     NoSpace {
         /// The failed operation, a verb.
@@ -78,7 +78,7 @@ pub enum Error {
         file: String,
     },
 
-    /// This handle failed earlier and does not know the state on disk. Open a new handle.
+    /// This handle failed earlier and does not know the state on disk: open a new handle.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
     Refused {
         /// The file's path or address.

@@ -1,4 +1,4 @@
-//! File headers, and the bytes of objects, acknowledgements and numbered files. All functions are pure.
+//! File headers, and the bytes of objects, acknowledgements and numbered files, in pure functions.
 //!
 //! A file with a wrong kind, version or checksum is refused here, so no other layer interprets its bytes.
 
@@ -6,12 +6,11 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// The format version of every file.
 pub(crate) const VERSION: u32 = 1;
 
 pub(crate) const HEADER_BYTES: u64 = 16;
 
-/// The bytes of an object's length and checksum, between header and value.
+/// Bytes of an object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
@@ -133,7 +132,7 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
-/// The bytes of number, length, record type, and the checksum (which includes the payload).
+/// Bytes of number, length, record type, and the checksum (which includes the payload).
 const NUMBERED_HEAD_BYTES: usize = 24;
 
 /// The type of a numbered file of a shared store.

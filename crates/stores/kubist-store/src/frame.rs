@@ -18,7 +18,7 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// The limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
+/// Limit of the bytes that [`next_whole`] examines, as a multiple of the log's length.
 const LOOKS: usize = 64;
 
 /// Returns the frame of an entry; `None` if the payload is too long.
@@ -40,7 +40,6 @@ pub(crate) struct Frames {
     pub rest: Rest,
 }
 
-/// What follows the last complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,

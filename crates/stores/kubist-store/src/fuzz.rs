@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::frame::{frame, frames};
 
-/// Parses a log that begins at `position`, alone and after a valid frame. Returns the number of entries.
+/// Parses a log that begins at `position`, alone and after a valid frame, and returns the number of entries.
 pub fn log(bytes: &[u8], position: u64) -> usize {
     let found = frames(&Bytes::copy_from_slice(bytes), position);
     let Some(mut framed) = frame(position, bytes) else { return found.entries.len() };

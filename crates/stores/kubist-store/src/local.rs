@@ -63,7 +63,7 @@ use entries::LogEnds;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
-/// The number of segments whose reads start together; less than the limit of open files.
+/// Number of segments whose reads start together; less than the limit of open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
@@ -94,7 +94,6 @@ pub fn open_local(path: &Path) -> Result<LocalStore> {
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
 
-/// Makes the path independent of the working directory.
 fn from_any_directory(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
@@ -181,7 +180,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// How long this machine may cache names and lengths. `KUBIST_STALE_SECONDS` sets it for a whole process.
+    /// How long this machine may cache names and lengths; `KUBIST_STALE_SECONDS` sets it for a whole process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
         if let Some(directory) = Arc::get_mut(&mut self.directory) {
             directory.staleness = staleness;

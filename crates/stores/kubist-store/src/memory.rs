@@ -20,7 +20,7 @@ use crate::{
 
 const SEGMENT_START: u64 = 16;
 
-/// A store in memory. Its clones are handles to the same store, like processes on one directory.
+/// A store in memory, whose clones are handles to the same store, like processes on one directory.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     location: String,

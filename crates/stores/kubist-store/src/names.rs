@@ -9,7 +9,7 @@ pub(crate) const MAX_PART_BYTES: usize = 128;
 
 pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 
-/// Folders of the local store. Objects may not use these names.
+/// Folders of the local store, whose names objects may not use.
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
 /// Checks the name of a writer or a segment.
@@ -65,7 +65,6 @@ fn fault_of_part(part: &str) -> Option<String> {
 }
 
 fn invalid(name: &str, why: impl Into<String>) -> Error {
-    // A long name must not fill the message.
     let shown: String = name.chars().take(MAX_PART_BYTES).collect();
     let name = if shown.len() < name.len() { shown + "..." } else { shown };
     Error::InvalidName { name, why: why.into() }

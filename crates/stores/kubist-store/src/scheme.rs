@@ -1,6 +1,6 @@
 //! The registry of schemes, which turn locations into stores.
 //!
-//! A location is `scheme://...`, or a path, which has the scheme [`PATHS`]. A program registers the schemes that it
+//! A location is `scheme://...`, or a path, which has the scheme [`PATHS`], and a program registers the schemes that it
 //! offers.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         None
     }
 
-    /// Opens the store at this location, or creates an empty one. Concurrent calls get the same store.
+    /// Opens the store at this location, or creates an empty one; concurrent calls get the same store.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
         "it"
     }
 
-    /// Nearby locations where something exists, to suggest them in messages. Empty if they are slow to find.
+    /// Nearby locations where something exists, to suggest them in messages, or nothing if they are slow to find.
     fn others(&self) -> Vec<String> {
         Vec::new()
     }
@@ -82,7 +82,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 pub enum Content {
     /// There is certainly nothing.
     Nothing,
-    /// Something else. The text is a sentence that begins with "it is".
+    /// Something else, as a sentence that begins with "it is".
     NoStore(&'static str),
     /// A store, perhaps an empty one.
     Store(Arc<dyn Store>),
@@ -90,7 +90,7 @@ pub enum Content {
 
 static SCHEMES: RwLock<BTreeMap<&'static str, Arc<dyn Scheme>>> = RwLock::new(BTreeMap::new());
 
-/// Registers a scheme. Returns `false` if the name is taken; the first scheme stays.
+/// Registers a scheme, or returns `false` if the name is taken, and the first scheme stays.
 pub fn register(scheme: Arc<dyn Scheme>) -> bool {
     let mut schemes = SCHEMES.write().unwrap_or_else(PoisonError::into_inner);
     let taken = schemes.contains_key(scheme.name());

@@ -24,7 +24,7 @@ impl Drop for Ends {
 }
 
 /// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second. Once that
-/// is true, the store's call returns [`Error::Stopped`]. Switches of nested calls all count.
+/// is true, the store's call returns [`Error::Stopped`]; switches of nested calls all count.
 pub fn stoppable<T>(is_stopped: impl Fn() -> bool + Send + Sync + 'static, call: impl FnOnce() -> T) -> T {
     SWITCHES.with_borrow_mut(|switches| switches.push(Arc::new(is_stopped)));
     let _ends = Ends;

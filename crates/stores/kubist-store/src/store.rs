@@ -6,7 +6,7 @@
 //!
 //! Callers do not compute positions and offsets. An offset comes from [`Segment::append`], a log position from
 //! [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and in segments also the distance between offsets of
-//! one sync: a store may put a header before a segment and may skip offsets after a sync.
+//! the same sync: a store may put a header before a segment and may skip offsets after a sync.
 
 mod abilities;
 pub(crate) mod scratch;
@@ -46,8 +46,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         Abilities::default()
     }
 
-    /// Writes an object. Returns `false` if the name is taken. In both cases the object with this name is complete and
-    /// survives a crash. After an error it may or may not exist, so try again.
+    /// Writes an object, or returns `false` if the name is taken. In both cases the object with this name is complete
+    /// and survives a crash. After an error it may or may not exist, so try again.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable`; `Irregular` if something other than a folder is at a folder's path.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Deletes an object. A power failure soon afterwards may restore it.
+    /// Deletes an object, which a power failure soon afterwards may restore.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable`.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
-    /// Reads `ranges` of a segment, and returns one `Bytes` per range, in the same order. Bytes are readable after
+    /// Reads `ranges` of a segment, and returns one `Bytes` per range, in the same order; bytes are readable after
     /// `sync`.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable`.
     fn segments(&self) -> Result<Vec<String>>;
 
-    /// Deletes a segment. A power failure soon afterwards may restore it.
+    /// Deletes a segment, which a power failure soon afterwards may restore.
     ///
     /// # Errors
     ///
@@ -155,8 +155,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn logs(&self) -> Result<Vec<String>>;
 
     /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a position
-    /// from the owner. Never waits for the owner. If a log has lost its last entries, [`LogTail::next`] may be before
-    /// `from`.
+    /// from the owner, and never waits for the owner. If a log has lost its last entries, [`LogTail::next`] may be
+    /// before `from`.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// The bytes of the ranges of several segments, with one result per segment.
+/// Bytes of the ranges of several segments, with one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
 /// A version mark of stored bytes. Equal marks prove equal bytes, but the mark may change even if the bytes do not.
@@ -207,7 +207,7 @@ pub struct ReplicaLocation {
     pub hosts: Arc<[String]>,
 }
 
-/// The size of a stored thing.
+/// Size of a stored thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// Its kind.
@@ -291,7 +291,7 @@ pub trait LogOwner: Send {
 /// The result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries in order. Each entry ends where the next one begins, and the last entry ends at `next`.
+    /// The entries in order, where each entry ends where the next one begins, and the last entry ends at `next`.
     pub entries: Vec<LogEntry>,
     /// The position after the last entry, where reading continues.
     pub next: u64,
@@ -328,11 +328,11 @@ pub struct SoundLog {
 pub struct BrokenEntry {
     /// The position of its start.
     pub position: u64,
-    /// The remaining bytes. Some of them are wrong.
+    /// The remaining bytes, which are partly wrong.
     pub bytes: Bytes,
 }
 
-/// Private spill space, which disappears with the process. It is neither durable nor checksummed.
+/// Private spill space, which disappears with the process, and which is neither durable nor checksummed.
 pub trait Scratch: Send + Sync {
     /// Appends `bytes` and returns the offset of the first.
     ///

@@ -11,7 +11,7 @@ pub struct Request {
     pub sent: Instant,
     /// The time when the response was complete.
     pub answered: Instant,
-    /// The size of the response, in bytes.
+    /// Size of the response, in bytes.
     pub bytes: u64,
     /// The host that responded; `None` for this machine.
     pub host: Option<String>,
@@ -19,7 +19,7 @@ pub struct Request {
     pub cached: bool,
 }
 
-/// Counts of the requests to a service. Retries inside a client count once.
+/// Counts of the requests to a service, where retries inside a client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Reads of objects or ranges, and head requests.
@@ -34,7 +34,7 @@ pub struct Traffic {
     pub bytes_read: u64,
     /// Sent bytes.
     pub bytes_written: u64,
-    /// The longest chain of requests in which each was sent after the response to the previous one.
+    /// Longest chain of requests in which each was sent after the response to the previous one.
     pub round_trips: u64,
     /// Use of the local cache, if there is one.
     pub cache: Option<CacheUse>,
@@ -54,11 +54,11 @@ pub struct CacheUse {
     pub hits: u64,
     /// Blocks and objects read from the store.
     pub misses: u64,
-    /// The bytes of the hits.
+    /// Bytes of the hits.
     pub bytes: u64,
 }
 
-/// Counts the round trips of [`Traffic`]. Always continuing with the earliest response gives the longest chain.
+/// Counts the round trips of [`Traffic`], because always continuing with the earliest response gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,

@@ -66,7 +66,6 @@ fn acknowledged_entries_survive_every_crash() {
                 let count = expected.acknowledged.len();
                 assert!(payloads(&tail)[..count] == expected.acknowledged);
             }
-            // Taking the log settles its content.
             drop(store.own_log("w").unwrap());
             expected.check(&payloads(&store.read_log("w", 0).unwrap()));
             machine.crash();

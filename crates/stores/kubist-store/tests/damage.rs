@@ -114,7 +114,6 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     for length in log.positions[0]..log.bytes.len() as u64 {
         log.set(&log.bytes[..length as usize]);
         let case = format!("cut to {length}");
-        // The log ends too early.
         assert_damaged(log.store.read_log("w", 0), length, &case);
         assert_damaged(log.store.read_log("w", *log.positions.last().unwrap()), length, &case);
         assert_damaged(log.store.own_log("w"), length, &case);

@@ -1,4 +1,4 @@
-//! Several processes on one directory. Their calls are interleaved, and some processes are killed.
+//! Several processes on one directory, with interleaved calls, where some processes are killed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

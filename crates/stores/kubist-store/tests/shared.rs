@@ -1,5 +1,5 @@
 //! A shared store keeps its guarantees on a file system with every weakness of network file systems. A store that
-//! ignores one of them breaks.
+//! ignores a weakness breaks.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -286,7 +286,6 @@ fn acknowledged_entries_of_all_machines_stay_in_order() {
     for_seeds(60, |seed| appends(seed, &Rule::ALL, None).unwrap());
 }
 
-/// One machine writes a segment, and another machine reads it.
 fn segment(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let [one, other] = mounts.each_ref().map(|mount| {
@@ -367,7 +366,6 @@ fn taken_over(seed: u64, staleness: Option<Duration>) -> std::result::Result<(),
     let mut next = 0;
     for round in 0..5u8 {
         owner.append(&[round]).unwrap();
-        // The entry is absent, and its absence is cached.
         next = other.read_log("w", next).map_err(|error| error.to_string())?.next;
     }
     owner.append(b"last").unwrap();
@@ -428,7 +426,6 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
             assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
         }
         drop((one, idle));
-        // The handle that did not know takes the log again.
         let mut one = first.own_log("one").unwrap();
         one.append(b"after").unwrap();
         drop(one);
@@ -475,7 +472,6 @@ fn damage_of_an_entry_is_told() {
     assert_eq!(entries, [b"first", b"third"]);
     assert_eq!(sound.broken.iter().map(|broken| broken.position).collect::<Vec<_>>(), [2]);
     assert_eq!(fresh().check_log("w").unwrap().len(), 1);
-    // A missing file: no owner continues after the gap.
     server.process().unlink(&entry(2)).unwrap();
     assert!(matches!(fresh().own_log("w").map(|_| ()), Err(Error::Damaged { .. })));
 }
@@ -593,7 +589,6 @@ fn who_was_told_of_something_waits_alone() {
     let begin = server.clock();
     assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
     assert!(server.clock() - begin < Duration::from_secs(1), "it waits for what somebody else was told");
-    // A lookup of the name has just failed.
     assert!(one.put_if_absent("told", b"").unwrap());
     assert!(other.await_seen(&mut || is_there("told")).unwrap());
 }

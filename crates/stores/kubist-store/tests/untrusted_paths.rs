@@ -1,5 +1,5 @@
 //! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's files. No
-//! call touches anything outside the directory or blocks for ever. The error names the path.
+//! call touches anything outside the directory or blocks for ever, and the error names the path.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -18,7 +18,6 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 const HANGS: Duration = Duration::from_secs(10);
 
-/// A store with objects at two depths, a log and a segment, next to a folder with other files.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -100,7 +99,6 @@ const OPERATIONS: [Operation; 17] = [
     ("delete", |store| store.delete("rewrites/1").and(store.delete_segment("s"))),
 ];
 
-/// The operations whose error names `at` and this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (operation, ask) in OPERATIONS {
@@ -190,7 +188,6 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("segments/s.seg", &["segment_len", "read"]),
     ] {
         for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
-            // Among objects, a folder is permitted.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let workdir = Workdir::new();
             let at = workdir.remove(file);

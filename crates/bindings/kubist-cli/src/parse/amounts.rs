@@ -57,7 +57,7 @@ pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// `LO:HI` with `0 <= LO < HI <= 1`. A missing bound is 0 or 1.
+/// `LO:HI` with `0 <= LO < HI <= 1`, where a missing bound is 0 or 1.
 pub fn window(text: &str) -> Result<(f64, f64), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
     let low = if low.is_empty() { 0.0 } else { number(low)? };
@@ -79,7 +79,6 @@ pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
     Ok((end(low)?, end(high)?))
 }
 
-/// A number, or a percentage.
 fn number(text: &str) -> Result<f64, String> {
     number_or_percent(text).ok_or_else(|| format!("{:?} is not a fraction (like 0.01 or 1%)", text.trim()))
 }

@@ -1,7 +1,7 @@
 //! Parsers of option values about columns, metadata, named tables and chart files.
 //!
-//! Lists have commas, which names and values cannot contain. Types are parsed here. Units, error bounds, periods and
-//! defaults stay text, which the engine parses later.
+//! Lists have commas, which names and values cannot contain. Types are parsed here, but units, error bounds, periods
+//! and defaults stay text, which the engine parses later.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,7 +12,6 @@ use kubist_types::type_names::data_type;
 
 use super::parts;
 
-/// Types by column: `pid=int64,x=float32`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Types(pub Vec<(String, DataType)>);
 
@@ -28,7 +27,6 @@ impl FromStr for Types {
     }
 }
 
-/// Units by column: `x=m,v=m/s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Units(pub Vec<(String, String)>);
 
@@ -40,7 +38,6 @@ impl FromStr for Units {
     }
 }
 
-/// Error bounds by column: `x=1e-6,ux=1e-4 rel`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds(pub Vec<(String, String)>);
 
@@ -70,7 +67,6 @@ impl Periods {
     }
 }
 
-/// Parses `NAME=LOCATION`, a further table of an SQL query.
 pub fn named_table(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, location)) if !name.trim().is_empty() && !location.is_empty() => {
@@ -80,7 +76,7 @@ pub fn named_table(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses `KEY=VALUE`. A value that is not JSON is a text.
+/// Parses `KEY=VALUE`, where a value that is not JSON is a text.
 pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -91,7 +87,7 @@ pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     }
 }
 
-/// A new column; its default is not parsed yet.
+/// The default is not parsed yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnText {
     pub name: String,
@@ -99,7 +95,7 @@ pub struct ColumnText {
     pub default: Option<String>,
 }
 
-/// Parses `NAME:TYPE` or `NAME:TYPE=DEFAULT`. The name may contain colons.
+/// Parses `NAME:TYPE` or `NAME:TYPE=DEFAULT`, where the name may contain colons.
 pub fn new_column(text: &str) -> Result<ColumnText, String> {
     let (head, default) = match text.split_once('=') {
         Some((head, default)) => (head, Some(default.to_string())),
@@ -113,7 +109,7 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-/// Parses the path of a chart. Its extension is `.png`, or absent.
+/// Parses the path of a chart, whose extension is `.png` or absent.
 pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {

@@ -56,7 +56,6 @@ pub fn dimension(text: &str) -> Result<DimensionText, String> {
     }
 }
 
-/// The dimensions and their domains, typed by the columns of `schema`.
 pub fn dimensions(given: &[DimensionText], schema: &Schema) -> Result<Vec<Dimension>> {
     let dimension = |DimensionText { column: name, domain }: &DimensionText| {
         let field = column(schema, name).map_err(|failure| failure.within("--dimensions"))?;

@@ -94,7 +94,6 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), String> {
     }
 }
 
-/// Settings of a new table in addition to dimensions and identity.
 #[derive(Debug, Default, PartialEq)]
 pub struct NewTable {
     pub lookup: Vec<String>,
@@ -163,7 +162,6 @@ impl Group for NewTable {
 }
 
 impl NewTable {
-    /// As for the Python package.
     pub fn as_json(&self) -> Value {
         json!({
             "lookup": self.lookup,

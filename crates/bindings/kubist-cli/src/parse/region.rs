@@ -16,7 +16,6 @@ pub struct Range {
     pub high: Option<String>,
 }
 
-/// The ranges of a `--box` option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges(pub Vec<Range>);
 
@@ -53,7 +52,6 @@ pub fn split_ends(column: &str, ends: &str) -> Result<(Option<String>, Option<St
     Ok((end(low), end(high)))
 }
 
-/// The bounds of a box, typed by the columns of `schema`.
 pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema) -> Result<Vec<Bound>> {
     let mut bounds = Vec::new();
     for range in ranges.into_iter().flat_map(|ranges| &ranges.0) {
@@ -78,7 +76,6 @@ pub fn order_by(text: &str) -> Result<OrderBy, String> {
     terms(text, "diameter desc,pid").map(OrderBy)
 }
 
-/// Columns and expressions, in the order of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns(pub Vec<String>);
 

@@ -83,7 +83,6 @@ struct Run<'a> {
     asked: &'a PlotRequest<'a>,
     cancel: &'a Cancel,
     progress: Progress,
-    /// Frames read so far, in all passes.
     done: u64,
     rows: u64,
     bytes: u64,
@@ -105,7 +104,6 @@ impl Run<'_> {
                 continue;
             };
             known.extents.include(&points);
-            // The number of points at fraction 1.
             let full = |points: &Points, fraction: f64| points.len() as f64 / fraction;
             if full(&points, fraction) > full(&known.fullest, known.fraction) {
                 known.fullest = points;

@@ -17,7 +17,6 @@ use crate::failure::{Failure, Result};
 
 /// Columns with more values need --frames.
 const MOST_VALUES: usize = 1000;
-/// Rows to sample for the values.
 const SAMPLED: u64 = 8192;
 
 pub struct Frame {
@@ -50,7 +49,7 @@ pub fn frames(asked: &PlotRequest, column: &Field, count: Option<u32>, cancel: &
         _ => 1.0,
     };
     let parts = edges.windows(2).enumerate().map(|(part, ends)| {
-        // The outer parts are open, because the sample may lack the minimum and maximum.
+        // The outer parts are open, because the sample may lack minimum and maximum.
         let from = (part > 0).then(|| format!("{name} >= {}", ends[0].literal()));
         let to = (part + 2 < edges.len()).then(|| format!("{name} < {}", ends[1].literal()));
         let [low, high] = [&ends[0], &ends[1]].map(|end| end.rounded(column, width));
@@ -70,7 +69,8 @@ fn with_unit(label: &str, column: &Field) -> String {
     kubist_plot::unit(column).map_or_else(|| label.to_string(), |unit| format!("{label} {unit}"))
 }
 
-/// Ascending. Samples the column, then the rows with other values, until no rows remain.
+/// Samples the column, then the rows with other values, until no rows remain, and returns the values in ascending
+/// order.
 fn distinct(asked: &PlotRequest, column: &Field, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let name = quoted(column.name());
     let mut found = BTreeSet::new();

@@ -111,7 +111,7 @@ impl Reel {
     }
 }
 
-/// A folder under a temporary name next to its destination; dropped unpublished, it is removed.
+/// A folder under a temporary name next to its destination, which is removed if it is dropped unpublished.
 pub struct PendingFolder {
     temporary: PathBuf,
     destination: PathBuf,
@@ -148,7 +148,6 @@ impl PendingFolder {
 
 impl Drop for PendingFolder {
     fn drop(&mut self) {
-        // After publishing it no longer exists.
         let _ = fs::remove_dir_all(&self.temporary);
     }
 }
@@ -157,7 +156,6 @@ impl Drop for PendingFolder {
 pub struct Encoder {
     program: Child,
     pixels: Option<ChildStdin>,
-    /// Reads its error messages.
     said: Option<JoinHandle<String>>,
 }
 

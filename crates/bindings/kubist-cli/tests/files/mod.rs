@@ -28,7 +28,6 @@ impl Ran {
         self
     }
 
-    /// The error is one line that contains all of `parts`.
     #[track_caller]
     pub fn fails(self, code: i32, parts: &[&str]) -> Ran {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
@@ -89,7 +88,6 @@ impl Workdir {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// The file extension gives the format.
     pub fn save(&self, name: &str, batch: &RecordBatch) {
         let file = File::create(self.path(name)).unwrap();
         match name.rsplit_once('.').unwrap().1 {
@@ -114,7 +112,6 @@ impl Workdir {
         }
     }
 
-    /// Creates a table with dimensions x, y and z.
     pub fn table(&self, name: &str, batch: &RecordBatch) {
         self.save("source.parquet", batch);
         self.run(&format!("ingest {name} source.parquet --dimensions x,y,z --identity pid")).ok();
@@ -158,7 +155,6 @@ pub struct Particle {
     pub stuck: bool,
 }
 
-/// Particles `first..first + count`, spread over the unit cube.
 pub fn particles(first: i64, count: i64) -> RecordBatch {
     let pids = || first..first + count;
     // Weyl sequences: uniform, and the same on every machine.
@@ -178,7 +174,6 @@ pub fn particles(first: i64, count: i64) -> RecordBatch {
     .unwrap()
 }
 
-/// As in [`particles`].
 pub fn rows(batch: &RecordBatch) -> Vec<Particle> {
     let column = |name: &str| batch.column_by_name(name).unwrap_or_else(|| panic!("no column {name}")).clone();
     let float = |name: &str| column(name).as_primitive::<Float32Type>().clone();

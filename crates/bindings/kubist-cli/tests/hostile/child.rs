@@ -28,7 +28,6 @@ const VERDICTS: [(&str, Outcome); 5] = [
     ("hang", Outcome::Hang),
 ];
 
-/// In the child: runs the tries from the environment.
 pub fn play(kind: &Kind) {
     let (first, end, seed) = (number("KUBIST_FIRST", 0), number("KUBIST_END", 0), number("SEED", 1));
     let folder = tempfile::tempdir().expect("a folder");
@@ -58,7 +57,6 @@ fn say(line: &str) {
     writeln!(out, "\nhostile: {line}").and_then(|()| out.flush()).expect("a parent who listens");
 }
 
-/// In the parent: the number of tries, and the failed ones.
 pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Verdict)>) {
     let mut found = Vec::new();
     let mut next = tries.start;
@@ -73,7 +71,6 @@ pub fn campaign(kind: &Kind, tries: Range<u64>, seed: u64) -> (u64, Vec<(u64, Ve
     (next.min(tries.end) - tries.start, found)
 }
 
-/// The last started try, and its failure if the child ended early.
 fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Verdict)>) -> (u64, Option<Verdict>) {
     let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
     let mut child = Command::new("sh")

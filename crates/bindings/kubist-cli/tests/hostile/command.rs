@@ -14,10 +14,8 @@ use super::{FINE, Outcome, Verdict};
 const PATIENCE: Duration = Duration::from_secs(40);
 /// Address space in KiB; allocator and threads only reserve most bytes.
 const MEMORY: u64 = 6 << 20;
-/// The exit codes of an orderly end.
 const CODES: [i32; 6] = [0, 1, 2, 3, 4, 130];
 
-/// Its output goes to files in `folder`.
 pub fn start(folder: &Path, arguments: &[&str]) -> Child {
     let file = |name: &str| File::create(folder.join(name)).expect("a file for what it says");
     Command::new("sh")
@@ -45,7 +43,6 @@ pub fn end(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// The exit code, or a verdict on a bad end.
 pub fn judged(folder: &Path, arguments: &[&str]) -> std::result::Result<i32, Verdict> {
     let mut child = start(folder, arguments);
     let told = |what: &str| format!("kubist {}: {what}", arguments.join(" "));
@@ -56,7 +53,6 @@ pub fn judged(folder: &Path, arguments: &[&str]) -> std::result::Result<i32, Ver
     code.ok_or_else(|| (Outcome::Abort, told(&format!("{status}: {}", output.chars().take(300).collect::<String>()))))
 }
 
-/// Rows of an intact table; 0 if there is none.
 pub fn sound_rows(at: &Path) -> std::result::Result<u64, Verdict> {
     let at = at.to_str().expect("a path in UTF-8");
     let look = || -> Result<(u64, Vec<String>)> {

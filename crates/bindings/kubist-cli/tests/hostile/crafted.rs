@@ -96,7 +96,6 @@ impl Attack for Crafted {
             }
         };
         let bytes = fs::read(&file).expect("a file of the table");
-        // A valid changed value cannot be detected.
         let mut must_be_noticed = matches!(kind, "rewrites" | "checkpoints" | "logs");
         let crafted = match (kind, piece) {
             _ if random.random_ratio(1, 50) => frames::version(&bytes, random.random_range(0..4)),

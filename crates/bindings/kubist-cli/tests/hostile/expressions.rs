@@ -102,7 +102,6 @@ fn pattern(random: &mut StdRng, length: usize) -> String {
         .collect()
 }
 
-/// Shapes that could make parsers use exponential time or memory.
 fn shape(random: &mut StdRng) -> String {
     let levels = *[5, 20, 30, 45, 60, 100, 1000, 20_000].choose(random).expect("depths");
     let nest = |start: &str, step: &dyn Fn(&str, usize) -> String| {
@@ -141,7 +140,6 @@ fn shape(random: &mut StdRng) -> String {
     }
 }
 
-/// Tokens of the grammar in any order.
 fn words(random: &mut StdRng) -> String {
     let words = [
         "pid", "flag", "name", "(", ")", ",", "IN", "NOT", "AND", "=", "<", "LIKE", "'%'", "1", "-", "IS", "NULL",

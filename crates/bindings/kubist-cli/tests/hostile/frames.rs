@@ -17,7 +17,6 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// An object's file with another value.
 pub fn object(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut value = file[HEADER + 12..].to_vec();
     change(&mut value);
@@ -26,7 +25,7 @@ pub fn object(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     [&file[..HEADER], &length, &checksum.to_le_bytes(), &value].concat()
 }
 
-/// A log file with another payload in one frame; later frames move.
+/// Later frames of the log move.
 pub fn log(file: &[u8], which: usize, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (mut payloads, mut at) = (Vec::new(), HEADER);
     while let Some(length) = u32_at(file, at) {
@@ -106,7 +105,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// All parts that the entries of a table refer to.
 pub fn pieces(at: &Path) -> Vec<Piece> {
     let store = open_local(at).expect("a table's folder");
     let header = store.get("table").expect("a sound header").expect("a header");
@@ -149,7 +147,6 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     found
 }
 
-/// The parts that the sections of an entry refer to, from offset `from`.
 fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: &mut Vec<Piece>) {
     let mut sections = Cursor(bytes.get(from..).unwrap_or_default());
     while let (Some(tag), Some(length)) = (sections.u16(), sections.u32()) {
@@ -173,7 +170,6 @@ fn of_grids(mut body: Cursor, grids: &mut BTreeMap<u32, usize>) -> Option<()> {
     Some(())
 }
 
-/// Pages of several levels, each after the number of its grid.
 fn of_pages(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece>) -> Option<()> {
     while !body.0.is_empty() {
         let (segment, pages) = (body.text()?, body.u32()?);
@@ -220,7 +216,6 @@ fn of_lookups(mut body: Cursor, found: &mut Vec<Piece>) -> Option<()> {
     Some(())
 }
 
-/// A segment file with one changed part and its checksum corrected.
 pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut made = file.to_vec();
     let bytes = &mut made[piece.offset..piece.offset + piece.length];
@@ -230,14 +225,12 @@ pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<
     made
 }
 
-/// A variable-length integer with seven bits per byte, and its length in bytes.
 fn varying(bytes: &[u8]) -> Option<(usize, usize)> {
     let count = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
     let number = bytes[..count].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));
     Some((number, count))
 }
 
-/// A segment file with a run's first chunk changed, and all checksums over it corrected.
 pub fn chunk(file: &[u8], of: &Piece, change: impl FnOnce(&mut [u8])) -> Option<Vec<u8>> {
     let map = file.get(of.offset..of.offset + of.length)?;
     // Finds the chunk's length and checksum in the zone map by their values.

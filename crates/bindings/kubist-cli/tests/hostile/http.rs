@@ -1,4 +1,4 @@
-//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests. The server survives and
+//! Clients of `kubist view` that send wrong, absurd, slow or incomplete requests, while the server survives and
 //! responds to correct ones.
 
 use std::fs;
@@ -15,7 +15,6 @@ use rand::seq::IndexedRandom;
 use super::command::{self, sound_rows};
 use super::{Attack, FINE, Outcome, Verdict, set};
 
-/// Longest time for a correct request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Http {
@@ -41,7 +40,6 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
     Box::new(Http { folder: folder.to_path_buf(), server, address, rows, half_open: Vec::new() })
 }
 
-/// Returns its host and port too.
 fn serve(folder: &Path) -> (Child, String) {
     let server = command::start(folder, &["view", "table"]);
     let begin = Instant::now();
@@ -65,7 +63,6 @@ fn request(address: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// Sends bytes and reads the response, up to a limit of bytes and time.
 fn sent(address: &str, bytes: &[u8], patience: Duration) -> std::io::Result<Vec<u8>> {
     let mut connection = TcpStream::connect(address)?;
     connection.set_read_timeout(Some(patience))?;

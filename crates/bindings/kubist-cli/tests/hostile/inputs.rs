@@ -18,7 +18,6 @@ struct Inputs {
     folder: PathBuf,
     table: PathBuf,
     rows: u64,
-    /// Valid files per format: extension and bytes.
     sound: Vec<(String, Vec<u8>)>,
 }
 
@@ -137,7 +136,6 @@ impl Inputs {
             _ if code != 0 && rows != before => {
                 Err((Outcome::Wrong, format!("{name} was refused, and {} rows of it are there", rows - before)))
             }
-            // Keeps the table small.
             _ if rows > 20_000 => {
                 fs::remove_dir_all(&self.table).expect("the table");
                 set::copied(&set::newest().join("lookups/table"), &self.table);

@@ -26,7 +26,6 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     set::listed(at).into_iter().map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
 }
 
-/// Files with names that a table's own folders also use.
 fn precious(at: &Path) {
     for name in [
         "notes.txt",

@@ -58,7 +58,6 @@ impl Moments {
         at
     }
 
-    /// Kills a copy, a salvage or an ingest, then runs it again.
     fn kill(&self, random: &mut StdRng) -> Result<(), Verdict> {
         let to = self.folder.join("to");
         let _ = fs::remove_dir_all(&to);
@@ -93,7 +92,6 @@ impl Moments {
         }
     }
 
-    /// A writer or an optimizer is stopped while others optimize and clean the table.
     fn stall(&self, random: &mut StdRng) -> Result<(), Verdict> {
         let at = self.fresh("stalled");
         let (mut stalled, gains) = match random.random_bool(0.5) {

@@ -9,7 +9,6 @@ use super::set;
 use super::tables::TABLES;
 use super::values::rows;
 
-/// A table in its own folder, and its results before the attack.
 pub struct Known {
     pub at: PathBuf,
     pub files: Vec<PathBuf>,
@@ -18,7 +17,6 @@ pub struct Known {
     pub answers: Vec<Vec<String>>,
 }
 
-/// The golden tables, and the same tables written now.
 pub fn tables(folder: &Path) -> Vec<Known> {
     let mut found = Vec::new();
     for golden in TABLES.iter().filter(|golden| golden.is_sound()) {
@@ -42,7 +40,6 @@ pub fn columns(at: &Path) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// Rows without the columns from `column` on, in text order.
 pub fn without(rows: &[String], column: &str) -> Vec<String> {
     let cell = format!(" {column}=");
     let mut cut: Vec<String> =
@@ -51,7 +48,6 @@ pub fn without(rows: &[String], column: &str) -> Vec<String> {
     cut
 }
 
-/// The rows of a few queries, each in text order.
 pub fn answers(at: &Path) -> Result<Vec<Vec<String>>> {
     let snapshot = Table::open(at.to_str().expect("a path in UTF-8"))?.snapshot()?;
     let has = |column: &str| snapshot.schema().index_of(column).is_ok();
@@ -79,7 +75,6 @@ pub fn is_noticed(at: &Path) -> bool {
     report.map_or(true, |report| !report.findings.is_empty())
 }
 
-/// Replaces a file's bytes while `work` runs.
 pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     let whole = fs::read(file).expect("a file of the table");
     fs::write(file, bytes).expect("the changed file");
@@ -88,7 +83,6 @@ pub fn with<T>(file: &Path, bytes: &[u8], work: impl FnOnce() -> T) -> T {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The difference in short, and whether rows are only missing.
 pub fn difference(found: &[Vec<String>], truth: &[Vec<String>]) -> Option<(bool, String)> {
     let (found, truth) = found.iter().zip(truth).find(|(found, truth)| found != truth)?;
     let lost = found.len() < truth.len() && found.iter().all(|row| truth.binary_search(row).is_ok());

@@ -187,7 +187,6 @@ impl StepWriter {
     fn put_kept(&mut self, step: i64, handing: &mut Handing, patience: &Patience) -> Result<()> {
         let Handing { batches, thinned, sent, .. } = handing;
         for name in batches.iter().flat_map(|batch| batch.schema_ref().fields()).map(|field| field.name()) {
-            // Refreshes the layout if a column was just added.
             self.layout.column(name)?;
         }
         let Sink::Lane(lane) = &mut self.sink else { return Ok(()) };

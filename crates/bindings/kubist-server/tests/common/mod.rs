@@ -25,7 +25,6 @@ pub fn schema() -> Arc<Schema> {
     ]))
 }
 
-/// Rows in clusters, some at round numbers, some without a position.
 pub fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
     let mut random = StdRng::seed_from_u64(ids.start as u64);
     let count = (ids.end - ids.start) as usize;
@@ -126,7 +125,6 @@ impl World {
 
 pub fn connect(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
-    // Fails the test if the server hangs.
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use crate::common::resolved;
 
-/// Adds the engine's schemas of a query, and all its parameters in QueryRequest.
 pub fn with_schemas(mut description: Value) -> Value {
     for (name, schema) in Query::schemas() {
         description["components"]["schemas"][name] = schema;
@@ -55,7 +54,6 @@ pub enum Type {
     Named(String),
     Tuple(Vec<Type>),
     List(Box<Type>),
-    /// Values by name; `None` for an empty map.
     Map(Option<Box<Type>>),
     Any(Vec<Type>),
 }
@@ -63,7 +61,6 @@ pub enum Type {
 /// Possible base types; the first one that fits is used.
 const BASES: [&str; 2] = ["QuerySpec", "CountRequest"];
 
-/// All schemas, the engine's first.
 pub fn in_order(description: &Value) -> super::Schemas {
     let all = description["components"]["schemas"].as_object().unwrap();
     let first: Vec<&str> = Query::schemas().iter().map(|(name, _)| *name).collect();
@@ -103,7 +100,6 @@ fn fields(description: &Value, said: &Value) -> Vec<Field> {
     said["properties"].as_object().unwrap().iter().map(field).collect()
 }
 
-/// Resolves references to query fields, and keeps references to named types.
 fn named(description: &Value, said: &Value) -> Value {
     match said["$ref"].as_str() {
         Some(target) if target.contains("/QuerySpec/properties/") => {
@@ -183,7 +179,7 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     Value::Object(made)
 }
 
-/// An example value. Names that the schema cannot know are from the test table.
+/// An example value, where names that the schema cannot know are from the test table.
 fn value(name: &str, said: &Value) -> Value {
     match name {
         "where" => json!("x > 0"),
@@ -210,7 +206,6 @@ fn value(name: &str, said: &Value) -> Value {
     }
 }
 
-/// Values just outside the allowed range, and the last ones inside.
 pub fn around(said: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut outside, mut inside) = (Vec::new(), Vec::new());
     let is_whole = match said["type"].as_str() {

@@ -89,7 +89,6 @@ fn each_question_says_of_its_records_what_a_query_can_say() {
     }
 }
 
-/// The names in the server's error about an unknown name.
 fn known_to_the_server(world: &crate::common::World, question: &str, body: &Value) -> BTreeSet<String> {
     let mut body = body.clone();
     body["unheard_of"] = json!(1);

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 /// Parameters that choose among all rows, which prevents reading parts of a query separately.
 const CHOOSING: [&str; 3] = ["limit", "order_by", "per_cell"];
 
-/// The parameters of a query as keyword arguments of Python methods.
 pub fn asked(schemas: &super::Schemas) -> String {
     let object = |wanted: &str| match schemas.iter().find(|(name, _)| name == wanted) {
         Some((_, Schema { kind: Kind::Object(object), .. })) => object,

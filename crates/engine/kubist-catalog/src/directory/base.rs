@@ -268,7 +268,7 @@ impl Base {
     }
 }
 
-/// Reads pages. A missing segment was cleaned if no checkpoint names it.
+/// Reads pages, where a missing segment was cleaned if no checkpoint names it.
 pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)

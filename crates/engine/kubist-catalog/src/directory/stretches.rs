@@ -28,15 +28,13 @@ pub struct Stretches {
 }
 
 pub struct Abridged {
-    /// For every page, a stand-in for its primary runs. Removed runs may be included.
+    /// For every page, a stand-in for its primary runs, perhaps with removed runs.
     pub runs: Vec<Arc<Run<Location>>>,
     pages: Vec<usize>,
     read: usize,
 }
 
 impl Stretches {
-    /// Drops pages whose stand-in run is not `wanted`.
-    ///
     /// # Errors
     ///
     /// `Cancelled` or a storage error.
@@ -122,8 +120,8 @@ impl Runs {
         found
     }
 
-    /// Stand-in runs for the pages that meet a region. `None` if all runs are or will soon be in memory, or if a page
-    /// has no stand-in.
+    /// Stand-in runs for the pages that meet a region, or `None` if all runs are or will soon be in memory, or if a
+    /// page has no stand-in.
     ///
     /// # Errors
     ///

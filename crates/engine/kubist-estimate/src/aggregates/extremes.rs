@@ -1,4 +1,4 @@
-//! Minimum and maximum. A sample bounds each on one side only; zone maps find the exact value.
+//! Minimum and maximum, which a sample bounds on one side only, so zone maps find the exact value.
 
 use arrow_buffer::i256;
 
@@ -38,7 +38,6 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug)]
 struct Extreme {
     extremum: Extremum,
-    /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
     /// Used instead of `seen` for integer types.

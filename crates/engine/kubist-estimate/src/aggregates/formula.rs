@@ -43,7 +43,7 @@ struct Term {
 struct Linearization {
     value: f64,
     slopes: Vec<f64>,
-    /// The derivative by the number of records, if this is known.
+    /// The derivative by the number of records, if known.
     of_number: f64,
 }
 
@@ -64,7 +64,7 @@ struct Formula {
     arguments: usize,
 }
 
-/// Parses a formula of aggregates; `None` if the text has no aggregate.
+/// Parses a formula of aggregates, or returns `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
     // Equal arguments are read once.
@@ -128,7 +128,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     Ok(Some(Bound { unit, ..Bound::new(arguments, formula) }))
 }
 
-/// A call in the text of a formula, and the name of its column in the text that is parsed; in bytes.
+/// In bytes: a call in the text of a formula, and its column's name in the parsed text.
 struct Replaced {
     call: Range<usize>,
     place: Range<usize>,
@@ -165,7 +165,6 @@ fn kind(call: &Call) -> Result<Kind, String> {
     }
 }
 
-/// Returns the ranges of the name and the arguments.
 fn next_call(
     text: &str,
     at: usize,

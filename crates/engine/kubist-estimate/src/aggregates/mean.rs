@@ -44,7 +44,7 @@ impl Smooth for Mean {
     }
 
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
-        // Equal inclusion probabilities cancel. Totals at fraction 1 avoid their rounding error.
+        // Equal inclusion probabilities cancel, and totals at fraction 1 avoid their rounding error.
         let totals = sums.totals(conditions.p);
         let weighed = if sums.certain() > 0.0 { totals.clone() } else { sums.totals(1.0) };
         let (n, mean) = (totals[0], weighed[1] / weighed[0]);

@@ -180,11 +180,11 @@ struct Ordered<T> {
     groups: usize,
     divisor: f64,
     values: Vec<(T, u16)>,
-    /// The range of stored values, once there are too many. Values outside are only counted, by random group.
+    /// The range of stored values, once there are too many, so that values outside are only counted, by random group.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
-    /// The number of values left by the last thinning.
+    /// Number of values left by the last thinning.
     left: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Auxiliary variables. The pilot also reads the position columns. If it shows that many more records must
-//! be drawn, the manifest is searched for subregions.
+//! Auxiliary variables. The pilot also reads the position columns, and if it shows that many more records must be
+//! drawn, the manifest is searched for subregions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,8 +36,8 @@ impl<P: Population> EstimateQuery<P> {
         Sample { plain: Some(sample.source), source, ..sample }
     }
 
-    /// Builds auxiliary variables if they save more than they cost; otherwise drops the position columns.
-    /// `drawn` is the pilot.
+    /// Builds auxiliary variables from the pilot `drawn` if they save more than they cost; otherwise drops the position
+    /// columns.
     pub(super) fn with_expected(
         &self,
         mut sample: Sample<P>,

@@ -33,7 +33,6 @@ impl Basis {
     }
 }
 
-/// The number of records, if it is known from outside the sample.
 fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number> {
     facts.rows.filter(|number| number.is_exact() || sample.share() < 1.0)
 }
@@ -70,7 +69,7 @@ impl<P: Population> EstimateQuery<P> {
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
-    /// The figures, in no order of groups. Accumulators may reorder their values.
+    /// The figures, in no order of groups; accumulators may reorder their values.
     pub(super) fn figures(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Expected)
     }
@@ -251,7 +250,6 @@ impl<P: Population> EstimateQuery<P> {
         Ok((figures, stats))
     }
 
-    /// Returns the decided aggregates and the cost.
     fn find_extremes(&self, figures: &mut [Figure]) -> Result<(BTreeSet<String>, Stats)> {
         if !self.groups.fields().is_empty() || !self.whole_range() {
             return Ok((BTreeSet::new(), Stats::default()));

@@ -159,7 +159,6 @@ impl<P: Population> EstimateQuery<P> {
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
-    /// The ratios of half-width to goal, for figures that are not exact.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
         // The largest bin is the scale of a histogram, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();

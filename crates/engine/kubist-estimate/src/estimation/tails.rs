@@ -66,8 +66,8 @@ impl Tails {
 }
 
 impl<P: Population> EstimateQuery<P> {
-    /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always
-    /// kept. Later stages sample the other records only. Without effect if time runs out.
+    /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always kept. Later
+    /// stages sample the other records only; without effect if time runs out.
     pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {
         let (Some(pilot), false) = (sample.pilot.clone(), sample.share() >= 1.0) else { return Ok(Read::all(sample)) };
         let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(drawn));

@@ -11,7 +11,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
 use kubist_types::query::{PerCell, Width};
 
-/// The largest absolute cell index. The extreme 64-bit integers represent nulls, NaN and infinities.
+/// Largest absolute cell index, because the extreme 64-bit integers represent nulls, NaN and infinities.
 const LAST_INDEX: f64 = 9e18;
 
 pub struct CellGrid {
@@ -77,7 +77,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The cell of a value; `None` if it is out of range. NaN and each infinity have their own cells.
+    /// The cell of a value; `None` if it is out of range; NaN and each infinity have their own cells.
     pub fn index(&self, value: f64) -> Option<i64> {
         if value.is_nan() {
             return Some(i64::MAX);

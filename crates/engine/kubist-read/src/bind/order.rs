@@ -27,7 +27,7 @@ pub(crate) struct Term {
 }
 
 impl Order {
-    /// The query's own order with its `limit`, otherwise `otherwise`. Adds its columns to `read`.
+    /// The query's own order with its `limit`, or else `otherwise`, whose columns are added to `read`.
     pub(super) fn of(
         schema: &TableSchema,
         spec: &QuerySpec,

@@ -28,7 +28,6 @@ enum Of {
 }
 
 impl Output {
-    /// Adds the stored columns that the result needs to `read`.
     pub(super) fn all(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Vec<Output>> {
         let every = schema.visible();
         let Some(texts) = &spec.columns else {
@@ -86,7 +85,7 @@ impl Output {
         }
     }
 
-    /// An expression or a column, such as `x * 2 AS width`. By default its text is its name.
+    /// An expression or a column, such as `x * 2 AS width`, whose default name is its text.
     fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Output> {
         let (expression, name) = named(text);
         if let Ok(column) = schema.column(expression) {
@@ -126,7 +125,6 @@ impl Output {
 
 pub(crate) enum By {
     Priority,
-    /// Index into the columns that the query reads.
     Column(usize),
     Computed(Computed),
 }
@@ -154,7 +152,6 @@ impl Computed {
         self.places.contains(&place)
     }
 
-    /// `of` are the columns that conditions know.
     pub(super) fn new(schema: &TableSchema, of: &Schema, expression: Parsed, read: &mut Vec<usize>) -> Computed {
         let columns = expression.columns();
         let places = columns.iter().map(|column| place(schema.stored_index[*column], read)).collect();

@@ -73,7 +73,6 @@ impl Region {
 }
 
 impl BoundQuery {
-    /// Name and bounds of matching rows for each bounded dimension.
     pub(crate) fn bounds(&self) -> Vec<(String, f64, f64)> {
         let schema = &self.snapshot.view.schema;
         let bounds = schema.dimensions.iter().filter_map(|dimension| {

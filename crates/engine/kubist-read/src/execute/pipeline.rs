@@ -61,7 +61,7 @@ impl<T> Shared<T> {
             .unwrap_or_else(|_| Err(Error::internal("a query thread failed unexpectedly; please report this")))
     }
 
-    /// Returns the next task; blocks while too many are ahead. `None` at the end.
+    /// Returns the next task, or `None` at the end; blocks while too many are ahead.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state();
         loop {
@@ -79,7 +79,6 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Shared<T> {
-    /// Adds a thread, which adds another one while tasks wait.
     fn add_worker(self: &Arc<Self>) {
         let shared = self.clone();
         crate::workers::spawn(move || {

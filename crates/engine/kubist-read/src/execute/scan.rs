@@ -1,7 +1,7 @@
 //! Reads runs: selects zones, then rows, and then reads columns.
 //!
-//! Zone maps decide first. If they leave a zone open, the predicate's columns are decoded and every row is
-//! tested. The wanted columns are read last, only for the matching rows.
+//! Zone maps decide first; if they leave a zone open, the predicate's columns are decoded and every row is tested. The
+//! wanted columns are read last, only for the matching rows.
 
 mod labels;
 
@@ -31,7 +31,6 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 use kubist_types::stats::Stats;
 
-/// Number of zones between two checks for cancellation.
 const ZONES_A_LOOK: usize = 1024;
 /// Assumed maximum number of rows between the picked rows of a page.
 const ROWS_BETWEEN: usize = 2048;
@@ -60,11 +59,9 @@ enum ChunkSource {
     Cached,
 }
 
-/// The columns and tests that decide which rows match.
 struct Judged {
     columns: Vec<usize>,
     by_priority: bool,
-    /// The grids in which positions of rows are tested.
     by_place: BTreeSet<u32>,
     /// Whether most open zones have a matching row. This is so for a query with only a box, because a zone at
     /// its boundary usually has a row inside, and if a secondary index names the zones.
@@ -75,7 +72,7 @@ struct Reading<'a> {
     query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
-    /// The cached decoded pages of each run; empty if the query uses no cache.
+    /// The cached decoded pages by run; empty if the query uses no cache.
     kept: Vec<Arc<DecodedRun>>,
     loaded: Vec<Loaded>,
     pieces: Vec<Bytes>,
@@ -227,7 +224,6 @@ impl Reading<'_> {
         Ok((whole, open))
     }
 
-    /// Whether all, some or no rows of a zone are inside the boxes.
     fn place_of(&self, within: &[Within], map: &ZoneMap, zone: usize) -> Verdict {
         let (schema, grids) = (&self.query.snapshot.view.schema, &self.query.grids);
         let mut place = Verdict::All;
@@ -248,7 +244,6 @@ impl Reading<'_> {
         place
     }
 
-    /// Returns the stored columns and tests that decide which rows of open zones match.
     fn judged_columns(&self, open: &[RunPicks], range: PriorityRange) -> Judged {
         let query = self.query;
         let schema = &query.snapshot.view.schema;
@@ -286,7 +281,6 @@ impl Reading<'_> {
         self.load(&[(whole, &of_whole), (open, of_open)])
     }
 
-    /// Returns the matching rows of open zones.
     fn judge_rows(
         &mut self,
         open: &[RunPicks],
@@ -469,7 +463,6 @@ impl Reading<'_> {
         builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
     }
 
-    /// The bytes of a column of a page that [`Reading::load`] has read.
     fn page_column(&self, run: usize, page: usize, column: usize) -> PageColumn<'_> {
         let map = &self.maps[run];
         let place = map.place(page, column);
@@ -479,7 +472,6 @@ impl Reading<'_> {
         map.page_column(page, &self.pieces[piece][start..][..map.chunks[place].length as usize])
     }
 
-    /// Reads and checks the missing chunks of columns of picked zones.
     fn load(&mut self, sets: &[(&[RunPicks], &[usize])]) -> Result<()> {
         let (mut missing, mut kept_bytes) = (Vec::new(), 0);
         for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
@@ -578,7 +570,6 @@ fn judge_by_ranges<'a>(
     true
 }
 
-/// Adds the matching rows of a zone that has `count` rows.
 fn pick_rows(picks: &mut Vec<Pick>, zone: usize, rows: Rows, count: u8) {
     match rows {
         0 => {}
@@ -598,7 +589,6 @@ fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
     (low | high) & all_rows(count as u8)
 }
 
-/// The rows of a zone whose priorities are in a range.
 fn inside(range: PriorityRange, priorities: &[u64]) -> Rows {
     let mut rows = 0;
     for (half, priorities) in priorities.chunks(64).enumerate() {

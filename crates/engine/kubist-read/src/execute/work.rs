@@ -12,10 +12,9 @@ use kubist_types::stats::Stats;
 use super::pipeline::Pipeline;
 use crate::plan::{Pieces, ReadPlan};
 
-/// Starts the tasks of a piece.
 type Begin<T> = dyn Fn(Arc<ReadPlan>) -> Pipeline<T> + Send;
 
-/// The results of a query, one per task, in the order of the plan's runs. Dropping it stops the tasks.
+/// The results of a query, one per task, in the order of the plan's runs; dropping it stops the tasks.
 pub struct Work<T> {
     pieces: Pieces,
     begin: Box<Begin<T>>,
@@ -30,7 +29,8 @@ impl<T: Send + 'static> Work<T> {
     }
 
     /// Returns the next result as `Some(Some(result))`, `Some(None)` at the end, or `None` if there is no result within
-    /// `patience`. A single task of a piece runs on this thread, however long it takes. An error ends the iteration.
+    /// `patience`. A single task of a piece runs on this thread, however long it takes, and an error ends the
+    /// iteration.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let deadline = Instant::now().checked_add(patience);
         let mut is_first = true;

@@ -61,7 +61,6 @@ impl Planner {
         Ok(Some(visits))
     }
 
-    /// Limits visits to the zones from indexes, if the query has indexed values.
     pub(super) fn narrowed_by_lookups(&mut self, visits: Vec<Visit>, stats: &mut Stats) -> Result<Vec<Visit>> {
         let query = self.logical.query.clone();
         if query.sought.is_empty() {

@@ -46,7 +46,6 @@ impl Nearest {
     }
 }
 
-/// The best value that a run may hold.
 enum Promise {
     Nothing,
     /// All values are beyond the coordinate of the given key.
@@ -141,7 +140,6 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
     frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
 }
 
-/// The best key at or beyond the coordinate.
 fn best_key(frame: &Frame, d: usize, data_type: &DataType, extremum: Extremum, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
     match extremum {
@@ -313,7 +311,6 @@ struct Best {
     /// The run with the worst bound is on top.
     runs: BinaryHeap<Promising>,
     least: Option<u64>,
-    /// The cached result, with its grid and worst bound.
     beyond: Option<((u32, u64), Option<u64>)>,
 }
 

@@ -10,7 +10,6 @@ use kubist_types::error::Result;
 use kubist_types::shown::printable;
 use kubist_types::stats::Stats;
 
-/// Number of characters of a region to show.
 const SHOWN: usize = 200;
 
 /// The expected reads of a query. A query for the rows of lowest priority (`lowest`, `lowest in cells`) reads windows
@@ -20,10 +19,9 @@ pub struct PlanOutline {
     /// How rows are chosen. `nothing`: no row can match; `scan`: all matching rows; `lowest`: the matching rows of
     /// lowest priority; `lowest in cells`: the same in each cell of a grid.
     pub method: &'static str,
-    /// The largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
+    /// Largest number of rows: in total for `lowest`, in each cell for `lowest in cells`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
-    /// The order of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order_by: Option<Vec<String>>,
     /// With an order, the largest number of rows.
@@ -44,18 +42,16 @@ pub struct PlanOutline {
     pub priorities: (f64, f64),
     /// The priorities of the first window, in the same form.
     pub window: (f64, f64),
-    /// The approximate number of runs in the table.
+    /// Approximate number of runs in the table.
     pub runs_there: u64,
-    /// The number of runs to read.
     pub runs: u64,
-    /// The number of replicas among these runs (docs/replication.md).
+    /// Number of replicas among these runs (docs/replication.md).
     pub replicas: u64,
-    /// The number of runs in which a secondary index selects zones.
+    /// Number of runs in which a secondary index selects zones.
     pub looked_up: u64,
-    /// The number of rows in these runs.
     pub rows_there: u64,
-    /// The expected number of rows in the region and the window, if conditions on other columns are ignored. A zone
-    /// from a secondary index counts as one row.
+    /// The expected number of rows in the region and the window, without other conditions, where a zone from a
+    /// secondary index counts as one row.
     pub rows_expected: f64,
     pub cubes_visited: u64,
 }
@@ -119,7 +115,6 @@ impl Planner {
     }
 }
 
-/// Sums over the first window's runs.
 #[derive(Default)]
 struct Outlined {
     range: Option<PriorityRange>,

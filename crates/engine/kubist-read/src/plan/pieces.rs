@@ -1,5 +1,5 @@
-//! Plans in pieces, for a directory that does not fit in memory. Rows are read before the whole directory is,
-//! and only one piece is in memory.
+//! Plans in pieces, for a directory that does not fit in memory: rows are read before the whole directory is, and only
+//! one piece is in memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::visit::Visit;
 /// Rows of the runs that [`Pieces::ranked`] reads first.
 const FIRST_ROWS: u64 = 4_096;
 
-/// Read plans that together have each row once. It is a single plan, unless that would take long to make.
+/// Read plans that together have each row once: a single plan, unless that would take long to make.
 pub struct Pieces(Left);
 
 enum Left {
@@ -60,7 +60,7 @@ impl Pieces {
         matches!(self.0, Left::Stretches { .. })
     }
 
-    /// Makes the next plan, and adds the cost to `stats`. After an error nothing is left.
+    /// Makes the next plan, and adds the cost to `stats`; after an error nothing is left.
     pub fn next(&mut self, stats: &mut Stats) -> Option<Result<Arc<ReadPlan>>> {
         match std::mem::replace(&mut self.0, Left::Nothing) {
             Left::Nothing => None,
@@ -142,7 +142,7 @@ impl Planner {
         Ok(stretches)
     }
 
-    /// The abridged manifest; `None` if it is cheaper to read all pages.
+    /// The abridged manifest, or `None` if it is cheaper to read all pages.
     pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<PageStandIns<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
@@ -239,7 +239,6 @@ impl PageStandIns<'_> {
         &self.abridged.runs[page]
     }
 
-    /// Like [`Planner::each_primary`], for these pages.
     pub fn each(
         &mut self,
         pages: &[usize],
@@ -253,7 +252,6 @@ impl PageStandIns<'_> {
         self.planner.each_of(&runs, self.deadline, work)
     }
 
-    /// Calls `work` with the runs that are on no page.
     pub fn each_recent(&self, work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
         let query = &self.planner.logical.query;
         let all = &query.snapshot.view.runs;

@@ -17,17 +17,16 @@ use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
-/// Parts of space that are completely inside the box.
 pub struct Subregions {
     pub subregions: Vec<Subregion>,
-    /// By subregion: the runs in its cube. Their rows of lowest priority are a sample of the subregion.
+    /// By subregion: the runs in its cube, whose rows of lowest priority are a sample of the subregion.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
 }
 
 impl LogicalPlan {
-    /// The stored columns that determine the subregion of a row. `None` if the directory is not in memory,
-    /// or subregions do not apply to the query.
+    /// The stored columns that determine the subregion of a row, or `None` if the directory is not in memory or
+    /// subregions do not apply to the query.
     pub fn located_by(&self) -> Option<&[usize]> {
         let query = &self.query;
         let view = &query.snapshot.view;
@@ -110,7 +109,7 @@ impl Subregions {
 }
 
 struct Located {
-    /// The first key of each subregion, ascending.
+    /// The first keys of the subregions, ascending.
     firsts: Vec<MortonKey>,
     lasts: Vec<MortonKey>,
     /// By the highest bits of a key: number of subregions that begin before all such keys, plus a final
@@ -120,7 +119,6 @@ struct Located {
     frame: Arc<Frame>,
 }
 
-/// Number of highest key bits in `begun`.
 const LOOKED_UP: u32 = 12;
 
 impl Located {

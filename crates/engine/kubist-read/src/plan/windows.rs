@@ -9,7 +9,6 @@ use kubist_types::stats::Stats;
 /// Approximate rows in the first window of `per_cell`, if matching rows per cell cannot be estimated.
 const FIRST_ROWS_OF_CELLS: f64 = 16_384.0;
 
-/// Consecutive windows from the lowest to the highest priority of a range.
 #[derive(Clone, Debug)]
 pub struct Windows {
     range: PriorityRange,

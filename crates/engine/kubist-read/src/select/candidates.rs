@@ -21,7 +21,6 @@ pub(super) struct Candidates {
     pub candidates: Vec<Candidate>,
     /// For inclusion probabilities: by sorted candidate, the first candidate that its cell leaves out.
     pub cutoffs: Vec<Option<Candidate>>,
-    /// Number of rows in all parts, chosen or not.
     pub rows: usize,
     pub stats: Stats,
 }
@@ -58,7 +57,6 @@ impl Candidates {
         candidates
     }
 
-    /// Keeps only the rows of candidates, in their order.
     pub fn compact(&mut self, cancel: &Cancel) -> Result<()> {
         let mut parts = Vec::with_capacity(self.candidates.len().div_ceil(BATCH_ROWS));
         for chosen in self.candidates.chunks_mut(BATCH_ROWS) {
@@ -74,7 +72,6 @@ impl Candidates {
     }
 }
 
-/// Collects columns in the order of the candidates.
 pub(super) fn gather(parts: &[Vec<ArrayRef>], candidates: &[Candidate], cancel: &Cancel) -> Result<Vec<ArrayRef>> {
     let mut used: Vec<u32> = candidates.iter().map(|(_, _, part, _)| *part).collect();
     used.sort_unstable();

@@ -1,6 +1,5 @@
-//! Selects the lowest priorities in each cell of a regular grid. A cell has a heap of its lowest rows so
-//! far. If all cells that a zone may touch have enough rows, later windows (of higher priorities) skip the
-//! zone.
+//! Selects the lowest priorities in each cell of a regular grid, with a heap of the lowest rows so far per cell. If all
+//! cells that a zone may touch have enough rows, later windows (of higher priorities) skip the zone.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -38,7 +37,7 @@ impl Cells {
         self.heaps.len() - 1
     }
 
-    /// Adds a candidate. The cell keeps the `rows` lowest, and one more if a tie requires it.
+    /// Adds a candidate, where the cell keeps the `rows` lowest, and one more if a tie requires it.
     fn add(&mut self, cell: usize, candidate: Candidate, rows: usize) {
         let heap = &mut self.heaps[cell];
         if heap.len() > rows && heap.peek().is_some_and(|top| candidate > *top) {
@@ -101,8 +100,8 @@ impl Cells {
     }
 }
 
-/// True if the two highest rows have equal priorities without tie-breakers. Both then stay, so that the tie
-/// is detected.
+/// True if the two highest rows have equal priorities without tie-breakers, and both then stay, so that the tie is
+/// detected.
 fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
     // In a binary heap, the second highest is one of the two entries below the top.
     let (top, below) = match heap.as_slice() {
@@ -201,7 +200,6 @@ fn cutoffs(
     Ok(cutoffs)
 }
 
-/// True if all cells that a zone may touch are full.
 fn all_full(full: &HashSet<Box<[i64]>>, axes: &[Axis], schema: &TableSchema, map: &ZoneMap, zone: usize) -> bool {
     if full.is_empty() {
         return false;

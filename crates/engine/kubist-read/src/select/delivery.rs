@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use arrow_array::RecordBatch;
 use kubist_types::Stats;
 
-/// Selected rows, their cost, and the fraction that they cover.
 pub struct Delivery {
     pub batches: VecDeque<RecordBatch>,
     pub stats: Stats,

@@ -1,6 +1,6 @@
-//! Skips runs and zones that cannot have any of the first n rows of an order. The bar is the n-th best value so
-//! far in the order's first column. Rows with worse values are not among the first n. Rows with an equal value
-//! may be, because the other columns decide.
+//! Skips runs and zones that cannot have any of the first n rows of an order. The bar is the n-th best value so far in
+//! the order's first column. Rows with worse values are not among the first n, but rows with an equal value may be,
+//! because the other columns decide.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,6 @@ use crate::bind::{By, Order};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-/// NaN and null come last in both directions.
 const VALUE: u8 = 0;
 const NAN: u8 = 1;
 const NULL: u8 = 2;
@@ -91,7 +90,7 @@ impl Keys {
         into.extend(&self.bytes);
     }
 
-    /// Decodes keys; also returns their encoded length. `None` if the bytes are invalid.
+    /// Decodes keys; also returns their encoded length, or `None` if the bytes are invalid.
     pub fn read(bytes: &[u8]) -> Option<(Keys, usize)> {
         let (count, rest) = bytes.split_first_chunk::<4>()?;
         let (ends, rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
@@ -103,7 +102,6 @@ impl Keys {
     }
 }
 
-/// A hash of all hashable result columns for each row.
 fn ties(answered: &[ArrayRef], rows: usize) -> Vec<u64> {
     let hashed = answered.iter().filter(|array| is_identity_type(array.data_type()));
     let hashed: Vec<&dyn Array> = hashed.map(|array| array.as_ref()).collect();

@@ -29,7 +29,6 @@ impl Cursor {
 pub(super) struct Merge {
     /// A binary heap with the lowest key on top.
     cursors: Vec<Cursor>,
-    /// The blocks that contain the next rows.
     held: Vec<Vec<ArrayRef>>,
     block_rows: usize,
     left: u64,

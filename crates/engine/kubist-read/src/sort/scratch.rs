@@ -21,7 +21,6 @@ pub(super) struct Block {
     pub keys: Keys,
 }
 
-/// Offset and length of a block, in bytes.
 pub(super) type BlockRange = (u64, u64);
 
 pub(super) struct Spilled {

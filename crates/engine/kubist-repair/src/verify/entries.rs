@@ -1,5 +1,5 @@
-//! Checks the metadata that leads to the runs: header, grid, logs, rewrites and checkpoints. A fresh handle reads each
-//! from its beginning.
+//! Checks the metadata that leads to the runs: header, grid, logs, rewrites and checkpoints, which a fresh handle reads
+//! from their beginning.
 
 use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! Checks the secondary indexes.
 //!
-//! All postings are read. The deep check also compares them with the rows of each run, by the number of pairs of key
-//! and zone, and the sum of the pairs' hashes.
+//! All postings are read. The deep check also compares the postings with the rows of each run, by the number of pairs
+//! of key and zone, and the sum of the pairs' hashes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,7 +24,6 @@ use rayon::prelude::*;
 
 use crate::verify::VerifyReport;
 
-/// The number of pairs of key and zone, and the wrapping sum of hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     pairs: u64,

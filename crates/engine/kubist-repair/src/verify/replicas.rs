@@ -91,7 +91,6 @@ impl Ledger {
         }
     }
 
-    /// Compares replicas whose rows and sources were all readable.
     pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
         for replica in &self.replicas {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {

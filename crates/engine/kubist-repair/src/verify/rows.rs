@@ -27,7 +27,8 @@ pub struct Judged {
     held: Vec<(u32, Sum)>,
 }
 
-/// Checks the intact pages of a run. No priority may be below `highest_above`, the highest cutoff of the cubes above.
+/// Checks the intact pages of a run, where no priority may be below `highest_above`, the highest cutoff of the cubes
+/// above.
 pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,

@@ -53,7 +53,6 @@ impl WalkFindings {
             match core.store.segment_len(&segment).map_err(store_error) {
                 Ok(None) => drop(seen.absent.insert(segment)),
                 Ok(Some(_)) => {}
-                // The pass over the rows reads it again.
                 Err(error) => report.note(error)?,
             }
         }

@@ -1,5 +1,5 @@
-//! Commits with known rows, and checks of a snapshot: whole commits, a prefix of each writer's commits,
-//! each row once with its values.
+//! Commits with known rows, and checks of a snapshot: whole commits, a prefix of every writer's commits, and each row
+//! once with its values.
 
 pub mod forward;
 pub mod gated;

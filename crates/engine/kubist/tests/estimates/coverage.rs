@@ -72,7 +72,6 @@ fn whole_trajectories_are_one_draw_each() {
     }
 }
 
-/// Trajectories of 10 records, with quantiles of the normal distribution as values.
 fn trajectories(value: impl Fn(f64) -> f64) -> World {
     let count = 400;
     let mut world = world(12, 10 * count, 10);
@@ -176,8 +175,7 @@ fn the_number_in_a_box_comes_from_some_runs_at_its_edge() {
     for (number, (aggregate, .., truths, most)) in questions.iter().enumerate() {
         let (tries, part) = ((seeds * truths.len() as u64) as f64, read[number] as f64 / alone[number] as f64);
         let share = held[number] as f64 / tries;
-        // Binomial bound with a probability of 1 in 100,000. The second group is the complement of the
-        // first.
+        // Binomial bound with a probability of 1 in 100,000; the second group is the complement of the first.
         let slack = 4.4 * (0.95 * 0.05 / seeds as f64).sqrt();
         assert!(share >= 0.94 - slack, "{aggregate}: {share} of the intervals hold the truth");
         assert!(part < *most, "{aggregate}: {part} of what a sample alone reads");

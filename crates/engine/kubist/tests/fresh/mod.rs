@@ -1,6 +1,6 @@
 //! Test tables in memory, or at `KUBIST_TEST_STORE`, a location without the table's name such as
-//! `cassandra://hosts/keyspace` or `s3://bucket`. `KUBIST_TEST_MOUNTS` names two mounts of one folder,
-//! separated by a colon, as two machines.
+//! `cassandra://hosts/keyspace` or `s3://bucket`. `KUBIST_TEST_MOUNTS` names two mounts of the same folder, separated
+//! by a colon, as two machines.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub fn fresh_name(name: &str) -> String {
     format!("{name}-{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The store of another process or machine, with all changes visible. In memory it is the same store.
+/// The store of another process or machine, with all changes visible; in memory, the same store.
 pub fn elsewhere(store: &Arc<dyn Store>) -> Arc<dyn Store> {
     if mounts().is_some() {
         let store = LocalStore::create(&on_the_other(Path::new(store.location()))).unwrap();

@@ -1,5 +1,5 @@
-//! The contents of a table without its id, times, hash chains and their checksums, so that two tables of
-//! one recipe and version have equal bytes.
+//! The contents of a table without its id, times, hash chains and their checksums, so that two tables with the same
+//! recipe and version have equal bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -61,13 +61,11 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     found.into_iter().map(|(name, bytes)| (String::from_utf8(name).expect("a name"), bytes)).collect()
 }
 
-/// The section starts at `begin`.
 fn unlink(bytes: &mut [u8], begin: usize, length: usize) {
     assert_eq!(bytes[begin..begin + 2], [28, 0], "the section that links an entry is the first");
     bytes[begin + 6..begin + 6 + length].fill(0);
 }
 
-/// Texts that differ in each run, and their replacements.
 struct Names(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Names {

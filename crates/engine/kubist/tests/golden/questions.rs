@@ -14,7 +14,6 @@ use serde_json::json;
 use super::tables::Golden;
 use super::values::rows;
 
-/// Results with at most this many rows list them.
 const SHOWN_ROWS: usize = 8;
 const TOLERANCE: f64 = 1e-9;
 

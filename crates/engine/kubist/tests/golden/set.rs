@@ -33,7 +33,7 @@ pub fn listed(at: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Name, length and CRC-32C of each file of a set, one line each.
+/// Name, length and CRC-32C of every file in a set, one line each.
 pub fn files(set: &Path) -> String {
     let found = listed(set);
     let mut list = String::new();

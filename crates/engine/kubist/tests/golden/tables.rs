@@ -325,7 +325,6 @@ fn outlook(at: &str) {
     commit(&table, "rank-1", &droplets(1200..1400), None);
 }
 
-/// Without an identity, the writer's name and a counter are the identity.
 fn full(at: &str) {
     let options = TableOptions {
         replication: Replication::Full { height: 3 },
@@ -436,7 +435,6 @@ fn steps(at: &str) {
     commit(&table, "outside", &droplets(50_000..50_050), None);
 }
 
-/// A copy of `steps`: one writer, and rows keep their steps.
 fn copied(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the original");
     let original = folder.path().join("steps");
@@ -640,7 +638,6 @@ fn more_grids() -> RecordBatch {
     droplets(1_000_000..1_000_300)
 }
 
-/// Many small commits, compacted twice and cleaned.
 fn commits(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
@@ -656,8 +653,7 @@ fn commits(at: &str) {
     commit(&table, "a", &droplets(1000..1050), None);
 }
 
-/// A copy of `outlook` with changed bytes in its two largest segments. Replicas hold some of the lost
-/// pages.
+/// A copy of `outlook` with changed bytes in its two largest segments, where replicas hold some of the lost pages.
 fn damaged(at: &str) {
     let folder = tempfile::tempdir().expect("a folder for the sound table");
     let sound = folder.path().join("sound");

@@ -23,7 +23,6 @@ pub fn other_types() -> Vec<DataType> {
     all_types().into_iter().filter(|data_type| !is_dimension_type(data_type)).collect()
 }
 
-/// Values come from small integers, so many rows share a value.
 pub fn array(rng: &mut SmallRng, data_type: &DataType, rows: usize) -> ArrayRef {
     let spread = *[3i64, 50, 1000, 100_000].choose(rng).unwrap();
     let nulls = *[0.0, 0.0, 0.1, 0.9].choose(rng).unwrap();

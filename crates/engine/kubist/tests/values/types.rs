@@ -1,6 +1,6 @@
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-/// Every column type of format 1; types with parameters once or twice.
+/// Types with parameters occur once or twice.
 pub fn all_types() -> Vec<DataType> {
     use DataType::*;
     vec![

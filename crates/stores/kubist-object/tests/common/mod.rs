@@ -1,5 +1,5 @@
-//! A new store per test, on the service at the address `KUBIST_TEST_S3`. The bucket is `kubist-tests`, the credentials
-//! come from the usual places.
+//! A new store per test, in the bucket `kubist-tests` of the service at the address `KUBIST_TEST_S3`, with credentials
+//! from the usual places.
 
 pub mod service;
 
@@ -25,10 +25,10 @@ pub fn fresh_at(address: &str, settings: &str) -> Location {
     Location::parse(&format!("s3://kubist-tests/{name}?endpoint={address}{settings}")).unwrap()
 }
 
-/// An unused location. All threads use the same keys, which are set once.
+/// An unused location; all threads use the same keys, which are set once.
 pub fn fresh_on(address: &str, settings: &str) -> Location {
     static KEYS: std::sync::Once = std::sync::Once::new();
-    // SAFETY: no other thread of these tests reads the environment before it returned.
+    // SAFETY: no other thread of these tests reads the environment before this call has returned.
     KEYS.call_once(|| unsafe {
         std::env::set_var("AWS_ACCESS_KEY_ID", "test");
         std::env::set_var("AWS_SECRET_ACCESS_KEY", "testsecret");
@@ -41,7 +41,6 @@ pub fn store() -> Arc<ObjectStore> {
     Arc::new(ObjectStore::create(fresh_at(&address(), "")).unwrap())
 }
 
-/// The bucket itself, to cause faults.
 pub struct Bucket {
     runtime: tokio::runtime::Runtime,
     bucket: AmazonS3,
@@ -82,7 +81,6 @@ impl Bucket {
         self.runtime.block_on(self.bucket.delete(&self.path(key))).unwrap();
     }
 
-    /// Makes the claim on a log look old.
     pub fn forget_claims(&self, writer: &str) {
         for key in self.keys(&format!("claims/{writer}")) {
             self.delete(&key);

@@ -18,7 +18,6 @@ pub enum Does {
     LoseAnswer,
     /// The request is executed without its condition.
     IgnoreCondition,
-    /// There is no response.
     Silence,
     /// The request is executed once this many requests of its kind have arrived.
     ServeTogether(usize),
@@ -146,7 +145,7 @@ fn refused(status: u16, code: &str) -> Answer {
     (status, "Content-Type: application/xml\r\n".into(), body.into())
 }
 
-/// The headers of an object. Equal values have equal tags, as with the MD5 sums of S3.
+/// The headers of an object, where equal values have equal tags, as with the MD5 sums of S3.
 fn of_object(value: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -118,7 +118,6 @@ fn a_sealed_file_keeps_the_read_part_of_the_promises() {
     conformance::run(&mut || Arc::new(Resealed::new()));
 }
 
-/// A file with two objects, a log and two segments, one in two extents.
 fn small(folder: &Path) -> PathBuf {
     let path = folder.join("small");
     let packer = Packer::create(&path).unwrap();
@@ -312,7 +311,6 @@ fn one_read_of_the_end_opens_a_file() {
     assert_eq!(*source.1.lock().unwrap(), [HEADER_BYTES..HEADER_BYTES + (1 << 20)]);
 }
 
-/// A file with any bytes as its tree, and right checksums.
 fn of_tree(path: &Path, body: &[u8], tree: &[u8]) {
     let nonce = [9; 16];
     let position = HEADER_BYTES + body.len() as u64;

@@ -1,4 +1,4 @@
-//! The operating system's disk. It opens each component of a path relative to the folder above it. So replacing a
+//! The operating system's disk. It opens each component of a path relative to the folder above it, so replacing a
 //! folder by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
@@ -32,12 +32,12 @@ pub struct OsDisk {
 }
 
 impl OsDisk {
-    /// The disk below `root`. The path to `root` may contain links, because the user names it.
+    /// The disk below `root`, whose path may contain links, because the user names it.
     pub fn beneath(root: &Path) -> OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
 
-    /// Creates a file that other users cannot open. Returns an error if the name is taken.
+    /// Creates a file that other users cannot open, or returns an error if the name is taken.
     pub(crate) fn create_private(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.at(path)?.open(flags, Mode::RUSR | Mode::WUSR, Sort::File)?;
@@ -63,7 +63,6 @@ impl OsDisk {
     }
 }
 
-/// A path below the store's directory, or a whole path outside it.
 struct At<'a> {
     folder: Option<OwnedFd>,
     name: &'a OsStr,
@@ -266,7 +265,7 @@ struct OsFile(File);
 
 #[cfg(target_os = "linux")]
 impl OsFile {
-    /// Reads without waiting for the device. Returns `None` if it can read nothing.
+    /// Reads without waiting for the device, or returns `None` if it can read nothing.
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
         let into = &mut [io::IoSliceMut::new(buffer)];
         rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()

@@ -1,8 +1,8 @@
 //! The claim on a log of a shared store ([`claims`](crate::claims)), in numbered files. The highest number counts.
 //!
 //! A holder writes a file with its name, and renews the claim by a file with the next number. Another process that
-//! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock. Then it writes the next number
-//! itself. If both write, one of them finds the number taken, even if listings and names are stale.
+//! wants the log waits until it has seen no new number for [`LAPSE`] by its own clock, and then writes the next number
+//! itself. If both write, the later one finds the number taken, even if listings and names are stale.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -43,7 +43,6 @@ struct Seen {
     renewed: bool,
 }
 
-/// The claims of a handle, and its observations of other claims.
 #[derive(Debug, Default)]
 pub struct Claims {
     others: Mutex<HashMap<String, Seen>>,
@@ -158,7 +157,7 @@ fn busy(directory: &StoreDirectory, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Renews the claim if it is due. Returns an error if the claim was lost.
+    /// Renews the claim if it is due, and returns an error if the claim was lost.
     pub fn check(&self) -> Result<()> {
         // Errors are ignored: the fence decides, and the next call tries again.
         let _ = self.renew();
@@ -199,7 +198,7 @@ impl Claim {
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Releases the claim. If this fails, the claim lapses.
+    /// Releases the claim, which lapses if this fails.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -223,7 +222,7 @@ fn holds(directory: &StoreDirectory, folder: &str, number: u64, holder: &str) ->
     Ok(found.is_some_and(|(record_type, payload)| record_type == RecordType::Held && payload == holder))
 }
 
-/// The thread that renews the claims of a handle. It ends with the last claim.
+/// The thread that renews the claims of a handle ends with the last claim.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,

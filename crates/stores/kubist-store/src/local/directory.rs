@@ -1,4 +1,4 @@
-//! The directory of a store, and retries where this machine's view of it may be stale.
+//! The directory of a store, and retries where this machine's view may be stale.
 //!
 //! On a network file system, each machine caches names, lengths and listings, so it may not yet see the changes of
 //! another machine. A shared store follows two rules:
@@ -31,9 +31,9 @@ pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
 const FIRST_PAUSE: u32 = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// The minimum of the first read, because the reported length may be stale.
+/// Minimum of the first read, because the reported length may be stale.
 const GUESS_BYTES: usize = 64 << 10;
-/// The maximum of the first read, whatever length the system reports.
+/// Maximum of the first read, whatever length the system reports.
 const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -48,9 +48,7 @@ pub struct StoreDirectory {
     pub(super) staleness: Duration,
     /// The time when the handle last learned of a change, in milliseconds of the disk's clock.
     learned: AtomicU64,
-    /// The objects for which [`StoreDirectory::learn_of`] was called.
     read: Mutex<HashSet<String>>,
-    /// The cached result of [`StoreDirectory::is_of_this_machine`].
     is_ours: OnceLock<bool>,
 }
 
@@ -72,7 +70,6 @@ impl StoreDirectory {
         }
     }
 
-    /// Whether only this machine mounts the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);
@@ -119,7 +116,8 @@ impl StoreDirectory {
         self.staleness + self.staleness / 4
     }
 
-    /// Waits before the next attempt, longer each time. Returns `false` if all known changes must be visible by now.
+    /// Waits before the next attempt, longer each time, and returns `false` if all known changes must be visible by
+    /// now.
     pub fn look_again(&self, attempt: u32) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
@@ -191,7 +189,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Opens a file. A second attempt helps if this machine has cached a deleted file with this name.
+    /// Opens a file, where a second attempt helps if this machine has cached a deleted file with this name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -199,7 +197,6 @@ impl StoreDirectory {
         }
     }
 
-    /// Returns the inode and the time of the last change.
     pub fn stamp_of(&self, path: &Path) -> Result<Stamp> {
         match self.disk.find(path) {
             Ok(Some(PathMetadata { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
@@ -209,7 +206,7 @@ impl StoreDirectory {
         }
     }
 
-    /// Reads a small file to its end, because the reported length may be stale. `None` if there is no file.
+    /// Reads a small file to its end, because the reported length may be stale; returns `None` if there is no file.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,

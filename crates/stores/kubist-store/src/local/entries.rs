@@ -29,7 +29,7 @@ use super::{LocalStore, logs};
 
 const MOST_MISSING: usize = 1 << 16;
 
-/// What a handle knows of logs, including files that this machine may not see yet.
+/// Includes files that this machine may not see yet.
 #[derive(Debug, Default)]
 pub struct LogEnds(Mutex<HashMap<String, Ends>>);
 
@@ -39,7 +39,6 @@ struct Ends {
     there: u64,
     /// The names of all lower numbers are known to be durable.
     durable: u64,
-    /// The first number with its own file.
     start: Option<u64>,
 }
 
@@ -65,8 +64,8 @@ impl LogEnds {
     }
 }
 
-/// The first number with its own file: the position after the log from before the store was shared, or 0. It is decided
-/// once, before the first such file is written.
+/// The first number with its own file, decided once before this file is written: the position after the log from before
+/// the store was shared, or 0.
 fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     let name = format!("{writer}{SEAL}");
     if let Some(end) = numbered::get_alone(store, &name, RecordType::Sealed)? {
@@ -107,7 +106,7 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     }
 }
 
-/// Puts a fence at the first free number. Returns the next number, and the end of the last entry.
+/// Puts a fence at the first free number, and returns the next number and the end of the last entry.
 fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
@@ -141,7 +140,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     Ok((next, end))
 }
 
-/// The number after the last one in a listing. Checks that the listing has no gap.
+/// The number after the last one in a listing, which must have no gap.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.learn();

@@ -28,7 +28,7 @@ impl Scheme for Directories {
     }
 }
 
-/// The number of neighbouring names to read for a suggestion.
+/// Number of neighbouring names to read for a suggestion.
 const MOST_OTHERS: usize = 10_000;
 
 struct Directory {

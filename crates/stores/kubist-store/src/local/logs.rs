@@ -31,7 +31,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// The bytes of a log that are in memory at a time if entries are not kept. A longer entry needs more.
+/// Bytes of a log that are in memory at a time if entries are not kept. A longer entry needs more.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -97,7 +97,8 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
         file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
     // After a failed sync, the system may have marked the pages of the last entry as clean, so the entry may be
-    // readable but not on disk. It is written again. Earlier entries were durable before this entry was started.
+    // readable but not on disk. It is therefore written again. Earlier entries were durable before this entry was
+    // started.
     if let Some(last) = last.filter(|_| durable < found.end) {
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(file, &frame, last.position).map_err(at("write"))?;
@@ -105,7 +106,7 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
     file.sync_data().map_err(at("sync"))
 }
 
-/// Opens or creates the file of a log. A new file gets its name together with its header.
+/// Opens or creates the file of a log, where a new file gets its name together with its header.
 fn open_or_create(store: &LocalStore, path: &Path) -> Result<Box<dyn DiskFile>> {
     loop {
         match store.disk.open(path, Open::ReadWrite) {
@@ -184,7 +185,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
     store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
-/// Reads up to `most` bytes of a log that is sealed at `end`. Returns the position after these entries.
+/// Reads up to `most` bytes of a log that is sealed at `end`, and returns the position after these entries.
 pub(super) fn read_sealed(
     store: &LocalStore,
     writer: &str,
@@ -400,7 +401,7 @@ fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes
     Ok(bytes.into())
 }
 
-/// The damage of a log, if any. All acknowledged bytes were durable once, so they must be intact.
+/// The damage of a log, if any; all acknowledged bytes were durable once, so they must be intact.
 fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
     let Walked { length, end, rest: Some(rest) } = found else { return None };
     let durable = acknowledged.length();
@@ -428,7 +429,7 @@ enum Acknowledged {
 }
 
 impl Acknowledged {
-    /// The number of bytes that must be intact. The header is durable before a log gets its name.
+    /// The number of bytes that must be intact; the header is durable before a log gets its name.
     fn length(self) -> u64 {
         match self {
             Acknowledged::Up(length) => length,

@@ -38,7 +38,7 @@ fn path(directory: &StoreDirectory, folder: &str, number: u64) -> PathBuf {
     directory.root.join(folder).join(format!("{number:020}"))
 }
 
-/// Creates the file of a number. Returns `false` if the number is taken.
+/// Creates the file of a number, or returns `false` if the number is taken.
 pub(super) fn put(
     directory: &StoreDirectory,
     folder: &str,
@@ -98,7 +98,7 @@ pub(super) fn is_marked(directory: &StoreDirectory) -> Result<bool> {
     }
 }
 
-/// Creates a file with a fixed name. Returns `false` if it exists.
+/// Returns `false` if the file exists.
 pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: RecordType, number: u64) -> Result<bool> {
     let folder = directory.folders.ensure(LOGS)?;
     let won = temporary::publish(directory, &numbered(record_type, number, b""), &folder.join(name))?;
@@ -109,7 +109,6 @@ pub(super) fn put_alone(directory: &StoreDirectory, name: &str, record_type: Rec
     Ok(won)
 }
 
-/// Reads a file with a fixed name, if it exists.
 pub(super) fn get_alone(directory: &StoreDirectory, name: &str, record_type: RecordType) -> Result<Option<u64>> {
     let path = directory.root.join(LOGS).join(name);
     directory.retry_while_stale(|| match read(directory, &path)? {
@@ -126,7 +125,7 @@ fn read(directory: &StoreDirectory, path: &Path) -> Result<Option<(RecordType, u
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// Returns the sorted numbers in a folder. The listing may be stale.
+/// Returns the sorted numbers in a folder, from a listing that may be stale.
 pub(super) fn listed(directory: &StoreDirectory, folder: &str) -> Result<Vec<u64>> {
     let listed = directory.folders.list(&directory.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);

@@ -18,7 +18,7 @@ const MAX_FILES: usize = 2048;
 /// The cache has at most 1/4 of the files that the process may open.
 const KEPT_SHARE: u64 = 4;
 
-/// The number of ranges that are probed to decide whether all are in memory.
+/// Number of ranges that are probed to decide whether all are in memory.
 const PROBED_RANGES: usize = 4;
 /// Fewer bytes are read without a probe, because they are probably in memory.
 const DIRECT_READ_BYTES: u64 = 16 << 10;
@@ -52,7 +52,7 @@ impl Kept {
 pub(super) struct OpenFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The last known length. Files only grow.
+    /// The last known length, which only grows.
     length: AtomicU64,
 }
 
@@ -118,7 +118,7 @@ impl OpenFile {
         ranges.iter().zip(lengths()).map(read).collect()
     }
 
-    /// Starts to read all ranges that are not in memory. Returns whether there are any.
+    /// Starts to read all ranges that are not in memory, and returns whether there are any.
     pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
         let mut probed = ranges.iter().step_by(ranges.len().div_ceil(PROBED_RANGES).max(1));
         let waits = !probed.all(|range| self.file.is_in_memory(range.start));
@@ -128,7 +128,7 @@ impl OpenFile {
         waits
     }
 
-    /// Returns the bytes, and whether the read waited. Absent ranges are requested together.
+    /// Returns the bytes, and whether the read waited for ranges, which are requested together if absent.
     pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
         if let Some(found) = self.read_present(ranges) {
             return Ok((found, false));

@@ -29,7 +29,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Larger parts are written without a copy.
 const BIG_PART_BYTES: usize = 256 << 10;
 
-/// The number of written bytes after which the system starts to write to the device.
+/// Number of written bytes after which the system starts to write to the device.
 const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Segment for LocalSegment {
     }
 }
 
-/// Deletes a segment that was never synced, because no entry names it. Its owner often failed on a full disk.
+/// Deletes a segment that was never synced, because no entry names it; its owner often failed on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
         if self.synced == 0 && self.health.is_own(&*self.directory.disk) {
@@ -184,7 +184,7 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
-/// Returns small ranges that are in memory. Otherwise it starts to read all ranges, and returns whether any is absent.
+/// Returns small ranges that are in memory; otherwise starts to read all ranges, and returns whether any is absent.
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
     let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
     for (name, ranges) in wanted {
@@ -203,7 +203,7 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     if store.is_shared() {
-        // Opening returns the current length, unlike a lookup of the name. The file may be deleted in between.
+        // Opening returns the current length, unlike a lookup of the name, but the file may be deleted in between.
         return store.retry_while_stale(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

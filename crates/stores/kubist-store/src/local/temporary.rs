@@ -1,5 +1,5 @@
-//! Temporary files: they are written and synced in `tmp/`, and only then linked to their name. So a name never leads to
-//! an incomplete file.
+//! Temporary files are written and synced in `tmp/`, and only then linked to their name, so a name never leads to an
+//! incomplete file.
 //!
 //! The next handle that creates a temporary file removes the files of dead processes. On one machine, the creator of a
 //! file holds its lock. If a file is removed between its creation and its locking, its link fails with `NotFound`, and
@@ -26,8 +26,8 @@ pub(super) const FOLDER: &str = "tmp";
 /// An attempt fails only if another handle starts its clean-up at the same time.
 const ATTEMPTS: usize = 16;
 
-/// Creates the file `path` with these bytes, atomically and durably. Returns `false` if the name is taken. The caller
-/// creates and syncs the folder.
+/// Creates the file `path` with these bytes, atomically and durably, or returns `false` if the name is taken. The
+/// caller creates and syncs the folder.
 pub(super) fn publish(directory: &StoreDirectory, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_as(directory, directory.is_shared(), bytes, path)
 }
@@ -36,10 +36,10 @@ pub(super) fn publish_as(directory: &StoreDirectory, shared: bool, bytes: &[u8],
     publish_after(directory, shared, bytes, path, None)
 }
 
-/// Something that must be durable before a file gets its name. It may be called repeatedly.
+/// Makes something durable before a file gets its name; it may be called repeatedly.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
-/// As [`publish`], after `first`. Both are synced in parallel, so a disk can write both at once.
+/// As [`publish`], after `first`, where both are synced in parallel, so a disk can write both at once.
 pub(super) fn publish_after(
     directory: &StoreDirectory,
     shared: bool,
@@ -123,7 +123,7 @@ fn fill(
     synced.map_err(at("sync"))
 }
 
-/// Creates a file that disappears when it is closed. Its path is for messages.
+/// Creates a file that disappears when it is closed, and returns its path for messages.
 pub(super) fn nameless(directory: &StoreDirectory) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     let (file, path) = create(directory, directory.is_shared())?;
     match directory.disk.unlink(&path) {
@@ -148,7 +148,7 @@ fn create(directory: &StoreDirectory, shared: bool) -> Result<(Box<dyn DiskFile>
     }
 }
 
-/// Removes the files of dead processes. Failures are ignored, because these files do no harm.
+/// Removes the files of dead processes, and ignores failures, because these files do no harm.
 fn clean(directory: &StoreDirectory, folder: &Path) {
     let mut listed = directory.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));

@@ -13,7 +13,7 @@ use crate::{Error, Result, Size, StoredKind, names};
 use super::numbered::{CLAIMS, ENTRIES, LOGS, MARK, SEAL};
 use super::{LocalStore, temporary};
 
-/// The folder, suffix and kind of files. Logs are deleted last, so no segment outlives the log that names it.
+/// The folder, suffix and kind of files, where logs are deleted last, so no segment outlives the log that names it.
 const FOLDERS: [(&str, &str, StoredKind); 5] = [
     ("segments", ".seg", StoredKind::Segment),
     (temporary::FOLDER, "", StoredKind::Temporary),
@@ -128,7 +128,7 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     remove_or_sync(store, &store.root)
 }
 
-/// Deletes the numbered files. The mark comes last, so that a repeated call knows that the store is shared.
+/// Deletes the numbered files, where the mark comes last, so that a repeated call knows that the store is shared.
 fn erase_numbered(store: &LocalStore) -> Result<()> {
     let logs = store.root.join(LOGS);
     for (_, folder) in folders_of_writers(store)? {
@@ -142,7 +142,6 @@ fn erase_numbered(store: &LocalStore) -> Result<()> {
     unlink(store, &logs.join(MARK))
 }
 
-/// The folders of the store that are not links.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())

@@ -15,7 +15,7 @@ use crate::{
     Watch, local_scratch,
 };
 
-/// The abilities of a store. A wrapper passes on those that it does not change.
+/// The abilities of a store; a wrapper passes on the abilities that it does not change.
 #[derive(Clone, Copy, Default)]
 pub struct Abilities<'a> {
     /// See [`Reads`].
@@ -227,7 +227,7 @@ pub trait StoreExt: Store {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that never changes. It may return a copy of a deleted object.
+    /// [`Store::get`] of an object that never changes, which may return a copy of a deleted object.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ pub trait StoreExt: Store {
     }
 
     /// Version marks of log entries, given by writer and the position after the entry. A mark may cover the whole log
-    /// up to there. Stores on a network send all requests together.
+    /// up to there, and stores on a network send all requests together.
     ///
     /// # Errors
     ///
@@ -310,7 +310,7 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of the names after `after`. A store with sorted names does not read the others.
+    /// [`Store::list`] of the names after `after`, where a store with sorted names does not read the others.
     ///
     /// # Errors
     ///
@@ -341,7 +341,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`StoreExt::read_watched`] of several segments, with one result per segment. Stores on a network send all
+    /// [`StoreExt::read_watched`] of several segments, with one result per segment; stores on a network send all
     /// requests together.
     ///
     /// # Errors
@@ -389,8 +389,8 @@ pub trait StoreExt: Store {
     /// Frees ranges of a segment, in whole blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES), if
     /// [`Capabilities::punches`](crate::Capabilities::punches) is set.
     ///
-    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash. All other
-    /// bytes, the offsets and the length do not change. The segment may be appended to during the call.
+    /// Later reads of the freed ranges succeed and return the old bytes, zeros, or a mixture, also after a crash. All
+    /// other bytes, the offsets and the length do not change. The segment may be appended to during the call.
     ///
     /// # Errors
     ///
@@ -411,7 +411,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`Store::read_log`] of several logs, given by writer and start. Stores on a network send all requests together.
+    /// [`Store::read_log`] of several logs, given by writer and start; stores on a network send all requests together.
     ///
     /// # Errors
     ///
@@ -423,8 +423,8 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The first entries of [`Store::read_log`]: about `bytes` bytes or more, and at least one entry. Continue at
-    /// [`LogTail::next`].
+    /// The first entries of [`Store::read_log`]: about `bytes` bytes or more, and at least one entry; reading continues
+    /// at [`LogTail::next`].
     ///
     /// # Errors
     ///

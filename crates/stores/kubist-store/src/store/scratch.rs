@@ -39,7 +39,7 @@ pub fn local_scratch() -> Result<Box<dyn Scratch>> {
 
 impl Scratch for LocalScratch {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
-        // The offset is reserved first, so that threads write in parallel. A failed write leaves an unused hole.
+        // The offset is reserved first, so that threads write in parallel; a failed write leaves an unused hole.
         let offset = {
             let mut length = self.length.lock().unwrap_or_else(PoisonError::into_inner);
             let offset = *length;

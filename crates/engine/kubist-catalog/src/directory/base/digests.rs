@@ -1,7 +1,7 @@
 //! The digests of a base (`kubist_format::digest`), read level by level when first needed.
 //!
-//! Digests only save reads. A level with a missing or damaged digest is read page by page; `verify` reports the damage,
-//! and `optimize` rewrites the level.
+//! Digests only save reads: a level without an intact digest is read page by page. `verify` reports the damage, and
+//! `optimize` rewrites the level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,7 +42,7 @@ struct Level {
     head: Option<Head>,
 }
 
-/// Returns `None` for a damaged digest, which costs time, never correctness.
+/// A damaged digest costs time, never correctness.
 fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if is_damage(&error) => Ok(None),
@@ -162,7 +162,7 @@ impl Digests {
 }
 
 impl Base {
-    /// A stand-in run for every page, which also covers removed runs. `None` if a level has no intact digest.
+    /// A stand-in run for every page, which also covers removed runs, or `None` if a level has no intact digest.
     ///
     /// # Errors
     ///
@@ -324,8 +324,6 @@ impl Base {
         Ok(())
     }
 
-    /// Compares a digest with `made`, which was built from the pages.
-    ///
     /// # Errors
     ///
     /// `Damaged`; a storage error.

@@ -55,7 +55,6 @@ impl<'a> Truths<'a> {
         Ok(found.values().iter().map(u8::from).collect())
     }
 
-    /// Sets the truths by code of a page.
     fn enter(&mut self, page: &DecodedPage) -> Result<()> {
         self.numbers.clear();
         self.numbers.extend(page.by_code().into_iter().flatten().map(|label| self.labels.number(label)));

@@ -7,8 +7,8 @@ import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. It checks neither row
- * numbers nor whether the batch is closed. The value is undefined where {@link #isNull} is true.
+ * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. It checks neither row numbers nor
+ * whether the batch is closed, and the value is undefined where {@link #isNull} is true.
  */
 public final class Column {
     private final ColumnType type;
@@ -18,7 +18,7 @@ public final class Column {
     private final long values;
     private final long data;
 
-    /** @param array the address of a {@code struct ArrowArray} of that type */
+    /** @param array the address of a {@code struct ArrowArray} of this type */
     Column(long array, ColumnType type, long parentOffset) {
         this.type = type;
         offset = UNSAFE.getLong(array + 16) + parentOffset;

@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 public final class KubistException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** Kinds of errors. The native library depends on the order of these constants. */
+    /** Kinds of errors. The native library depends on the order of the constants. */
     public enum Kind {
         /** Fix the input and call again; nothing was written. */
         INVALID_INPUT,

@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
 /**
- * Loads the native library from the jar. It is extracted once per class loader, and deleted after loading.
+ * Loads the native library from the jar, which is extracted once per class loader, and deleted after loading.
  *
  * <p>The folder is the system property {@code kubist.native.dir}, else the environment variable {@code
  * KUBIST_NATIVE_DIR}, else the folder for temporary files.

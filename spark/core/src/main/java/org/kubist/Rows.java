@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.function.LongConsumer;
 
 /**
- * Rows to write, column by column, in memory outside the heap. Each row sets every column once, then ends
- * with {@link #end}. It can be filled again after {@link #clear}.
+ * Rows to write, column by column, in memory outside the heap. Each row sets every column once, and
+ * {@link #end} completes it. The buffer can be filled again after {@link #clear}.
  */
 public final class Rows implements AutoCloseable {
     private static final int FIRST_ROWS = 1024;

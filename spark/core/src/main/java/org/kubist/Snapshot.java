@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A pinned state of a table, so queries always return the same rows. Queries have the same parameters as in
- * Python and HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
+ * A pinned state of a table, so queries always return the same rows. Queries have the parameters of Python and HTTP:
+ * {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
  */
 public final class Snapshot extends Handle {
     private final String token;
@@ -28,8 +28,7 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * Whether all records are equally likely in samples. If not, {@link Query#inclusion} adds the
-     * probabilities.
+     * Whether all records are equally likely in samples; otherwise {@link Query#inclusion} adds the probabilities.
      *
      * @return true without a weight or strata
      */
@@ -82,8 +81,8 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * The approximate number of matching records, from metadata alone. Conditions on columns that are no
-     * dimensions are ignored.
+     * The approximate number of matching records, from metadata alone, without conditions on columns that are no
+     * dimensions.
      *
      * @param query which records, without {@code limit} and {@code per_cell}
      * @return an estimate, which may be too high or too low
@@ -124,8 +123,8 @@ public final class Snapshot extends Handle {
      *
      * @param aggregates such as {@code mean(x)}
      * @param query which records
-     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %. If no
-     * sample reaches it, all records are read
+     * @param error largest half-width of an interval relative to its value, above 0; null is 1 %; all records are read
+     * if no sample reaches it
      * @return a figure for each aggregate
      */
     public List<Figure> estimate(List<String> aggregates, Query query, Double error) {

@@ -66,8 +66,7 @@ public final class Table extends Handle {
     }
 
     /**
-     * Exchanges the locations of two tables in one atomic step, so a process that opens one of the locations
-     * always finds a table.
+     * Exchanges the locations of two tables in one atomic step, so a process always finds a table at both.
      *
      * @param one a directory
      * @param other a directory on the same file system
@@ -102,8 +101,8 @@ public final class Table extends Handle {
      *
      * @param token a result of {@link Snapshot#token}
      * @return the snapshot
-     * @throws KubistException {@code EXPIRED} if its files were deleted by cleaning; {@code REPLACED} if the token
-     * belongs to another table, or to rows that this table lost when it was restored or created again
+     * @throws KubistException {@code EXPIRED} if cleaning deleted its files; {@code REPLACED} if the token belongs to
+     * another table, or to rows that this table lost when it was restored or created again
      */
     public Snapshot at(String token) {
         return moment(token, null);
@@ -135,7 +134,7 @@ public final class Table extends Handle {
     }
 
     /**
-     * Opens a writer. Only one writer at a time can have a name.
+     * Opens a writer; only one writer at a time can have a name.
      *
      * @param name the writer's name, or null for the first free name
      * @return the writer
@@ -148,8 +147,8 @@ public final class Table extends Handle {
     }
 
     /**
-     * Declares the writers that every step waits for: a step is complete once each of them has committed or
-     * abandoned it. The declaration can be repeated, but not changed.
+     * Declares the writers that every step waits for: a step is complete once each writer has committed or abandoned
+     * it. The declaration can be repeated, but not changed.
      *
      * @param names the names of the writers
      * @throws KubistException {@code EXISTS} if other writers were declared before

@@ -3,7 +3,7 @@ package org.kubist;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Appends rows and commits them. Closing it drops uncommitted rows. */
+/** Appends rows and commits them; closing drops uncommitted rows. */
 public final class Writer extends Handle {
     Writer(long number) {
         super(number);
@@ -31,7 +31,7 @@ public final class Writer extends Handle {
      * Commits the appended rows, which are then durable and become visible together.
      *
      * @param step of a simulation, or null; increases with each commit
-     * @param token identifies the commit within this writer, so that a second one does nothing; or null
+     * @param token identifies the commit within this writer, so that a second commit does nothing; or null
      * @return the number of rows under {@code rows}; {@code repeated} if the token was already committed
      */
     @SuppressWarnings("unchecked")

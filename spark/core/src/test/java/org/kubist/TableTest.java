@@ -131,7 +131,6 @@ class TableTest {
         batch.end();
     }
 
-    /** The rows of a result, by the first column. */
     private static Map<Long, List<Object>> read(Answer answer) {
         Map<Long, List<Object>> found = new HashMap<>();
         try (answer) {
@@ -352,7 +351,6 @@ class TableTest {
     private static void ask(Snapshot snapshot, int times) {
         for (int time = 0; time < times; time++) {
             Answer answer = snapshot.query(new Query().sample(0.5));
-            // Half are left before their end.
             Batch batch = answer.next();
             batch.close();
             if (time % 2 == 0) {

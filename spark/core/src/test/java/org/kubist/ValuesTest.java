@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Random tables of all types that Java has, with extremes and nulls: each value is returned unchanged, or
- * refused. {@code -Dquestions} is the number of tables, {@code -Dseed} the first seed.
+ * Random tables of all Java types, with extremes and nulls: each value is returned unchanged, or refused. {@code
+ * -Dquestions} is the number of tables, {@code -Dseed} the first seed.
  */
 class ValuesTest {
     private static final List<String> TYPES = List.of(

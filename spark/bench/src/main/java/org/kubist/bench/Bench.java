@@ -21,9 +21,9 @@ import org.apache.spark.sql.functions;
 /**
  * Compares Kubist with Parquet, Delta and Iceberg through Spark on this machine: {@code make bench-spark}.
  *
- * <p>The rows are written once as unordered Parquet files, from which each store is filled; existing stores
- * in the folder are reused. The queries run on all stores in turn, with files in the page cache, and their
- * results are compared. The first round is not counted, and long queries have fewer rounds.
+ * <p>The rows are written once as unordered Parquet files, from which each store is filled, unless it exists. The
+ * queries run on all stores in turn, with files in the page cache, and their results are compared. The first round does
+ * not count, and long queries have fewer rounds.
  */
 public final class Bench {
     /** About 100 MB of Parquet. */
@@ -46,7 +46,6 @@ public final class Bench {
 
     private Bench() {}
 
-    /** Needs all columns of all rows. */
     private static Dataset<Row> sums(Dataset<Row> rows) {
         return rows.agg(
                 functions.expr("count(pid)"), functions.expr("sum(pid)"), functions.expr("sum(step)"),

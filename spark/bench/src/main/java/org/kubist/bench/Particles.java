@@ -8,7 +8,7 @@ import org.apache.spark.sql.functions;
 
 /** Particles in and around 16 clusters in a unit cube, the same in each run. */
 final class Particles {
-    /** Bits of each coordinate in a Morton key. */
+    /** Bits per coordinate in a Morton key. */
     private static final int BITS = 20;
 
     private Particles() {}
@@ -55,7 +55,6 @@ final class Particles {
         return functions.expr(bits);
     }
 
-    /** The position of a row on a Morton curve through the cube. */
     static Column mortonKey() {
         return spread("x").bitwiseOR(functions.shiftleft(spread("y"), 1)).bitwiseOR(functions.shiftleft(spread("z"), 2));
     }

@@ -37,7 +37,6 @@ interface Store {
                 new Iceberg(spark));
     }
 
-    /** A Kubist table, written by the connector. */
     record Kubist(SparkSession spark, String location) implements Store {
         @Override
         public String name() {

@@ -49,7 +49,7 @@ final class Watch extends SparkListener {
     }
 
     /**
-     * The cost of one query.
+     * The cost of a query.
      *
      * @param seconds elapsed time
      * @param processor CPU seconds
@@ -58,7 +58,6 @@ final class Watch extends SparkListener {
      */
     record Cost(double seconds, double processor, double tasks, long bytes) {}
 
-    /** Runs and measures a query. */
     Cost of(Runnable question) throws TimeoutException {
         spark.sparkContext().listenerBus().waitUntilEmpty();
         millis.set(0);

@@ -84,7 +84,6 @@ final class Appending implements AutoCloseable {
         }
     }
 
-    /** Cancels the append and drops uncommitted rows. */
     @Override
     public void close() {
         thread.shutdownNow();

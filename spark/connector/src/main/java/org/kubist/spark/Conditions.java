@@ -19,10 +19,9 @@ import org.kubist.Field;
 /**
  * Translates Spark predicates to Kubist conditions with exactly the same meaning.
  *
- * <p>The systems differ for NaN: Spark treats it as equal to itself and greater than all numbers, while a
- * Kubist comparison with it is unknown. So there are two translations: {@link #holds} is true for rows
- * where the predicate is true, {@link #fails} for rows where it is false. Neither uses NOT of a comparison,
- * and null makes neither true.
+ * <p>The systems differ for NaN: Spark treats it as equal to itself and greater than all numbers, while a Kubist
+ * comparison with it is unknown. There are therefore two translations, which use no NOT of a comparison: {@link #holds}
+ * is true where the predicate is true, and {@link #fails} where it is false. Null makes neither true.
  */
 final class Conditions {
     private final Map<String, Field> fields;
@@ -183,7 +182,7 @@ final class Conditions {
                 throw new Beyond();
             }
             Object value = literal.value();
-            // A Java set distinguishes -0.0 from 0.0; a comparison does not.
+            // A Java set distinguishes -0.0 from 0.0, but a comparison does not.
             boolean isZero = isFloat(field) && value instanceof Number number && number.doubleValue() == 0;
             if (isNan(value) || isZero) {
                 throw new Beyond();

@@ -30,11 +30,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * {@code SELECT * FROM kubist_estimate(table, aggregates [, condition [, error]])}: figures with intervals,
- * from the smallest sample that reaches the error.
+ * {@code SELECT * FROM kubist_estimate(table, aggregates [, condition [, error]])}: figures with intervals, from the
+ * smallest sample that reaches the error.
  *
- * <p>The table is a catalog table, a view of one, or a location. The driver computes the figures when the
- * query runs.
+ * <p>The table is a catalog table, a view, or a location. The driver computes the figures when the query runs.
  */
 final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
     private static final String NAME = "kubist_estimate";
@@ -121,7 +120,6 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         throw Options.invalid(named + " is not a table of Kubist, and no view of all of one");
     }
 
-    /** The figures as a table. */
     private record Figured(Goal goal) implements SupportsRead {
         @Override
         public String name() {

@@ -75,7 +75,7 @@ record Figures(StructType readSchema, InternalRow row, String description) imple
         };
     }
 
-    /** The figures, or null if one of them is not exact. */
+    /** The figures, or null unless all are exact. */
     static Figures of(Aggregation aggregation, KubistTable table, Question question) {
         Map<String, Field> fields = fields(table);
         Snapshot snapshot = table.moment().snapshot();

@@ -17,7 +17,7 @@ import org.kubist.Snapshot;
 import org.kubist.StagedFile;
 import org.kubist.Table;
 
-/** An attempt of a task. It writes its rows to a file, which the driver reads if the attempt counts. */
+/** An attempt of a task, which writes its rows to a file that the driver reads if the attempt counts. */
 final class KubistDataWriter implements DataWriter<InternalRow> {
     private static final int MOST_ROWS = 65_536;
     private static final long MOST_BYTES = 32 << 20;

@@ -23,7 +23,7 @@ import org.kubist.Table;
 /** Reads the rows of a partition in a task. */
 final class KubistReader implements PartitionReader<ColumnarBatch> {
     /**
-     * The work of one task: a split of a query, or with a token the whole query.
+     * The work of a task: a split of a query, or with a token the whole query.
      *
      * @param location of the table
      * @param split its text is the query itself if there is a token
@@ -64,10 +64,9 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
     private final Table table;
     private final Answer answer;
     private Batch batch;
-    /** First row of Spark's current batch. */
     private int first;
     private int rows;
-    /** Metrics as of the last batch. Spark requests them often, and once more after the close. */
+    /** Metrics as of the last batch, which Spark requests often, and once more after the close. */
     private CustomTaskMetric[] spent = {};
 
     private KubistReader(Part part, StructType columns) {

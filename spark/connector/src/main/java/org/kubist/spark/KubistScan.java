@@ -20,13 +20,13 @@ import org.kubist.Split;
 /**
  * A query of a table, divided into tasks.
  *
- * <p>It does not report a single partition. Otherwise Spark 4.1 treats a union of such scans as one
- * partition too, but runs one task for each columnar scan, so that groups appear twice.
+ * <p>It does not report a single partition, because Spark 4.1 would treat a union of such scans as one partition too,
+ * but run one task for each columnar scan, so that groups would appear twice.
  */
 final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /**
-     * Approximate limit of rows in a task, unless the program sets the number of tasks. A few large tasks
-     * do less work, because each also reads the upper cubes and those at its boundaries.
+     * Approximate limit of rows in a task, unless the program sets the number of tasks. Large tasks do less work,
+     * because each also reads the upper cubes and those at its boundaries.
      */
     private static final long ROWS_OF_A_TASK = 4_000_000;
     /** Fewer rows are not worth a second task. */

@@ -105,11 +105,11 @@ class KubistScanBuilder
         return left.toArray(Predicate[]::new);
     }
 
-    /** The number of leading conditions that the engine accepts together; all of them may be too long. */
+    /** The number of leading conditions that the engine accepts together, because all conditions may be too long. */
     private int together(List<String> where) {
         int fits = 0;
         int tooMany = where.size() + 1;
-        // All of them first, which nearly always succeeds.
+        // First tries all conditions, which nearly always succeeds.
         for (int count = where.size(); fits + 1 < tooMany; count = (fits + tooMany) / 2) {
             if (isUnderstood(Question.joined(where.subList(0, count)))) {
                 fits = count;

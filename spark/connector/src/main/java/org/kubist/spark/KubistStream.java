@@ -16,8 +16,8 @@ import org.kubist.Snapshot;
 /** Follows the steps of a table; each batch has the rows of the steps completed since the last batch. */
 final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     /**
-     * The last step that a stream has read, and the token of a snapshot with it. The token identifies the
-     * table and its history, so a checkpoint cannot continue on another table at the same location.
+     * The last step that a stream has read, and a snapshot's token, which identifies the table and its history, so a
+     * checkpoint cannot continue on another table at the same location.
      */
     static final class Step extends Offset {
         private final long step;
@@ -97,9 +97,8 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
     }
 
     /**
-     * Refuses a checkpoint of another table, or of another history of this one, whose steps may have other
-     * rows. If the files of its snapshot were cleaned, the history of the table cannot be compared and is
-     * accepted.
+     * Refuses a checkpoint of another table or history, whose steps may have other rows. If the files of its snapshot
+     * were cleaned, the history cannot be compared and is accepted.
      */
     private void checkHistory(Step step) {
         if (step.token == null) {

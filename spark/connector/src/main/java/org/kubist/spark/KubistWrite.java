@@ -23,11 +23,11 @@ import org.kubist.Snapshot;
 import org.kubist.Table;
 
 /**
- * Writes the rows of a job in one commit, or none of them.
+ * Writes all rows of a job in one commit, or no rows.
  *
- * <p>Each task attempt writes its own file next to the table. The driver appends the files of committed
- * attempts, for a batch while other tasks still run, and never reads the others. It commits once, with a
- * token. A stream's token contains the epoch, so a repeated batch counts once.
+ * <p>Each task attempt writes its own file next to the table. The driver appends the files of committed attempts, for a
+ * batch while other tasks still run, and never reads the others. It commits once, with a token. A stream's token
+ * contains the epoch, so a repeated batch counts once.
  */
 final class KubistWrite {
     private static final int MOST_ATTEMPTS = 10;
@@ -160,7 +160,7 @@ final class KubistWrite {
         }
     }
 
-    /** Removes a job's files, and the common folder if it is empty. Files that remain do no harm. */
+    /** Removes a job's files, and the common folder if it is empty; remaining files do no harm. */
     private static void remove(String folder) {
         Path job = Path.of(folder);
         for (int attempt = 1; Files.exists(job); attempt++) {

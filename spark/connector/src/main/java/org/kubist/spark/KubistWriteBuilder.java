@@ -22,7 +22,6 @@ final class KubistWriteBuilder implements SupportsTruncate {
         this.info = info;
     }
 
-    /** The rows replace the existing ones. */
     @Override
     public WriteBuilder truncate() {
         overwrites = table.moment() != null;

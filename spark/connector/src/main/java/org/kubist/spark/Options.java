@@ -163,7 +163,6 @@ final class Options {
         return bounds;
     }
 
-    /** The dimensions with their domains: {@code x=0:1,y,z=quantile}. */
     private Map<String, Object> dimensions() {
         Map<String, Object> dimensions = new LinkedHashMap<>();
         for (String text : names("dimensions")) {

@@ -20,8 +20,8 @@ import org.kubist.Table;
 import org.kubist.Writer;
 
 /**
- * Replaces all rows of a table: fills a new table next to it, then exchanges both folders in one step.
- * Until then the old table is unchanged, so a failed job changes nothing.
+ * Replaces all rows of a table: fills a new table next to it, then exchanges both folders in one step. The old table
+ * stays unchanged until then, so a failed job changes nothing.
  */
 final class Overwriting {
     private final String location;

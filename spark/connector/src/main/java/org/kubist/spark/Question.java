@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType;
 import org.kubist.Query;
 
 /**
- * The parts of a plan that were pushed down to a scan.
+ * The parts of a plan that a scan computes.
  *
  * @param where conditions that all must hold
  * @param windows disjoint ranges of priorities: the sample; null without one
@@ -25,7 +25,6 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(all, windows, limit, steps);
     }
 
-    /** The conjunction of conditions. */
     static String joined(List<String> conditions) {
         return conditions.stream().map(one -> "(" + one + ")").collect(Collectors.joining(" AND "));
     }

@@ -75,7 +75,6 @@ class KilledStreamTest {
         }
     }
 
-    /** Commits the next step of the source, as a solver would. */
     private void commitStep() {
         try (Table table = Table.open(at("source"));
                 Snapshot now = table.snapshot();
@@ -99,7 +98,6 @@ class KilledStreamTest {
         }
     }
 
-    /** Waits for the first rows of a program, then for a random time. */
     private void workAWhile(Process program) throws InterruptedException {
         long before = written();
         commitStep();

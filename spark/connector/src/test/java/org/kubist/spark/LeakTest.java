@@ -28,8 +28,8 @@ class LeakTest {
     /** Handles that a Spark thread keeps of its last query: a table and a snapshot. */
     private static final long OF_THE_LAST = 2;
     /**
-     * Files that Spark and Java open on demand. Each event loop of Spark has three descriptors (an epoll,
-     * an event and a timer), and a jar is opened with its first class.
+     * Files that Spark and Java open on demand: three descriptors per event loop of Spark (an epoll, an event and a
+     * timer), and a jar with its first class.
      */
     private static final long OTHER_FILES = 12;
 

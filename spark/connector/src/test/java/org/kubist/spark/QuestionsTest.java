@@ -23,7 +23,6 @@ import org.junit.jupiter.api.io.TempDir;
 class QuestionsTest {
     /** More than one Spark batch. */
     private static final int ROWS = 10_000;
-    /** Conditions in one query. */
     private static final int TOGETHER = 10;
 
     @TempDir static Path folder;
@@ -121,7 +120,7 @@ class QuestionsTest {
         return "SELECT " + select + " FROM " + table + " WHERE " + where;
     }
 
-    /** Many conditions in one query; Spark evaluates each on the Parquet rows. */
+    /** Many conditions in one query, which Spark also evaluates on the Parquet rows. */
     @Test
     void conditionsHoldOfTheSameRows() {
         int questions = Integer.getInteger("questions", 200);

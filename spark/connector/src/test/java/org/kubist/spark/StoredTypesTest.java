@@ -24,8 +24,8 @@ import org.kubist.Json;
 import org.kubist.Table;
 
 /**
- * Types that Spark does not have (unsigned integers, half floats, nanoseconds, dictionaries) are converted.
- * Random queries of such columns are compared with the same rows in Parquet.
+ * Converts types that Spark lacks (unsigned integers, half floats, nanoseconds, dictionaries), and compares random
+ * queries of such columns with the same rows in Parquet.
  */
 class StoredTypesTest {
     private static final int ROWS = 3000;
@@ -84,7 +84,7 @@ class StoredTypesTest {
         return words[random.nextInt(words.length)];
     }
 
-    /** Existing values, the limits of each type, and values beyond them. */
+    /** Existing values, the limits of types, and values beyond the limits. */
     private String value(String column) {
         int h = random.nextInt(1000);
         return switch (column) {
@@ -151,7 +151,7 @@ class StoredTypesTest {
         assertFalse(plan.contains("\"f\" >"), plan);
     }
 
-    /** The engine accepts each condition, but all of them together are too long. */
+    /** The engine accepts each condition, but all conditions together are too long. */
     @Test
     void conditionsTooLongTogetherAreSharedWithSpark() {
         Column all = functions.col("x").lt(0.9);

@@ -9,8 +9,8 @@ import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.Trigger;
 
 /**
- * A program with a stream between two tables, which is killed while it runs: {@code folder master}. It ends
- * once the file {@code last} exists and all rows are read.
+ * A program with a stream between two tables, which is killed while it runs: {@code folder master}. It ends once the
+ * file {@code last} exists and it has read all rows.
  */
 final class StreamProgram {
     private StreamProgram() {}

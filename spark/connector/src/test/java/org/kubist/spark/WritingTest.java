@@ -280,7 +280,6 @@ class WritingTest {
         assertEquals(400, followed("declared"));
     }
 
-    /** The number of rows that a stream has read so far. */
     private static long followed(String name) throws Exception {
         StreamingQuery query = spark.readStream()
                 .format("kubist")

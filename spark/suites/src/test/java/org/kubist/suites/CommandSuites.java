@@ -20,7 +20,6 @@ final class CommandSuites {
         return List.of(ShowTables::new, DropTable::new, CreateNamespace::new, DropNamespace::new, ShowNamespaces::new);
     }
 
-    /** SHOW TABLES. */
     public static class ShowTables extends ShowTablesSuite {
         @Override
         public SparkConf sparkConf() {
@@ -28,7 +27,6 @@ final class CommandSuites {
         }
     }
 
-    /** DROP TABLE. */
     public static class DropTable extends DropTableSuite {
         @Override
         public SparkConf sparkConf() {
@@ -36,7 +34,6 @@ final class CommandSuites {
         }
     }
 
-    /** CREATE NAMESPACE. */
     public static class CreateNamespace extends CreateNamespaceSuite {
         @Override
         public SparkConf sparkConf() {
@@ -44,7 +41,6 @@ final class CommandSuites {
         }
     }
 
-    /** DROP NAMESPACE. */
     public static class DropNamespace extends DropNamespaceSuite {
         @Override
         public SparkConf sparkConf() {
@@ -52,7 +48,6 @@ final class CommandSuites {
         }
     }
 
-    /** SHOW NAMESPACES. */
     public static class ShowNamespaces extends ShowNamespacesSuite {
         @Override
         public SparkConf sparkConf() {

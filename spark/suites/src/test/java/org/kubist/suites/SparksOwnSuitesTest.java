@@ -20,8 +20,8 @@ import org.scalatest.events.TestSucceeded;
 import scala.Option;
 
 /**
- * Spark's own suites for data sources and catalogs pass, except for tests of features that Kubist lacks,
- * which their error identifies.
+ * Spark's own suites for data sources and catalogs pass, except tests of features that Kubist lacks, which their error
+ * identifies.
  */
 class SparksOwnSuitesTest {
     /** The errors of tests that are expected to fail. */
@@ -59,7 +59,6 @@ class SparksOwnSuitesTest {
         return tests.stream();
     }
 
-    /** The results of a suite's tests by name: empty, or an error. */
     private static Map<String, String> run(Suite suite) {
         String prefix = suite.getClass().getSimpleName() + ": ";
         Map<String, String> outcomes = new TreeMap<>();
