@@ -60,7 +60,7 @@ impl<P: Population> Question<P> {
             // Rows of unequal weight are no binomial sample.
             clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered)
                 || sample.source.brought.weight.is_some(),
-            stratified: self.tails.is_some() || self.kept_always().is_some(),
+            stratified: sample.stratified,
             control: None,
         }
     }
@@ -111,6 +111,7 @@ impl<P: Population> Question<P> {
                     fraction: share,
                     rows: found.records as u64,
                     exact: share >= 1.0 && found.interval.value.is_some(),
+                    skewness: found.interval.skewness,
                 }));
             }
         }
@@ -152,6 +153,7 @@ impl<P: Population> Question<P> {
                 fraction: 0.0,
                 rows: 0,
                 exact: false,
+                skewness: 0.0,
             })
             .collect()
     }
@@ -162,7 +164,7 @@ impl<P: Population> Question<P> {
     }
 
     /// Adds bounds from zone maps, if time permits and all records were written.
-    fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
+    pub(super) fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
         let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
         open.dedup();
@@ -321,7 +323,7 @@ impl<P: Population> Question<P> {
         figures
     }
 
-    fn whole_range(&self) -> bool {
+    pub(super) fn whole_range(&self) -> bool {
         self.options.query.window.is_none() && self.holds_all()
     }
 
