@@ -67,6 +67,7 @@ class Storage(TypedDict, total=False):
 
     compression: str | None
     strata: str | Sequence[str] | None
+    least: int | None
     weight: str | None
     replication: str | None
     shared: bool

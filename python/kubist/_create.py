@@ -111,6 +111,8 @@ def create(
         - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
           with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
           rows with rare values in these columns.
+        - ``least``: with a list of strata, the expected rows of each combination of values in a
+          sample of 1 % are at least this number, or all.
         - ``weight``: an expression, such as ``"diameter"``. Rows are sampled in proportion to it.
           With a weight or a list of strata, samples are not uniform: the column ``inclusion`` of a
           query is each row's probability to be in the sample. Both are fixed at creation
@@ -169,6 +171,7 @@ def create(
             strata=strata if isinstance(strata, str) else None,
             weight=None if weight is None else str(weight),
             classes=classes,
+            least=None if stored.get("least") is None else _box.count("least", stored["least"], most=2**32 - 1),
             accuracy=_box.error_bounds(accuracy),
             units=_box.units(units),
             period=_box.periods(period),

@@ -39,6 +39,7 @@ struct IngestRequest {
     replication: Option<String>,
     compression: Option<String>,
     strata: Option<String>,
+    least: Option<u32>,
     weight: Option<String>,
     classes: Vec<String>,
     sphere: Option<[String; 2]>,
@@ -122,8 +123,8 @@ fn request(py: Python<'_>, asked: IngestRequest, dimensions: Domains, cancel: &C
     };
     let types = asked.types.into_iter().map(typed).collect::<PyResult<_>>()?;
     let dimensions = with_domains(dimensions);
-    let is_sampled = asked.weight.is_some() || !asked.classes.is_empty();
-    let sampling = (asked.weight, asked.classes).try_into().map_err(|error| exception(py, error))?;
+    let is_sampled = asked.weight.is_some() || asked.least.is_some() || !asked.classes.is_empty();
+    let sampling = (asked.weight, asked.classes, asked.least).try_into().map_err(|error| exception(py, error))?;
     let sampling = Some(sampling).filter(|_| is_sampled);
     Ok(Request {
         location: asked.location,

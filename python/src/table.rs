@@ -62,7 +62,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), lower and upper bound.
     /// `metadata`: a JSON object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, weight, classes, accuracy, units, period, sphere, metadata, exist_ok, shared))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, strata, weight, classes, least, accuracy, units, period, sphere, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -78,6 +78,7 @@ impl Table {
         strata: Option<&str>,
         weight: Option<String>,
         classes: Vec<String>,
+        least: Option<u32>,
         accuracy: Vec<(String, End)>,
         units: Vec<(String, String)>,
         period: Vec<(String, End)>,
@@ -99,7 +100,7 @@ impl Table {
             replication,
             compression,
             strata,
-            sampling: (weight, classes).try_into().map_err(|error| exception(py, error))?,
+            sampling: (weight, classes, least).try_into().map_err(|error| exception(py, error))?,
             accuracy: named(accuracy),
             units,
             period: named(period),

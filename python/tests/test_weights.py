@@ -73,9 +73,34 @@ def test_strata_are_in_every_sample(tmp_path: Path) -> None:
         create(tmp_path / "t.kubist", {"weight": "diameter"}, exist_ok=True)
 
 
+def test_samples_have_the_least_rows_of_each_of_many_strata(tmp_path: Path) -> None:
+    data = spray()
+    data["ptype"] = np.arange(ROWS) % 500
+    data["ptype"][:50] = 1000 + np.arange(50) // 5
+    storage: Any = {"strata": ["ptype"], "least": 10}
+    t = kubist.create(tmp_path / "t.kubist", data, ["x"], identity=["pid"], storage=storage)
+    assert t.info().sampling == "by strata of ptype, at least 10 rows of each in 1 %"
+    sample = t.query(sample=0.01, columns=["ptype", "inclusion"]).to_numpy()
+    kinds, found = np.unique(sample["ptype"], return_counts=True)
+    # The ten rare types have 5 rows each. Of 40 rows of the others, about 10 are in the sample.
+    assert len(kinds) == 510 and (found[-10:] == 5).all()
+    assert 9 < found[:500].mean() < 11
+    assert (1 / sample["inclusion"]).sum() == pytest.approx(ROWS, rel=0.1)
+    e = t.estimate("mean(diameter)", group_by="ptype", sample=0.01).to_arrow().to_pydict()
+    truths = [data["diameter"][data["ptype"] == kind].mean() for kind in kinds]
+    assert np.mean([low <= truth <= high for low, truth, high in zip(e["low"], truths, e["high"], strict=True)]) > 0.6
+
+
 def test_bad_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(kubist.InvalidInput, match="by a weight or by strata, not by both"):
         create(tmp_path / "a.kubist", {"weight": "diameter", "strata": ["ptype"]})
+    for storage, said in (
+        ({"least": 5}, "least: .*name the columns of strata"),
+        ({"strata": ["ptype"], "least": 10_001}, "least must be at most 10000"),
+        ({"strata": ["ptype"], "least": -1}, "least"),
+    ):
+        with pytest.raises(kubist.InvalidInput, match=said):
+            create(tmp_path / "d.kubist", storage)
     with pytest.raises(kubist.InvalidInput, match="diametre"):
         create(tmp_path / "b.kubist", {"weight": "diametre"})
     with pytest.raises(kubist.InvalidInput, match="weight .*of row 3 is 0: "):
@@ -90,8 +115,9 @@ def test_the_command_creates_such_tables(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
     command = [str(Path(sys.executable).parent / "kubist"), "ingest", "t.kubist", "rows.csv"]
     command += ["--dimensions", "x", "--identity", "pid", "--create"]
-    subprocess.run([*command, "strata=ptype"], cwd=tmp_path, check=True, capture_output=True)
-    assert kubist.open(tmp_path / "t.kubist").info().sampling == "by strata of ptype"
+    strata = [*command, "strata=ptype", "--create", "least=20"]
+    subprocess.run(strata, cwd=tmp_path, check=True, capture_output=True)
+    assert kubist.open(tmp_path / "t.kubist").info().sampling.startswith("by strata of ptype, at least 20")
     again = subprocess.run([*command, "weight=x"], cwd=tmp_path, capture_output=True, text=True)
     assert again.returncode != 0
     assert "by strata of ptype" in again.stderr

@@ -165,6 +165,7 @@ def ingest(
         "replication": _text(stored.get("replication")),
         "compression": _text(stored.get("compression")),
         "strata": strata if isinstance(strata, str) else None,
+        "least": _count("least", stored.get("least"), 2**32 - 1),
         "weight": _text(stored.get("weight")),
         "classes": [] if strata is None or isinstance(strata, str) else _box.names("strata", strata),
         "sphere": _box.sphere(made.get("sphere")),

@@ -105,6 +105,7 @@ struct Storage {
     replication: Option<String>,
     compression: Option<String>,
     strata: Option<StrataOf>,
+    least: Option<u32>,
     weight: Option<String>,
     shared: bool,
 }
@@ -166,7 +167,7 @@ impl Create {
             replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
             compression: compression.unwrap_or_default(),
             strata: strata(layout.as_deref())?.unwrap_or_default(),
-            sampling: (self.storage.weight, classes).try_into()?,
+            sampling: (self.storage.weight, classes, self.storage.least).try_into()?,
             accuracy: self.accuracy.0.into_iter().map(value).collect(),
             sphere: self.sphere,
             period: self.period.0.into_iter().map(value).collect(),

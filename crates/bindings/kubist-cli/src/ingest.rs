@@ -80,8 +80,8 @@ fn options(reading: &Reading) -> Options {
 fn request(command: &args::Ingest, asked: IngestGroups, cancel: &Cancel) -> Result<Request> {
     let IngestGroups { new, reading, writing } = asked;
     let dimensions = command.dimensions.clone();
-    let is_sampled = new.weight.is_some() || !new.classes.is_empty();
-    let sampling = Sampling::try_from((new.weight, new.classes))?;
+    let is_sampled = new.weight.is_some() || new.least.is_some() || !new.classes.is_empty();
+    let sampling = Sampling::try_from((new.weight, new.classes, new.least))?;
     Ok(Request {
         location: (*command.table).to_owned(),
         table: command.table.to_string(),

@@ -43,7 +43,16 @@ pub enum Sampling {
     /// In proportion to an expression, such as `diameter`.
     Weight(String),
     /// Rows with a rare combination of values in these columns are more likely than others.
-    Strata(Vec<String>),
+    Strata {
+        columns: Vec<String>,
+        /// The expected rows of each combination in a sample of 1 % are at least this many, or all.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        least: u32,
+    },
+}
+
+fn is_zero(least: &u32) -> bool {
+    *least == 0
 }
 
 impl Sampling {
@@ -52,15 +61,17 @@ impl Sampling {
     }
 }
 
-impl TryFrom<(Option<String>, Vec<String>)> for Sampling {
+/// A weight, the columns of strata, and the least rows of each stratum.
+impl TryFrom<(Option<String>, Vec<String>, Option<u32>)> for Sampling {
     type Error = Error;
 
-    fn try_from(given: (Option<String>, Vec<String>)) -> Result<Sampling> {
-        match given {
-            (None, strata) if strata.is_empty() => Ok(Sampling::Uniform),
-            (None, strata) => Ok(Sampling::Strata(strata)),
-            (Some(weight), strata) if strata.is_empty() => Ok(Sampling::Weight(weight)),
-            (Some(_), _) => Err(Error::invalid("a table samples by a weight or by strata, not by both")),
+    fn try_from((weight, columns, least): (Option<String>, Vec<String>, Option<u32>)) -> Result<Sampling> {
+        match (weight, columns.is_empty(), least) {
+            (_, true, Some(_)) => Err(Error::invalid("least: it counts rows of strata, so name the columns of strata")),
+            (None, true, None) => Ok(Sampling::Uniform),
+            (None, false, least) => Ok(Sampling::Strata { columns, least: least.unwrap_or(0) }),
+            (Some(weight), true, None) => Ok(Sampling::Weight(weight)),
+            (Some(_), false, _) => Err(Error::invalid("a table samples by a weight or by strata, not by both")),
         }
     }
 }
@@ -70,7 +81,10 @@ impl std::fmt::Display for Sampling {
         match self {
             Sampling::Uniform => write!(out, "uniform"),
             Sampling::Weight(expression) => write!(out, "by weight {expression}"),
-            Sampling::Strata(columns) => write!(out, "by strata of {}", columns.join(", ")),
+            Sampling::Strata { columns, least: 0 } => write!(out, "by strata of {}", columns.join(", ")),
+            Sampling::Strata { columns, least } => {
+                write!(out, "by strata of {}, at least {least} rows of each in 1 %", columns.join(", "))
+            }
         }
     }
 }

@@ -14,6 +14,8 @@ use kubist_types::options::Sampling;
 /// The hidden column with the relative weights of rows, if samples are weighted.
 pub const WEIGHT: &str = "_kubist_weight";
 pub const UNWEIGHED: f32 = 0.0;
+/// A single row of a stratum then has nearly the largest weight.
+const MOST_LEAST: u32 = 10_000;
 
 #[derive(Clone, Debug)]
 pub struct Prioritised {
@@ -54,8 +56,13 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
                 return Err(bad("it is a condition, but a weight is a number".into()));
             }
         }
-        Sampling::Strata(names) if names.is_empty() => return Err(Error::invalid("strata: name at least one column")),
-        Sampling::Strata(names) => {
+        Sampling::Strata { columns: names, .. } if names.is_empty() => {
+            return Err(Error::invalid("strata: name at least one column"));
+        }
+        Sampling::Strata { least, .. } if *least > MOST_LEAST => {
+            return Err(Error::invalid(format!("least must be at most {MOST_LEAST}, found {least}")));
+        }
+        Sampling::Strata { columns: names, least } => {
             let mut own = Vec::new();
             for name in names {
                 let field = columns.field(column_index(columns, name)?);
@@ -71,7 +78,7 @@ pub fn checked(columns: &Schema, sampling: &Sampling) -> Result<Sampling> {
                 }
                 own.push(name);
             }
-            return Ok(Sampling::Strata(own));
+            return Ok(Sampling::Strata { columns: own, least: *least });
         }
     }
     Ok(sampling.clone())

@@ -7,7 +7,9 @@
 //! - By an expression: w is its value divided by the scale, which an alteration records: the mean of the first commit,
 //!   where a value counts as at most 100 times the mean.
 //! - By strata: a writer has committed N rows in K strata so far, and N_h rows are in the row's stratum. Then w is
-//!   `(1 + N / (K N_h)) / 2`, so half of a sample is uniform, and half is divided equally between the strata.
+//!   `(1 + N / (K N_h)) / 2`, so half of a sample is uniform, and half is divided equally between the strata. With
+//!   `least` n, it is at least `99 n / N_h`, so a sample of 1 % has an expected number of at least n rows of the
+//!   stratum, or all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use crate::schema::TableSchema;
 const MOST_STRATA: usize = 10_000;
 /// Limit of a row's weight, as a multiple of the first commit's mean.
 const MOST_OF_MEAN: f64 = 100.0;
+/// The sample fraction that `least` is about.
+const LEAST_IN: f64 = 0.01;
 const MOST_ROUNDS: usize = 1_000;
 
 impl TableSchema {
@@ -108,7 +112,7 @@ impl Weigher {
                 let weight = |value: &f64| priority::stored_weight(value / scale);
                 values.iter().map(|values| values.iter().map(weight).collect()).collect()
             }
-            Sampling::Strata(names) => {
+            Sampling::Strata { columns: names, least } => {
                 let columns: Vec<usize> = names.iter().map(|name| schema.column(name)).collect::<Result<_>>()?;
                 let keys = open.map(|batch| {
                     let arrays: Vec<&dyn Array> = columns.iter().map(|column| batch.column(*column).as_ref()).collect();
@@ -127,7 +131,12 @@ impl Weigher {
                     }
                 }
                 let each = self.all as f64 / self.rows.len() as f64;
-                let weight = |key: &u64| priority::stored_weight((1.0 + each / self.rows[key] as f64) / 2.0);
+                // Of N_h rows of this weight, n are expected in a sample of 1 %.
+                let of_least = f64::from(*least) * (1.0 - LEAST_IN) / LEAST_IN;
+                let weight = |key: &u64| {
+                    let rows = self.rows[key] as f64;
+                    priority::stored_weight(((1.0 + each / rows) / 2.0).max(of_least / rows))
+                };
                 keys.iter().map(|keys| keys.iter().map(weight).collect()).collect()
             }
         };

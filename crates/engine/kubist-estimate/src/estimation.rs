@@ -13,6 +13,7 @@ mod auxiliary;
 mod figures;
 mod frame;
 mod known;
+mod outliers;
 mod plan;
 mod tails;
 mod weighted;
@@ -105,6 +106,8 @@ struct Sample<P> {
     own: Option<frame::SelectedSource<P>>,
     /// The source without position columns, while `source` has them.
     plain: Option<Source<P>>,
+    /// `source` lacks the records of the certainty stratum, which were read.
+    stratified: bool,
     pilot: Option<Arc<PilotFindings>>,
     accumulated: Accumulated,
     low: f64,
@@ -152,6 +155,11 @@ impl<P> Read<P> {
 impl<P> Sample<P> {
     fn share(&self) -> f64 {
         self.at - self.low
+    }
+
+    /// The records of the source, and of the certainty stratum.
+    fn all<'a>(&'a self, whole: &'a P) -> &'a P {
+        if self.stratified { whole } else { &self.source.records }
     }
 
     fn after(mut self, stats: &Stats) -> Sample<P> {
@@ -267,6 +275,7 @@ impl<P: Population> Estimation<P> {
             },
             own: None,
             plain: None,
+            stratified: false,
             pilot: None,
             accumulated: Accumulated::default(),
             low,
@@ -398,8 +407,10 @@ impl<P: Population> EstimateQuery<P> {
             sample.accumulated.add(&self.task, &pilot, part, false, sample.at)?;
         }
         sample.pilot = Some(pilot.clone());
-        let sample = self.with_expected(sample, facts, &pilot, &parts)?;
-        let Read { sample, in_time } = self.with_certain(sample, &parts)?;
+        let Read { sample, in_time } = match self.certain(&mut sample, facts, &parts)? {
+            Some(condition) => self.with_certain(sample, &condition)?,
+            None => Read::all(self.with_expected(sample, facts, &pilot, &parts)?),
+        };
         Ok(Read { sample, in_time: in_time && !late })
     }
 
@@ -508,8 +519,9 @@ impl<P: Population> EstimateQuery<P> {
             return Ok((sample, facts));
         }
         let is_exact = !self.has_goal() || self.task.aggregates.iter().any(is_asked);
-        if sample.source.records.filter().is_none() && is_exact {
-            let counted = self.in_time(|| sample.source.records.counted(COUNTED_ROWS, self.deadline))?;
+        let records = sample.all(&self.whole).clone();
+        if records.filter().is_none() && is_exact {
+            let counted = self.in_time(|| records.counted(COUNTED_ROWS, self.deadline))?;
             if let Some((rows, stats)) = counted.flatten() {
                 (facts.rows, sample) = (Some(Number::exact(rows)), sample.after(&stats));
             }
@@ -555,7 +567,7 @@ impl<P: Population> EstimateQuery<P> {
         let worth = Worth { error, known: (1.0 - saved.max(0.0)) * unknown, unknown };
         let now = Instant::now();
         let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / TIME_FOR_NUMBER);
-        let found = match self.in_time(|| sample.source.records.number(&worth, deadline)) {
+        let found = match self.in_time(|| sample.all(&self.whole).number(&worth, deadline)) {
             // The count ran out of time, so the figures do without it.
             Err(Error::Cancelled) if !self.whole.cancel().is_set() => None,
             found => found?,
@@ -628,6 +640,11 @@ pub fn estimates_of<P: Population>(records: P, options: &EstimateOptions) -> Res
 
 fn part(stored: &Schema, columns: &[usize]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>()))
+}
+
+/// The name of a column in a condition.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn range(low: f64, high: f64) -> Option<PriorityRange> {

@@ -52,6 +52,9 @@ pub struct Figure {
     pub rows: u64,
     /// Both bounds of an exact value equal the value.
     pub exact: bool,
+    /// Of the estimator, over samples of this size.
+    #[serde(skip)]
+    pub skewness: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -15,7 +15,7 @@ use crate::sums::{Spread, Sums};
 
 /// An interval is reliable up to this skewness of the estimator: Cochran's rule n > 25 G^2, with G the
 /// skewness of the records (Sampling Techniques, 1977, 2.15).
-const MOST_SKEWNESS: f64 = 0.2;
+pub const MOST_SKEWNESS: f64 = 0.2;
 /// With fewer degrees of freedom than this, the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;
 

@@ -63,7 +63,7 @@ fn options(weight: Option<&str>, strata: &[&str], seed: u64) -> TableOptions {
         identity: vec!["id".into()],
         capacity: Some(64),
         seed,
-        sampling: (weight.map(str::to_string), strata).try_into().unwrap(),
+        sampling: (weight.map(str::to_string), strata, None).try_into().unwrap(),
         ..TableOptions::default()
     }
 }
@@ -170,6 +170,70 @@ fn each_stratum_is_in_every_sample() {
     assert!(rare >= 3, "{rare} rows of 30");
 }
 
+/// Samples of 1 % have on average `least` rows of each class, or all of its rows.
+fn with_least(least: u32, seed: u64) -> TableOptions {
+    let sampling = (None, vec!["class".to_string()], Some(least)).try_into().unwrap();
+    TableOptions { sampling, ..options(None, &[], seed) }
+}
+
+/// The classes of the second commit are new, and some values are null.
+#[test]
+fn samples_of_one_percent_have_the_least_rows_of_each_stratum() {
+    let (mut world, least) = (world(2, ROWS), 25);
+    let half = world.rows() / 2;
+    world.class[half..].iter_mut().filter(|class| **class == 1).for_each(|class| *class = 3);
+    world.class[half] = 4;
+    let nullable = |rows: std::ops::Range<usize>| {
+        let class = world.class[rows.clone()].iter().map(|class| (*class != 0).then_some(*class));
+        let class = Arc::new(class.collect::<Int64Array>()) as ArrayRef;
+        let columns = world.batch(rows);
+        let of = |name: &str| columns.column_by_name(name).unwrap().clone();
+        RecordBatch::try_from_iter_with_nullable([
+            ("id", of("id"), false),
+            ("x", of("x"), false),
+            ("size", of("size"), false),
+            ("class", class, true),
+        ])
+        .unwrap()
+    };
+    let (mut counts, mut weights) = (BTreeMap::<i64, f64>::new(), Vec::new());
+    for rows in [0..half, half..world.rows()] {
+        world.class[rows.clone()].iter().for_each(|class| *counts.entry(*class).or_default() += 1.0);
+        let each = counts.values().sum::<f64>() / counts.len() as f64;
+        let weight = |class: &i64| {
+            let weight = (1.0 + each / counts[class]) / 2.0;
+            stored_weight(weight.max(99.0 * f64::from(least) / counts[class]))
+        };
+        weights.extend(world.class[rows].iter().map(weight));
+    }
+    let expected = |class: i64| {
+        let range = PriorityRange::between(Threshold::NONE, Threshold::from_fraction(0.01)).unwrap();
+        let of_class = world.class.iter().zip(&weights).filter(|(other, _)| **other == class);
+        of_class.map(|(_, weight)| inclusion(*weight, range)).sum::<f64>()
+    };
+    for (class, rows) in &counts {
+        assert!(expected(*class) >= 0.999 * rows.min(f64::from(least)), "{} of class {class}", expected(*class));
+    }
+    let mut found_of = BTreeMap::<i64, f64>::new();
+    for seed in 0..20 {
+        let table = Table::create(fresh_store("least"), nullable(0..1).schema(), &with_least(least, seed)).unwrap();
+        let mut writer = table.writer(&WriterOptions::default()).unwrap();
+        for rows in [0..half, half..world.rows()] {
+            writer.append(&nullable(rows)).unwrap();
+            writer.commit().unwrap();
+        }
+        let snapshot = table.snapshot().unwrap();
+        check(&snapshot, &world, &weights, seed);
+        let sample = found(&snapshot, Query { sample: Some(0.01), ..Query::default() });
+        sample.keys().for_each(|id| *found_of.entry(world.class[*id as usize]).or_default() += 1.0 / 20.0);
+    }
+    for (class, found) in &found_of {
+        let expected = expected(*class);
+        assert!((found - expected).abs() < 5.0 * (expected / 20.0).sqrt(), "{found} of {expected} of class {class}");
+    }
+    assert_eq!(found_of.len(), counts.len());
+}
+
 fn estimate(snapshot: &Snapshot, aggregates: &[&str], sample: Option<f64>) -> Estimate {
     let mut options = EstimateOptions { aggregates: vec![], ..EstimateOptions::default() };
     options.aggregates = aggregates.iter().map(|text| text.to_string()).collect();
@@ -185,8 +249,7 @@ struct Held {
 
 fn over_seeds(
     world: &World,
-    weight: Option<&str>,
-    strata: &[&str],
+    options: impl Fn(u64) -> TableOptions,
     aggregates: &[(&str, f64)],
     sample: f64,
     seeds: u64,
@@ -195,7 +258,7 @@ fn over_seeds(
     let mut errors = vec![Vec::new(); names.len()];
     let mut held = vec![0u32; names.len()];
     for seed in 0..seeds {
-        let snapshot = table(world, &options(weight, strata, seed)).snapshot().unwrap();
+        let snapshot = table(world, &options(seed)).snapshot().unwrap();
         let estimate = estimate(&snapshot, &names, Some(sample));
         assert_eq!(estimate.stopped, Stop::Sample);
         for (number, (name, truth)) in aggregates.iter().enumerate() {
@@ -243,19 +306,23 @@ fn truths(world: &World) -> Vec<(&'static str, f64)> {
 fn estimates_by_weight_and_by_strata_are_unbiased_and_their_intervals_hold() {
     let seeds = std::env::var("KUBIST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60u64);
     let world = world(3, 6_000);
-    for (weight, strata) in [(Some("size"), &[][..]), (None, &["class"][..])] {
+    let (by_weight, by_strata) = (|seed| options(Some("size"), &[], seed), |seed| options(None, &["class"], seed));
+    // At least 50 rows of each class in 1 % double the weights of the two frequent classes.
+    let kinds: [(&str, &dyn Fn(u64) -> TableOptions); 3] =
+        [("weight", &by_weight), ("strata", &by_strata), ("least", &|seed| with_least(50, seed))];
+    for (kind, options) in kinds {
         let mut aggregates = truths(&world);
         // By strata, sums of heavy tails are no better than in a uniform sample.
-        aggregates.retain(|(name, _)| strata.is_empty() || !name.contains("size"));
+        aggregates.retain(|(name, _)| kind == "weight" || !name.contains("size"));
         // By weight, a class that does not determine the weights stays rare in samples.
-        aggregates.retain(|(name, _)| weight.is_none() || *name != "sum(class = 2)");
+        aggregates.retain(|(name, _)| kind != "weight" || *name != "sum(class = 2)");
         for ((name, _), Held { bias, held }) in
-            aggregates.iter().zip(over_seeds(&world, weight, strata, &aggregates, 0.1, seeds))
+            aggregates.iter().zip(over_seeds(&world, options, &aggregates, 0.1, seeds))
         {
-            println!("{weight:?} {strata:?} {name}: bias {bias:.2} standard errors, {:.1} % hold", 100.0 * held);
+            println!("{kind} {name}: bias {bias:.2} standard errors, {:.1} % hold", 100.0 * held);
             let noise = 4.0 * (0.05f64 * 0.95 / seeds as f64).sqrt();
-            assert!(bias.abs() < 4.0, "{weight:?} {strata:?} {name}: bias of {bias} standard errors");
-            assert!((held - 0.95).abs() < 0.01 + noise, "{weight:?} {strata:?} {name}: {held} hold");
+            assert!(bias.abs() < 4.0, "{kind} {name}: bias of {bias} standard errors");
+            assert!((held - 0.95).abs() < 0.01 + noise, "{kind} {name}: {held} hold");
         }
     }
 }
@@ -372,6 +439,16 @@ fn bad_weights_and_strata_are_refused_by_name_row_and_value() {
     assert!(refused(Some("size > 1"), &[]).contains("is a condition"));
     assert!(refused(None, &["klass"]).contains("klass"));
     assert!(refused(None, &["class", "CLASS"]).contains("given twice"));
+    let least = |least| {
+        let batch = world(1, 1).batch(0..1);
+        Table::create(fresh_store("bad"), batch.schema(), &with_least(least, 0))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(least(10_000), Ok(()));
+    assert!(least(10_001).unwrap_err().contains("least must be at most 10000"));
+    let alone = kubist_types::options::Sampling::try_from((None, vec![], Some(5)));
+    assert!(alone.unwrap_err().to_string().contains("name the columns of strata"));
     let table = create(Some("size - 2"), &[]).unwrap();
     for (size, found) in [(2.0, "is 0:"), (1.0, "is -1:"), (f64::NAN, "null or NaN"), (f64::INFINITY, "is inf")] {
         let mut world = world(1, 40);

@@ -41,6 +41,7 @@ Options of --create, for a new table (each its own --create KEY=VALUE):
   strata=windows     order for loaders of random batches (docs/training.md): halvings or windows
                      [default: halvings]; or strata=ptype: samples prefer rare values of these columns
                      (docs/samples.md)
+  least=100          with strata=ptype: samples of 1 % have about this many rows of each value or more
   weight=diameter    samples prefer rows in proportion to an expression (docs/samples.md)
   replication=full   copies that the optimizer makes in deeper cubes: none, outlook, outlook(BOOST),
                      full or full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper

@@ -110,6 +110,8 @@ pub struct NewTable {
     pub strata: Option<Strata>,
     /// The columns whose rare values are more likely in samples.
     pub classes: Vec<String>,
+    /// The least rows of each class in a sample of 1 %.
+    pub least: Option<u32>,
     pub weight: Option<String>,
     pub replication: Option<Replication>,
     pub shared: bool,
@@ -128,6 +130,7 @@ impl Group for NewTable {
         "metadata",
         "compression",
         "strata",
+        "least",
         "weight",
         "replication",
         "shared",
@@ -153,6 +156,7 @@ impl Group for NewTable {
                 Ok(strata) => once(&mut self.strata, strata)?,
                 Err(_) => self.classes.extend(entry.names()?),
             },
+            "least" => once(&mut self.least, entry.parsed()?)?,
             "weight" => once(&mut self.weight, entry.text()?.to_string())?,
             "replication" => once(&mut self.replication, entry.parsed()?)?,
             _ => self.shared = entry.is_on()?,
@@ -178,6 +182,7 @@ impl NewTable {
                     true => json!(self.strata.map(|strata| strata.name())),
                     false => json!(self.classes),
                 },
+                "least": self.least,
                 "weight": self.weight,
                 "replication": self.replication.map(|policy| policy.to_string()),
                 "shared": self.shared,

@@ -59,7 +59,7 @@ impl<P: Population> EstimateQuery<P> {
             // Rows with unequal weights are no binomial sample.
             clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered)
                 || sample.source.brought.weight.is_some(),
-            stratified: self.tails.is_some() || self.kept_always().is_some(),
+            stratified: sample.stratified,
             control: None,
         }
     }
@@ -110,6 +110,7 @@ impl<P: Population> EstimateQuery<P> {
                     fraction: share,
                     rows: found.records as u64,
                     exact: share >= 1.0 && found.interval.value.is_some(),
+                    skewness: found.interval.skewness,
                 }));
             }
         }
@@ -151,6 +152,7 @@ impl<P: Population> EstimateQuery<P> {
                 fraction: 0.0,
                 rows: 0,
                 exact: false,
+                skewness: 0.0,
             })
             .collect()
     }
@@ -161,7 +163,7 @@ impl<P: Population> EstimateQuery<P> {
     }
 
     /// Adds bounds from zone maps, if time permits and all records were written.
-    fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
+    pub(super) fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
         let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
         open.dedup();
@@ -325,7 +327,7 @@ impl<P: Population> EstimateQuery<P> {
         figures
     }
 
-    fn whole_range(&self) -> bool {
+    pub(super) fn whole_range(&self) -> bool {
         self.options.query.window.is_none() && self.holds_all()
     }
 

@@ -99,7 +99,7 @@ impl<P: Population> EstimateQuery<P> {
 }
 
 impl<P: Population> Sample<P> {
-    fn out_of_frame(mut self) -> Sample<P> {
+    pub(super) fn out_of_frame(mut self) -> Sample<P> {
         if let Some(SelectedSource { source, .. }) = self.own.take() {
             self.source = source;
             // The auxiliary variables cover the frame's records, so they are dropped.

@@ -6,10 +6,11 @@ use std::time::Instant;
 use super::{EstimateQuery, Facts, Sample};
 use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
+use crate::interval::MOST_SKEWNESS;
 use kubist_population::{MOST_PART, Population};
 
 /// Factor by which a stage reads more, because the measured variance is an estimate.
-const MARGIN: f64 = 1.1;
+pub(super) const MARGIN: f64 = 1.1;
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
 /// Growth of a stage without a goal, or if a caller watches.
@@ -87,14 +88,14 @@ impl<P: Population> EstimateQuery<P> {
         if self.watched { needed.min(GROWTH) } else { needed }
     }
 
-    /// The sample fraction p that reaches the goal, if predictable. The half-width is k sqrt((1 - p) / p),
+    /// The sample fraction p that removes all shortfalls, if predictable. The half-width is k sqrt((1 - p) / p),
     /// plus the error of a known number of records.
-    fn needed(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<f64> {
+    pub(super) fn needed(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<f64> {
         if figures.is_empty() {
             return None;
         }
         let p = sample.share();
-        self.shortfalls(figures).try_fold(0.0, |most: f64, (shortfall, figure)| {
+        self.lacks(figures).try_fold(0.0, |most: f64, (shortfall, figure)| {
             let fixed = if self.rests_on_number(figure) { facts.of_number.powi(2).min(MOST_PART) } else { 0.0 };
             let spread = (shortfall * shortfall - fixed).max(0.0) / (1.0 - fixed) * p / (1.0 - p);
             spread.is_finite().then(|| most.max(spread / (1.0 + spread)))
@@ -138,7 +139,7 @@ impl<P: Population> EstimateQuery<P> {
         if !self.has_goal() {
             return None;
         }
-        let widest = self.shortfalls(figures).max_by(|one, other| one.0.total_cmp(&other.0));
+        let widest = self.lacks(figures).max_by(|one, other| one.0.total_cmp(&other.0));
         let (_, figure) = widest?;
         let width = self.end - sample.low;
         let needed = self.needed(sample, facts, figures).map_or(width, |needed| needed * MARGIN);
@@ -155,10 +156,18 @@ impl<P: Population> EstimateQuery<P> {
 
     /// The largest ratio of half-width to goal: at most 1 if all goals are reached.
     fn shortfall(&self, figures: &[Figure]) -> f64 {
-        let most = self.shortfalls(figures).map(|(shortfall, _)| shortfall).fold(0.0, f64::max);
+        let most = self.lacks(figures).map(|(lack, _)| lack).fold(0.0, f64::max);
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
+    /// As [`EstimateQuery::shortfalls`], or the ratio of skewness to the largest reliable one if that is larger. Both fall
+    /// with the square root of the number of records.
+    fn lacks<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
+        let shortfalls = self.shortfalls(figures);
+        shortfalls.map(|(shortfall, figure)| (shortfall.max(figure.skewness.abs() / MOST_SKEWNESS), figure))
+    }
+
+    /// Ratios of half-width to goal, for figures that are not exact.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
         // The largest bin is the scale of a histogram, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();

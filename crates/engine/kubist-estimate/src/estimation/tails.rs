@@ -7,7 +7,7 @@
 
 use arrow_schema::Schema;
 
-use super::{EstimateQuery, Read, Sample, Source};
+use super::{EstimateQuery, Facts, Read, Sample, Source, quoted};
 use crate::accumulate::{Task, Values};
 use kubist_population::Population;
 use kubist_types::error::{Error, Result};
@@ -54,11 +54,11 @@ impl Tails {
             }
             values.sort_unstable_by(f64::total_cmp);
             let (low, high) = (values[rank], values[values.len() - 1 - rank]);
-            let name = name.replace('"', "\"\"");
+            let name = quoted(name);
             // The order statistics at the two boundaries belong to the tail, so the other records are a
             // uniform sample: the k-th sampled value is on average the k/p-th of all values (inverse
             // sampling).
-            Some(format!("\"{name}\" <= {low:e} OR \"{name}\" >= {high:e}"))
+            Some(format!("{name} <= {low:e} OR {name} >= {high:e}"))
         });
         let ends: Vec<String> = ends.collect();
         (!ends.is_empty()).then(|| ends.join(" OR "))
@@ -66,16 +66,28 @@ impl Tails {
 }
 
 impl<P: Population> EstimateQuery<P> {
-    /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always kept. Later
-    /// stages sample the other records only; without effect if time runs out.
-    pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {
-        let (Some(pilot), false) = (sample.pilot.clone(), sample.share() >= 1.0) else { return Ok(Read::all(sample)) };
-        let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(drawn));
-        let Some(condition) = of_tails.or_else(|| self.kept_always()) else { return Ok(Read::all(sample)) };
+    /// The condition of the certainty stratum: the tails or outliers by the pilot `drawn`, or the records that writers
+    /// always kept.
+    pub(super) fn certain(&self, sample: &mut Sample<P>, facts: &Facts, drawn: &[Values]) -> Result<Option<String>> {
+        if sample.share() >= 1.0 {
+            return Ok(None);
+        }
+        match &self.tails {
+            Some(tails) => Ok(tails.condition(drawn)),
+            None => Ok(self.outliers(sample, facts, drawn)?.or_else(|| self.kept_always())),
+        }
+    }
+
+    /// Reads the certainty stratum. Later stages sample the other records only. Has no effect if time runs out.
+    pub(super) fn with_certain(&self, mut sample: Sample<P>, condition: &str) -> Result<Read<P>> {
+        // Frames and auxiliary variables describe a sample of all records.
+        sample.source = sample.plain.take().unwrap_or(sample.source);
+        let sample = sample.out_of_frame();
+        let Some(pilot) = sample.pilot.clone() else { return Ok(Read::all(sample)) };
         let narrowed = |condition: &str| -> Result<Source<P>> {
             Ok(Source { records: sample.source.records.narrowed(condition)?, ..sample.source.clone() })
         };
-        let (tail, rest) = (narrowed(&condition)?, narrowed(&format!("({condition}) IS NOT TRUE"))?);
+        let (tail, rest) = (narrowed(condition)?, narrowed(&format!("({condition}) IS NOT TRUE"))?);
         let both = self.in_time(|| {
             let hollow = || sample.accumulated.hollow();
             let (mut all, mut stats) = self.accumulate(&tail, &pilot, hollow(), (0.0, 1.0), true)?;
@@ -85,6 +97,6 @@ impl<P: Population> EstimateQuery<P> {
             Ok((all, stats))
         })?;
         let Some((accumulated, stats)) = both else { return Ok(Read::late(sample)) };
-        Ok(Read::all(Sample { source: rest, accumulated, ..sample }.after(&stats)))
+        Ok(Read::all(Sample { source: rest, accumulated, stratified: true, ..sample }.after(&stats)))
     }
 }

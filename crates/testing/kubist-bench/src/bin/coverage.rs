@@ -123,12 +123,15 @@ struct Cell {
     exact: u32,
     errors: Vec<f64>,
     rows: u64,
+    examined: u64,
+    /// Values within the goal.
+    within: u32,
     width: f64,
     warned: u32,
 }
 
 impl Cell {
-    fn add(&mut self, estimate: &Estimate, truth: f64) {
+    fn add(&mut self, estimate: &Estimate, truth: f64, goal: Option<f64>) {
         let figure = &estimate.figures[0];
         let value = figure.value.unwrap_or(f64::NAN);
         let slack = 1e-9 * truth.abs();
@@ -136,6 +139,8 @@ impl Cell {
         self.tries += 1;
         self.exact += figure.exact as u32;
         self.rows += figure.rows;
+        self.examined += estimate.stats.rows_read;
+        self.within += goal.is_some_and(|goal| (value - truth).abs() <= goal * truth.abs()) as u32;
         self.width += (figure.high - figure.low) / 2.0 / truth.abs();
         self.warned += !estimate.warnings.is_empty() as u32;
         self.errors.push(value - truth);
@@ -227,26 +232,12 @@ fn kinds(rows: usize) -> Vec<Kind> {
         ] {
             add("others", format!("{aggregate}, {region}"), aggregate, Stored::Records, boxed, &alone(n, of), false);
         }
-        for (name, error) in [("normal", 0.01), ("uniform", 0.03), ("lognormal1", 0.05)] {
+        let goals = [("normal", 0.01), ("uniform", 0.03), ("lognormal1", 0.05), ("lognormal2", 0.1), ("pareto", 0.1)];
+        for (name, error) in goals {
             let goal = |options: &mut EstimateOptions| options.error = Some(error);
-            add(
-                "goals",
-                format!("{name}, {region}, error={error}"),
-                &format!("mean({name})"),
-                Stored::Records,
-                boxed,
-                &goal,
-                false,
-            );
-            add(
-                "watched",
-                format!("{name}, {region}, error={error}"),
-                &format!("mean({name})"),
-                Stored::Records,
-                boxed,
-                &goal,
-                true,
-            );
+            let (title, aggregate) = (format!("{name}, {region}, error={error}"), format!("mean({name})"));
+            add("goals", title.clone(), &aggregate, Stored::Records, boxed, &goal, false);
+            add("watched", title, &aggregate, Stored::Records, boxed, &goal, true);
         }
     }
     // For a whole table or a box the number of records is known, so a sum is a mean.
@@ -385,7 +376,7 @@ fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
         };
     }
     match kind.watched {
-        false => cell.add(&snapshot.estimate(&options, &mut |_| {}).expect("an estimate"), truth),
+        false => cell.add(&snapshot.estimate(&options, &mut |_| {}).expect("an estimate"), truth, options.error),
         // Covered only if every intermediate interval covers.
         true => {
             let all: Vec<Estimate> =
@@ -397,7 +388,7 @@ fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
             let last = all.last().expect("at least one look");
             assert_ne!(last.stopped, Stop::Progress);
             let before = cell.held;
-            cell.add(last, truth);
+            cell.add(last, truth, options.error);
             cell.held = before + held as u32;
         }
     }
@@ -449,12 +440,25 @@ fn main() {
         ["means", "tails", "others", "expressions", "goals", "numbers", "expected", "watched", "trajectories", "few"]
     {
         println!("### {}\n", heading(table));
-        println!("| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |");
-        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+        let with_goal = table == "goals";
+        let (heads, rules) = match with_goal {
+            true => (" rows examined | values within the goal |", " ---: | ---: |"),
+            false => ("", ""),
+        };
+        println!(
+            "| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |{heads}"
+        );
+        println!("| --- | ---: | ---: | ---: | ---: | ---: |{rules}");
         for (kind, cell) in kinds.iter().zip(&cells).filter(|(kind, _)| kind.table == table) {
             let n = cell.tries as f64;
+            let of_goal = match with_goal {
+                true => {
+                    format!(" {:.0} | {:.1} % |", cell.examined as f64 / n, 100.0 * cell.within as f64 / n)
+                }
+                false => String::new(),
+            };
             println!(
-                "| {} | {:.0} | {:.1} % | {:.2} % | {:+.1} se | {:.0} % |",
+                "| {} | {:.0} | {:.1} % | {:.2} % | {:+.1} se | {:.0} % |{of_goal}",
                 kind.title,
                 cell.rows as f64 / n,
                 100.0 * cell.held as f64 / n,
