@@ -163,7 +163,6 @@ def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: boo
 
 
 def plain(what: str, value: Any) -> Plain:
-    """The value as a type of the engine."""
     value = _scalar(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value

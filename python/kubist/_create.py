@@ -49,18 +49,18 @@ def create(
         becomes the first commit.
     dimensions
         The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
-        domain of each column, the interval that the index divides: ``{"time": (0, 1)}`` in the
-        column's unit, ``{"x": None}`` to learn the domain from the first commit, or
-        ``{"z": "quantile"}`` to divide skewed values at their quantiles. A list of names means None
-        for each column. Domains affect only the speed of queries: rows outside are stored and found
-        too. If the data outgrows the domains, the optimizer replaces them (docs/grids.md).
+        domains, the intervals that the index divides: ``{"time": (0, 1)}`` in the column's unit,
+        ``{"x": None}`` to learn the domain from the first commit, or ``{"z": "quantile"}`` to
+        divide skewed values at their quantiles. A list of names means None for each column. Domains
+        affect only the speed of queries: rows outside are stored and found too. If the data
+        outgrows the domains, the optimizer replaces them (docs/grids.md).
     identity
         The columns that define the sampling unit. Rows with equal values in these columns are
         sampled together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None:
         each row is sampled by itself. Several rows may have the same identity.
     capacity
-        The approximate number of rows in a cube, a node of the index (docs/scalability.md): 16 to
-        1,048,576. The default is 2,048, or 65,536 with strata of windows.
+        The approximate number of rows in a cube, a node of the index (docs/scalability.md), from 16
+        to 1,048,576: by default 2,048, or 65,536 with strata of windows.
     seed
         The seed of the random priorities. Tables with the same identities and the same seed have
         the same samples.
@@ -73,23 +73,22 @@ def create(
         them as ``unit`` in the Arrow metadata of the columns. Data in another unit is converted, as
         by `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
     metadata
-        Other metadata of the table, such as the code and its parameters: any JSON values.
+        Other metadata of the table as JSON values, such as the code and its parameters.
     lookup
         Columns with a secondary index (docs/lookup.md), fixed at creation. With ``["pid"]``, the
         conditions ``pid = 17`` and ``pid in (17, 18)``, also if AND joins them with others, read
         only the blocks of 8 to 48 rows that contain these particles. The index adds a few percent
         of storage.
     accuracy
-        The error bound of stored values by column, fixed at creation: a number in the column's
-        unit, text with a unit (``"1um"``), or relative to each value (``"1e-4 rel"``). To store
-        fewer bytes, Kubist may change a value by at most this bound; all queries use the stored
-        values (docs/storage.md). For columns of integers and floats that are not in ``identity`` or
-        ``lookup``.
+        The error bounds of integers and floats that are not in ``identity`` or ``lookup``, fixed at
+        creation: a number in the column's unit, text with a unit (``"1um"``), or relative to each
+        value (``"1e-4 rel"``). To save bytes, Kubist may change a stored value by at most this
+        bound, and all queries use the stored values (docs/storage.md).
     period
-        The periods of columns, as numbers in the column's unit or text with a unit:
-        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances continue at the other side
-        (docs/regions.md). Values must be from 0 to the period; other values are refused. With
-        ``{"x": (-12.5, 12.5)}``, values are in this interval, and its length is the period.
+        The periods of columns, as numbers in the column's unit or text with a unit: ``{"x": 25.0,
+        "ra": 360}``. Boxes, regions and distances continue at the other side (docs/regions.md).
+        Values below 0 or above the period are refused. With ``{"x": (-12.5, 12.5)}``, values are in
+        this interval, and its length is the period.
     sphere
         The columns of longitude and latitude on a sphere: ``("ra", "dec")``, in degrees or with a
         unit. Regions of the sky use them by default. The longitude gets a period of 360 degrees.
@@ -198,12 +197,12 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     Parameters
     ----------
     path
-        The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
-        Or a file that `Table.pack` wrote: its path, ``s3://bucket/key``, or ``https://host/name``
-        on a web server that supports range requests.
+        A directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``; or a file that
+        `Table.pack` wrote: its path, ``s3://bucket/key``, or ``https://host/name`` on a web server
+        that supports range requests.
     optimize
         If True, a thread rewrites regions where queries of this process read many more rows than
-        they return. This needs write access to the table.
+        they return, which needs write access.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over the
-batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
-then applies the filter, so results are the same as in pyarrow. Filters that only compare integers
-are exact, and pyarrow need not apply them.
+An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over a query
+that reads only these columns, and only rows that can match the filter. pyarrow then applies the
+filter, so results are the same as in pyarrow. Filters that only compare integers are exact, and
+pyarrow need not apply them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _connection() -> Any:
 
 
 def answer(query: str, tables: Mapping[str, Dataset]) -> pl.DataFrame:
-    """The result of one SELECT over datasets by name.
+    """Runs a single SELECT over datasets by name.
 
     Raises
     ------

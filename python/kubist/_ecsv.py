@@ -1,4 +1,4 @@
-"""Writes ECSV, astropy's CSV with the type and unit of each column in comments.
+"""Writes ECSV, astropy's CSV with column types and units in comments.
 
 A header from here with a body from Arrow is many times faster than astropy's own writer.
 """

@@ -89,7 +89,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The time of each stage of a query; requests overlap, so the sum exceeds the query's time."""
+    """The time by stage of a query; requests overlap, so the sum exceeds the query's time."""
 
     planned_seconds: float
     """Time before the first request."""

@@ -291,7 +291,6 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
 
 
 def _label(array: Any, unit: str | None) -> None:
-    """Sets the unit of a VTK array, under VTK's key for units."""
     if unit:
         vtk = need("vtk", "to_pyvista()")
         array.GetInformation().Set(vtk.vtkDataArray.UNITS_LABEL(), unit)

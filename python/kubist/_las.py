@@ -1,9 +1,9 @@
 """Writes the rows of a table as points of a LAS, LAZ or COPC file.
 
-A table that was read from LAS files keeps their header in its metadata under ``las``: scales and
-offsets, coordinate system, and records. The new file gets the same header, so positions are exact.
+A table from LAS files keeps their header in its metadata under ``las``: scales and offsets,
+coordinate system, and records. The new file gets the same header, so positions are exact.
 
-LAS defines fields such as ``intensity``, which must not be null. Every other column becomes extra
+Fields that LAS defines, such as ``intensity``, must not be null. Every other column becomes extra
 bytes, LAS's name for additional fields. Nulls in extra bytes are stored as a no-data value: the
 value of the source, or a number that no row has. A value that a field cannot store is refused.
 Positions of a table without a source are rounded to a power of ten, at most 1e-8 of their extent
@@ -228,8 +228,8 @@ def _extra(
 ) -> tuple[Array, Any]:
     """Returns the stored values of a column, and the description of its extra bytes.
 
-    ``said`` is the storage of these extra bytes in the source: type, scale, offset, no-data value.
-    It is used if it can store all values exactly; otherwise the column's own type is.
+    ``said``, the storage of extra bytes in the source (type, scale, offset, no-data value), is used
+    if it can store all values exactly; otherwise the column's own type is used.
     """
     import numpy as np
     import pyarrow as pa

@@ -53,8 +53,8 @@ class Looks(Moving):
     ) -> Description:
         """Estimates the count, mean, standard deviation, minimum, median and maximum of columns.
 
-        Estimates from a sample have an interval; exact values are marked as exact. Null and NaN are
-        missing values.
+        Estimates have an interval, and exact values are marked as exact. Null and NaN are missing
+        values.
 
         Parameters
         ----------
@@ -102,8 +102,8 @@ class Looks(Moving):
     ) -> Picture:
         """Plots rows as points, like ``kubist plot``, without another library.
 
-        `Picture.save` writes PNG, SVG or PDF. A plot has a scale bar if both axes have the same
-        unit and scale.
+        `Picture.save` writes PNG, SVG or PDF. A plot with equal units and scales on both axes has a
+        scale bar.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Looks(Moving):
             A fraction in (0, 1]. Values are then estimates with intervals, and the sampling unit is
             the table's identity. Intervals of minimum and maximum have only one bound.
         confidence
-            The fraction of intervals that contain the value for all rows.
+            The confidence level of the intervals.
 
         Returns
         -------
@@ -264,13 +264,13 @@ class Looks(Moving):
     ) -> pl.DataFrame:
         """Runs an SQL query with Polars or DuckDB; the table is called ``self``.
 
-        It reads only the needed columns and rows, as `scan` does. Integers do not wrap around: a
-        sum or product that exceeds its type has 128 bits.
+        Like `scan`, it reads only the needed columns and rows. A sum or product that exceeds its
+        integer type has 128 bits.
 
         Parameters
         ----------
         query
-            One SELECT in the dialect of the engine. Statements that write are refused.
+            A single SELECT in the dialect of the engine; statements that write are refused.
         engine
             ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset`, accepts its
             complete SQL, and computes sums with 128-bit integers.

@@ -47,15 +47,15 @@ class Moving(Queries):
         """Finds where paths cross a plane or the surface of a region, and counts the crossings.
 
         Paths are straight lines between successive rows, so a path may cross a region between two
-        rows. Each crossing has a time, a position and a direction. A path that only touches the
-        surface does not cross it.
+        rows. Each crossing has a time, a position and a direction; touching the surface is no
+        crossing.
 
         Parameters
         ----------
         region
-            For a plane, the half space behind it: ``region.half_space({"x": 1}, {"x": 0.1})``.
-            Or another region of space: box, sphere, ellipsoid, cylinder, frustum, slab, polygon,
-            and their combinations. A path that enters has the direction 1, a path that leaves -1.
+            For a plane, the half space behind it: ``region.half_space({"x": 1}, {"x": 0.1})``; or a
+            box, sphere, ellipsoid, cylinder, frustum, slab, polygon, or their combination. A path
+            that enters has the direction 1, a path that leaves -1.
         by
             The column that identifies a path. None: the identity of the table if it is one column,
             or else the only column with a secondary index.
@@ -72,10 +72,10 @@ class Moving(Queries):
         where, steps
             The rows of the paths, as for `query`.
         sample
-            The fraction of the paths to read, in (0, 1], for tables whose identity is ``by``. The
+            The fraction of the paths to read, in (0, 1], for tables whose identity is ``by``;
             figures then have intervals.
         confidence
-            The fraction of intervals that contain the figure for all paths.
+            The confidence level of the intervals.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class Moving(Queries):
         self,
         **asked: Unpack[Unwrapped],
     ) -> Paths:
-        """Computes the vector from the first to the last position of each path.
+        """Computes the displacement from the first to the last position by path.
 
         Parameters
         ----------

@@ -46,8 +46,7 @@ VALID = 120.0
 class Speed:
     """The constants of a machine.
 
-    Attributes:
-        seconds: The constant of each feature.
+    Attributes: seconds: The constants by feature.
         spread: The standard deviation of the logarithm of measured over modelled times.
     """
 

@@ -1,4 +1,4 @@
-"""The server of one table (`kubist view`), as a child process of this one."""
+"""The server of a table (`kubist view`), as a child process."""
 
 from __future__ import annotations
 

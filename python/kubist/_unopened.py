@@ -140,7 +140,7 @@ def sync(
     Raises
     ------
     InvalidInput
-        `sync` did not make the tables as copies of one table, or ``a`` and ``b`` are the same.
+        `sync` did not make the tables as copies of each other, or ``a`` and ``b`` are the same.
     Refused
         The histories of the tables differ, or rows to retract are mixed with others.
     SnapshotExpired

@@ -37,10 +37,10 @@ class FrameWriter:
     topology
         The topology, stored with a new table.
     append
-        Continue after the frames of an existing table. Without it, nothing may exist there.
+        Continue after the frames of an existing table; otherwise, nothing may exist there.
     commit_frames
-        The number of frames per commit; with 1, readers see each frame when it is written. None:
-        as few commits as memory allows.
+        The number of frames per commit; with 1, readers see each written frame. None: as few
+        commits as memory allows.
     frames
         The number of frames that will be written, if known.
 
@@ -167,7 +167,6 @@ class FrameWriter:
             self._batch = None
 
     def _atom_columns(self) -> dict[str, Any]:
-        """The table's columns that describe atoms, from its topology."""
         assert self._table is not None
         stored = self._table.metadata.get(topology.KEY)
         names = set(layout.ATOMS) & set(self._schema.names)

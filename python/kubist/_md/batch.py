@@ -46,9 +46,9 @@ class FrameBatch:
     room
         The maximum number of frames.
     sparse
-        Frames may lack some of these vectors, which are null there.
+        Frames may lack vectors, which are null there.
     constants
-        Columns with one value per atom, the same in all frames.
+        Columns with one value per atom for all frames.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ NAMED_ATOMS = 256
 
 
 class Frames:
-    """The frames of one snapshot, with all atoms or a selection.
+    """The frames of a single snapshot, with all atoms or a selection.
 
     Attributes
     ----------
