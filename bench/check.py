@@ -46,7 +46,6 @@ class Truth:
         return self._positions[said]
 
     def _among(self, question: Question, hashes: np.ndarray) -> bool:
-        """Whether all hashes are hashes of matching rows."""
         self.positions(question)
         true = self._sorted[repr(replace(question, share=None, limit=None, any_rows=False))]
         if not len(true):

@@ -176,7 +176,6 @@ with tables.open_file(sys.argv[1], "a") as file:
 
 
 def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
-    """Returns the times of building indexes."""
     import h5py
 
     import kubist

@@ -50,7 +50,6 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def read(result: kubist.Result) -> tuple[int, kubist.Stats]:
-    """Returns the number of rows and the cost."""
     return sum(batch.num_rows for batch in result), result.stats
 
 

@@ -75,7 +75,6 @@ def relinked(text: str, file: Path, page: str) -> str:
 
 
 def collect() -> None:
-    """Writes the site's sources to SOURCE."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     for file in sorted((ROOT / "docs").rglob("*")):
         name = file.relative_to(ROOT).as_posix()

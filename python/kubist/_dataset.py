@@ -204,7 +204,6 @@ class _Tree:
         return ("call", value, arguments, options)
 
     def condition(self) -> Condition:
-        """The condition, without the unknown parts of the expression."""
         try:
             return _condition(self._root) if self.is_known else None
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
@@ -274,8 +273,6 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 class _CSchema(ctypes.Structure):
-    """The first fields of Arrow's C struct for schemas."""
-
     _fields_ = (
         ("format", ctypes.c_char_p),
         ("name", ctypes.c_char_p),

@@ -137,7 +137,6 @@ class _Reader:
         self._alias = alias
 
     def condition(self, node: Any) -> Condition:
-        """The condition, without the unknown parts of the node."""
         if not isinstance(node, dict):
             return None
         kind = node.get("type")

@@ -66,7 +66,6 @@ def stored(metadata: Mapping[str, Any]) -> Extent:
 
 
 def relation(given: Any, extent: Extent) -> Relation:
-    """Checks the relation of a query; the default is ``touches``."""
     if given is None:
         return "touches"
     if given not in RELATIONS:

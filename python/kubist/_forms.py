@@ -187,7 +187,6 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
 
 
 def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
-    """A dataset over the axes, or over one dimension ``row``."""
     xarray_ = need("xarray", "to_xarray()")
     units = {f.name: unit_of(f) for f in table.schema}
     rows = {name: plain(table.column(name), name, "to_xarray()") for name in table.column_names}
@@ -259,7 +258,6 @@ def _wide(values: Array, name: str) -> Array:
 
 
 def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyData:
-    """Points, with the other columns (also strings) as point data."""
     pyvista_ = need("pyvista", "to_pyvista()")
     import numpy as np
 

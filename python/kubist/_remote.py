@@ -59,9 +59,9 @@ def connect(
     ----------
     url
         The address that ``kubist view`` printed, as ``"http://127.0.0.1:8080"``, or the address in
-        the browser. Or ``"ssh://user@host/path/run.kubist"``, which runs ``kubist view`` on that
-        host until this table is closed; ``kubist`` must be installed there. ssh asks for passwords
-        on the terminal.
+        the browser; or ``"ssh://user@host/path/run.kubist"``, which runs ``kubist view`` on that
+        host until this table is closed, if ``kubist`` is installed there. ssh asks for passwords on
+        the terminal.
     table
         The name of the table. None: the table in the address, or the only table of the server.
     token
@@ -382,8 +382,7 @@ class RemoteTable(_Remote):
     """A table that ``kubist view`` serves, from `kubist.connect`.
 
     It has the query methods of a `Table` (`query`, `refine`, `estimate`, `count`, `trajectories`,
-    `scan`, `to_dataset`, `info`). Every call reads the newest commits. `snapshot` returns a
-    snapshot.
+    `scan`, `to_dataset`, `info`). Every call reads the newest commits; `snapshot` pins them.
     """
 
     def _pinned(self) -> PinnedSnapshot:

@@ -188,7 +188,6 @@ def _widened(integer: pl.DataType) -> pl.DataType:
 
 
 def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
-    """The condition of a Polars expression, without unknown parts."""
     try:
         return _Expression(kinds).read(json.loads(expression.meta.serialize(format="json")))
     except Exception:

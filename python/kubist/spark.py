@@ -147,7 +147,6 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
 
 
 def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type that Spark uses for a column."""
     if pa.types.is_dictionary(kind):
         return _plain_type(name, kind.value_type)
     if pa.types.is_unsigned_integer(kind):

@@ -66,8 +66,6 @@ def stored(tmp_path_factory):
 
 
 class Row:
-    """An item in the form that the function gets."""
-
     def __init__(self, key, value):
         self.key, self.value = key, value
         names = [name for name, _ in KEYS + COLUMNS]

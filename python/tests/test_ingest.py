@@ -429,7 +429,6 @@ def test_a_folder_is_followed(tmp_path: Path) -> None:
     seen = []
 
     def happens(text: str) -> None:
-        """The simulation's actions after each ingest."""
         seen.append(text)
         commits = sum("points" in line for line in seen)
         if commits >= 4:

@@ -55,7 +55,6 @@ def many(folder: Path) -> kubist.Many:
 
 @pytest.fixture(scope="module")
 def frame(many: kubist.Many) -> pd.DataFrame:
-    """All rows, joined by pandas."""
     parts = []
     for run, speed in enumerate(SPEEDS):
         before = {

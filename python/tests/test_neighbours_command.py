@@ -93,8 +93,6 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process: its exit code, standard output and standard error."""
-
     def run(*words: object) -> tuple[int, str, str]:
         code = main([str(word) for word in words])
         return code, *capfd.readouterr()
@@ -104,8 +102,6 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def rows(run: Run) -> Callable[..., list[dict[str, str]]]:
-    """The rows that the command prints."""
-
     def rows(*words: object) -> list[dict[str, str]]:
         code, out, err = run(*words)
         assert code == 0, err

@@ -50,7 +50,6 @@ def test_keys_of_groups(run: kubist.Table, key: str, unit: str | None) -> None:
 
 
 def shown(text: str, key: str) -> str:
-    """The heading of the column of groups."""
     heading = next(line for line in text.splitlines() if key in line)
     return heading[heading.index(key) :].split("  ")[0].strip()
 

@@ -48,7 +48,7 @@ def advise(
         A TOML file (docs/workloads.md), or a `kubist.workloads.Workload`. None: proposed from the
         columns, and printed.
     seconds
-        About how long the search may take, as seconds or ``"2 min"``; it then returns the best
+        The approximate time of the search, as seconds or ``"2 min"``; it then returns the best
         design so far.
     rows
         Rows of the larger sample.

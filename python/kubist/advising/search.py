@@ -178,7 +178,6 @@ class Search:
         return notes
 
     def _reasons(self, advised: Sequence[Advised]) -> list[str]:
-        """Sentences about the best design and about designs that lack or add a part."""
         best = advised[0]
         of = best.design
         used = uses(self._workload).of(self._large.column_names)

@@ -99,7 +99,7 @@ def square(term: Term) -> Term:
 
 
 def root(terms: Sequence[Term]) -> Term:
-    """``sqrt`` of one term or ``hypot`` of two."""
+    """``sqrt`` for a single term, ``hypot`` for two."""
     if any(not term.numeric or (term.approximate and len(terms) > 1) for term in terms):
         raise Unreadable
     name = "sqrt" if len(terms) == 1 else "hypot"
@@ -223,7 +223,6 @@ def _of_terms(left: Term, op: str, right: Term, want: bool) -> Condition:
 
 
 def _of_value(left: Term, op: str, value: Any, want: bool) -> Condition:
-    """A comparison with a value that is not None."""
     if not _same_kind(left.family, value):
         raise TypeError(f"{left.sql} is {left.family} and cannot be compared with {value!r}")
     if left.approximate:

@@ -26,13 +26,13 @@ SHOWN = 1000
 class StorageDict(IStorage, MutableMapping[Any, Any]):
     """A dictionary whose items are rows of a Kubist table.
 
-    The docstring of a subclass describes the keys and values. Without a name, the dictionary is in
-    memory. A name, here or in `make_persistent`, stores it in a table.
+    The docstring of a subclass describes the keys and values. A name, here or in `make_persistent`,
+    stores the dictionary in a table; otherwise it is in memory.
 
     Parameters
     ----------
     name
-        The dictionary to open or create: ``group.name`` or ``name``; the default group is
+        The dictionary to open or create: ``group.name``, or ``name`` in the group
         ``config.execution_name``. None: in memory.
     primary_keys, columns
         The keys and values as pairs of a name and a type, if there is no docstring.
@@ -149,7 +149,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         Parameters
         ----------
         function
-            A lambda, or a function with one ``return``. Its argument has the keys and values as
+            A lambda, or a function with one ``return``, whose argument has the keys and values as
             attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates as
             many conditions as possible, and Python the rest. ``random() < 0.01`` is a uniform
             sample.

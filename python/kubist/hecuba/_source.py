@@ -51,7 +51,6 @@ def _expression(definition: _Definition) -> tuple[ast.arguments, ast.expr] | Non
 
 @lru_cache(maxsize=16)
 def _definitions(text: str, filename: str, flags: int) -> tuple[tuple[CodeType, _Definition], ...]:
-    """The code and the tree of every function of a file."""
     try:
         tree = ast.parse(text)
         module = compile(text, filename, "exec", flags=flags, dont_inherit=True)

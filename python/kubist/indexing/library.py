@@ -164,7 +164,6 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
-    """All numeric arrays of a file."""
     import h5py
 
     dimensions: dict[tuple[str, int], int] = {}

@@ -52,7 +52,6 @@ class Group(NamedTuple):
 
 
 def plan(order: Order, rows: int, span: Range, most_rows: int) -> Plan:
-    """Divides ``rows`` rows with priorities in ``span`` into groups of at most ``most_rows``."""
     rows, most_rows = max(rows, 1), max(most_rows, 1)
     if order == "pooled":
         parts = min(max(math.ceil(rows / _CHUNK_ROWS), 1), _MOST_CHUNKS)

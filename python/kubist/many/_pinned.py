@@ -326,7 +326,6 @@ class Pinned:
         fields: Outputs,
         costs: Costs | None = None,
     ) -> tuple[Iterator[pa.RecordBatch], Costs]:
-        """The rows of the runs one after the other, and their cost."""
         pa = need("pyarrow", "open_many()")
         costs = costs or Costs()
 

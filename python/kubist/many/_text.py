@@ -155,7 +155,6 @@ def _tokens(text: str) -> tuple[_Token, ...]:
 
 
 def _columns(text: str, names: Names) -> Iterator[tuple[_Token, str | None]]:
-    """The tokens of an expression, with the columns that they name."""
     tokens = _tokens(text)
     dense = [(place, token) for place, token in enumerate(tokens) if token.kind != "space"]
     following = {

@@ -303,7 +303,6 @@ def _table(pa: Any, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> pa.
 
 
 def _contrasted(asked: Asked, contrast: str) -> int:
-    """The position of the contrast in the keys of runs."""
     of_runs = [name for at, name in enumerate(asked.names) if asked.of_runs[at]]
     wanted = asked.union.names.find(_text.plain(contrast)) or contrast
     if wanted not in of_runs:

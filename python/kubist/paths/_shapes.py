@@ -34,7 +34,6 @@ class Shape:
 
 
 def shape(region: Any) -> Shape:
-    """The shape of a region of `kubist.region` or of its JSON."""
     [(kind, value)] = to_dict(region).items()
     if kind in ("union", "intersection", "difference"):
         return _joined(kind, [shape(one) for one in value])

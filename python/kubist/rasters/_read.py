@@ -33,7 +33,6 @@ class Reader:
         self.identity: list[str] = json.loads(pinned.about())["identity"]
 
     def result(self, columns: Mapping[str, str], where: str | None = None) -> Result:
-        """The rows with the given expressions as columns, by name."""
         asked = {
             **self.question,
             "columns": [f"{text} AS {name}" for name, text in columns.items()],

@@ -50,8 +50,6 @@ AGREE = 1e-3
 
 @dataclass
 class Clock:
-    """The time of a snapshot, its redshift and scale factor."""
-
     time: float | None
     redshift: float | None = None
     scale_factor: float | None = None
@@ -389,7 +387,6 @@ def _number(said: Mapping[str, Any], *names: str) -> float | None:
 
 
 def clock_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Clock:
-    """The time, and for an expanding universe the redshift and the scale factor."""
     time, redshift = _number(header, "Time"), _number(header, "Redshift")
     if redshift is None or redshift <= -1 or not is_cosmological(header, about):
         return Clock(time)

@@ -245,7 +245,6 @@ def _moments(
     names: Mapping[str, str],
     options: Options,
 ) -> tuple[dict[str, _Moments], list[str]]:
-    """Returns the variables with timestamps, and notes about times."""
     found: dict[str, _Moments] = {}
     notes = []
     for variable in variables:

@@ -129,7 +129,6 @@ def _looked_at(path: str, group: Any, left_out: dict[str, str]) -> _Group:
 
 
 def _leave_out_steps(path: str, element: Any, steps: Any, left_out: dict[str, str]) -> None:
-    """Reports values of steps without positions."""
     import numpy as np
 
     if not _is_timed(element):
@@ -145,7 +144,6 @@ def _values(element: Any) -> Any:
 
 
 def _unreadable(element: Any, values: Any, count: int) -> str | None:
-    """The reason why a table cannot store an element, or None."""
     import h5py
 
     if values is None:

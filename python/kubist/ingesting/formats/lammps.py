@@ -264,7 +264,6 @@ def _with_unit(field: pa.Field, style: str | None) -> pa.Field:
 
 
 def _true(frame: Frame, rows: pa.Table) -> pa.Table:
-    """The rows with true positions, and with the box of their step."""
     import numpy as np
     import pyarrow as pa
 
@@ -448,7 +447,6 @@ def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Tabl
 
 
 def _check_lines(where: str, frame: Frame, lines: list[bytes]) -> None:
-    """Checks the number of atoms, and the number of values per atom."""
     for row, line in enumerate(lines):
         if len(line.split()) != len(frame.columns):
             there = line.decode("utf-8", "replace").strip()

@@ -67,7 +67,6 @@ class Valid:
     unwritten: float | int | None
 
     def mask(self, values: Array) -> Array:
-        """Returns a mask of invalid values."""
         import numpy as np
 
         wrong = np.zeros(len(values), bool)

@@ -202,7 +202,6 @@ def _bytes(file: Path, most: int = -1) -> bytes:
 
 
 def _kinds(cloud: Path) -> dict[str, pa.DataType]:
-    """The columns of a cloud's fields, from the headers of its files."""
     import numpy as np
     import pyarrow as pa
 

@@ -116,7 +116,6 @@ def _read(path: Path) -> Any:
 
 
 def _time(mesh: Any) -> float | None:
-    """Returns the time in the field data, or None."""
     for name in TIMES:
         if name in mesh.field_data and len(mesh.field_data[name]) == 1:
             return float(mesh.field_data[name][0])
