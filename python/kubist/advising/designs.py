@@ -105,8 +105,8 @@ def can_be_dimension(kind: pa.DataType) -> bool:
 def first_round(workload: Workload, rows: pa.Table, suggested: Sequence[str]) -> list[Design]:
     """Sets of dimensions, each with and without secondary indexes.
 
-    Sets are up to four columns with ranges, all columns with ranges, each column with values, and
-    the dimensions that the format suggests.
+    The sets are every choice of up to four columns with ranges, all columns with ranges, each
+    column with values, and the dimensions that the format suggests.
     """
     kinds = {field.name: field.type for field in rows.schema}
     found = uses(workload).of(kinds)

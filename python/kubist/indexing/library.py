@@ -1,8 +1,8 @@
 """A process that reads HDF5 files for the engine, with HDF5's own library.
 
 The process runs only this file, which imports nothing else of the package. A request is a line of
-JSON on standard input. The response is a line of JSON, followed by the number of bytes that it
-states. If a file crashes HDF5 or exhausts memory, only this process ends.
+JSON on standard input. The response is a line of JSON, followed by the bytes that it counts. If a
+file crashes HDF5 or exhausts memory, only this process ends.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ CLOCK = "ps"
 
 
 class Files:
-    """The files of one ingestion, which are examined repeatedly.
+    """The files of an ingestion, which are examined repeatedly.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from .source import Source
 
 
 def report_missing(sources: Sequence[Source], has: Callable[[Path, str], bool]) -> None:
-    """Lists the missing files of each snapshot as left out, with its first file.
+    """Lists the missing files of snapshots as left out, with the snapshot's first file.
 
     Args:
         has: Returns whether the table has a step of a file.

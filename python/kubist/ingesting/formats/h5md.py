@@ -233,12 +233,12 @@ def _steps(element: Any) -> Any:
 
 
 def _times(element: Any) -> Any:
-    """The time of each frame, or its step without times."""
+    """The times by frame, or the steps if there are no times."""
     return _of_frames(element, "time" if "time" in element else "step").astype(float)
 
 
 def _of_frames(element: Any, name: str) -> Any:
-    """The values of each frame, stored one by one, or as an interval with an offset."""
+    """The values by frame, stored individually, or as an interval with an offset."""
     import numpy as np
 
     said, frames = element[name], element["value"].shape[0]

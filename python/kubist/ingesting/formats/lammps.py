@@ -1,7 +1,7 @@
 """LAMMPS dumps: text, also compressed, and binary.
 
-No library reads all columns of dumps. This module reads text as LAMMPS' manual describes it, and
-the binary form like LAMMPS' converter binary2txt.
+No library reads all columns of dumps. This module reads text by LAMMPS' manual, and the binary form
+like LAMMPS' converter binary2txt.
 
 Scaled positions (`xs ys zs`) become true positions (`x y z`) with the box of the same time step.
 Every row stores the box of its step, so a sample has it too.
@@ -475,8 +475,8 @@ def _is_number(word: bytes, is_integer: bool = False) -> bool:
 def _memory(body: bytes) -> pa.BufferReader:
     """`body` in Arrow's own memory.
 
-    Arrow's threads may outlive the call, and one that releases a Python object at the exit of the
-    interpreter would crash the process.
+    Arrow's threads may outlive the call, and would crash the process if they released a Python
+    object at the exit of the interpreter.
     """
     import pyarrow as pa
 

@@ -52,7 +52,7 @@ IDENTITY = ("origProcId", "origId")
 
 @dataclass
 class Block:
-    """The data of a file, or of one rank in a collated file."""
+    """The data of a file, or of a rank in a collated file."""
 
     kind: str
     binary: bool
@@ -250,8 +250,8 @@ def _reading(
 def _domains(found: list[tuple[str, list[Path]]]) -> dict[str, tuple[float, float]]:
     """All times, and the bounds of the first and the last parcels.
 
-    A cloud spreads after its first time. The bounds are wider by half of the extent on each side,
-    as those of a table that learns them.
+    A cloud spreads after its first time, so the bounds are wider by half of the extent on each
+    side, as in a table that learns them.
     """
     import numpy as np
 
@@ -268,7 +268,7 @@ def _domains(found: list[tuple[str, list[Path]]]) -> dict[str, tuple[float, floa
 
 
 def _first_points(found: Iterable[tuple[str, list[Path]]]) -> Any:
-    """Positions of the first time with parcels; none if a file of it is damaged or incomplete."""
+    """Positions of the first time with parcels; none if its files are damaged or incomplete."""
     import numpy as np
 
     # The report of its time names the file.

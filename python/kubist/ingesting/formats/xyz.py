@@ -1,7 +1,7 @@
 """XYZ and extended XYZ: atoms frame by frame.
 
-ASE reads extended XYZ. In plain XYZ, ASE refuses labels that are not elements (types of LAMMPS,
-beads), and ignores numbers after the position (charges of DFTB+). So this module reads plain XYZ.
+ASE reads extended XYZ. This module reads plain XYZ, where ASE refuses labels that are not elements
+(types of LAMMPS, beads), and ignores numbers after the position (charges of DFTB+).
 
 Every row stores the values of its frame (cell, periodicity, energy, other scalars of the comment),
 so a sample has them too.
