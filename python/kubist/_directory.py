@@ -322,10 +322,10 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             The location of the copy; nothing may exist there.
         dimensions
             The columns to index and their domains, as in `create`; only columns that the table was
-            created with. A sample of all rows determines the domains that are not given. None: the
+            created with. A sample of all rows determines the domains that are not given; None: the
             same grid.
         capacity
-            The approximate number of rows in a cube. None: as in this table, or the default for
+            The approximate number of rows in a cube; None: as in this table, or the default for
             other strata.
         types
             Wider types of columns, for later files and appends: integers or floats that can store

@@ -108,13 +108,13 @@ class Looks(Moving):
         Parameters
         ----------
         x, y
-            The columns or expressions of the axes. None: the columns of the table's sphere, or else
+            The columns or expressions of the axes; None: the columns of the table's sphere, or else
             the first two dimensions. For a sphere, right ascension increases to the left, and a
             large region of the sky is drawn in Mollweide's projection.
         color
             The column or expression that colours the points. Strings, booleans, and integers with
             few different values have one colour per value. Three columns are red, green and blue,
-            from 0 to 1 or in 8 or 16 bits. None: the number of points at each location.
+            from 0 to 1 or in 8 or 16 bits; None: the number of points at each location.
         box, where, region, relation, steps
             The rows, as for `query`.
         sample, limit
@@ -122,7 +122,7 @@ class Looks(Moving):
         log
             Whether the scale of the colours is logarithmic.
         range
-            The values of the first and the last colour. None: from the data.
+            The values of the first and the last colour; None: from the data.
         size
             Width and height in pixels; text and lines grow with the size.
         title

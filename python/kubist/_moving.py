@@ -57,17 +57,17 @@ class Moving(Queries):
             box, sphere, ellipsoid, cylinder, frustum, slab, polygon, or their combination. A path
             that enters has the direction 1, a path that leaves -1.
         by
-            The column that identifies a path. None: the identity of the table if it is one column,
+            The column that identifies a path; None: the identity of the table if it is one column,
             or else the only column with a secondary index.
         time
-            The column of times, which are numbers. None: the other column of the identity, or else
+            The column of times, which are numbers; None: the other column of the identity, or else
             ``time``, ``t``, ``frame`` or ``step``.
         axes
-            The columns of positions. None: ``x``, ``y`` and ``z`` if they exist, and the columns of
+            The columns of positions; None: ``x``, ``y`` and ``z`` if they exist, and the columns of
             the region.
         period
             Periodic axes: ``{"x": 25.0}``, or the bounds of the cell, ``{"x": (-5, 5)}``. A path
-            continues to the nearest image of its next position. None: the periods of the table, if
+            continues to the nearest image of its next position; None: the periods of the table, if
             there are any; ``{}`` ignores them.
         where, steps
             The rows of the paths, as for `query`.
@@ -237,7 +237,7 @@ class Moving(Queries):
         by, time, axes, period, images, where, steps, sample, confidence
             As for `displacement`.
         times
-            Times for interpolation between the rows of a path, from its first to its last row.
+            Times for interpolation between the rows of a path, from its first to its last row;
             None: the times of the rows, without interpolation.
 
         Returns

@@ -272,7 +272,7 @@ class Queries:
         box, where, region, relation, window, steps
             The region, as for `query`.
         by
-            The column that identifies a trajectory, also in a list. None: the identity of the table
+            The column that identifies a trajectory, also in a list; None: the identity of the table
             if it is one column, or else the only column with a secondary index.
         columns
             The columns to return.

@@ -63,7 +63,7 @@ def connect(
         host until this table is closed, if ``kubist`` is installed there. ssh asks for passwords on
         the terminal.
     table
-        The name of the table. None: the table in the address, or the only table of the server.
+        The name of the table; None: the table in the address, or the only table of the server.
     token
         The token of the server, if the address does not contain it (``?token=...``). Not for ssh.
     timeout

@@ -226,7 +226,7 @@ class Result:
             The file; its suffix selects the format: .parquet, .arrow, .csv, .fits, .las, .laz,
             .copc.laz, .vtp, or .h5 and .bp for openPMD.
         metadata
-            Metadata for the format. None: the metadata of the table, with which positions from a
+            Metadata for the format; None: the metadata of the table, with which positions from a
             LAS file are written exactly.
 
         Raises

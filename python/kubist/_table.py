@@ -113,10 +113,10 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         name
-            The writer's name, unique among open writers. None: the first free name of ``writer-1``,
+            The writer's name, unique among open writers; None: the first free name of ``writer-1``,
             ``writer-2``, ...
         memory_bytes
-            The approximate bytes of pending rows in memory; further rows spill to scratch files.
+            The approximate bytes of pending rows in memory; further rows spill to scratch files;
             None: 1 GiB.
         optimize
             Whether to run `optimize` continuously in a thread, with at most one core.
@@ -205,9 +205,9 @@ class Table(Objects["Table"]):
         ----------
         timeout
             The iteration ends after this time without a change: seconds, or text such as ``"1
-            min"``. None: it never ends.
+            min"``; None: it never ends.
         since
-            Yield only snapshots newer than this one. None: begin with the current snapshot.
+            Yield only snapshots newer than this one; None: begin with the current snapshot.
         every
             The minimum time between two checks, which read the end of every writer's log: a longer
             time reduces the load of a shared file server.
@@ -257,7 +257,7 @@ class Table(Objects["Table"]):
             A name such as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or a
             `pyarrow.DataType`.
         default
-            The default value. None: null.
+            The default value; None: null.
         nullable
             Whether the column can contain nulls.
         unit
@@ -300,7 +300,7 @@ class Table(Objects["Table"]):
         values
             New JSON values by key; None removes a key, and other keys stay.
         column
-            The column, whose Arrow metadata then has the values too. None: the table.
+            The column, whose Arrow metadata then has the values too; None: the table.
 
         Examples
         --------
@@ -399,7 +399,7 @@ class Table(Objects["Table"]):
             Rewrite a subtree of the index if a new build would move more than this fraction of its
             rows to other cubes.
         replication
-            Which rows this call copies into deeper cubes, as for `kubist.create`. None: the setting
+            Which rows this call copies into deeper cubes, as for `kubist.create`; None: the setting
             of the table.
         recompress
             Also rewrite rows that were stored before `alter` changed the compression or the strata.
@@ -456,7 +456,7 @@ class Table(Objects["Table"]):
         ----------
         dimensions
             The columns to index and their domains, as in `create`, also columns that were added
-            later. A sample of all rows determines the domains that are not given. None: the same
+            later. A sample of all rows determines the domains that are not given; None: the same
             columns and scales, with new domains.
         period
             Periods of columns, as in `create`; None removes a period. The values of all rows must

@@ -51,7 +51,7 @@ def from_dask(
     path
         The location of the table.
     dimensions
-        The dimensions of a new table, if there is none. None: the table must exist.
+        The dimensions of a new table, if there is none; None: the table must exist.
     identity
         The identity of a new table, as for `kubist.create`.
     create

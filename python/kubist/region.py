@@ -280,7 +280,7 @@ def polygon(
         Corners ``[(x, y), ...]``, a geometry of shapely, or a GeoJSON dict: a Polygon, a
         MultiPolygon, or a Feature with such a geometry. The last corner may repeat the first.
     holes
-        The corners of each hole.
+        The holes' corners.
     columns
         The columns of the corners.
     ranges

@@ -10,9 +10,9 @@ Options select rows and columns: ``box``, ``window`` and ``steps`` (JSON, as ``{
 ``region`` (the same), ``where``, ``sample``, ``columns`` (names separated by commas),
 ``inclusion``, and ``partitions``. A DataFrame always reads the snapshot of its first read.
 
-Select rows with these options, or use the Java connector. Spark does not push columns, samples,
-limits or locations down to Python sources. This source does not accept filters either: Spark 4.1
-keeps them when a DataFrame is used a second time, so rows would be missing.
+Select rows with these options, or use the Java connector: Spark does not push columns, samples,
+limits or locations down to Python sources. This source accepts no filters either: Spark 4.1 keeps
+them when a DataFrame is used a second time, so rows would be missing.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .loading import Loader
 class Dataset(torch.utils.data.IterableDataset):
     """The batches of a loader as dicts of tensors, for a model or a `torch.utils.data.DataLoader`.
 
-    The tensors share the memory of the loader's arrays. With ``device``, they are copied to it; to
+    The tensors share the memory of the loader's arrays. With ``device``, they are copied there, to
     a GPU through pinned memory, while the model computes.
 
     Parameters

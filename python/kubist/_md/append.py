@@ -39,7 +39,7 @@ class FrameWriter:
     append
         Continue after the frames of an existing table; otherwise, nothing may exist there.
     commit_frames
-        The number of frames per commit; with 1, readers see each written frame. None: as few
+        The number of frames per commit; with 1, readers see each written frame; None: as few
         commits as memory allows.
     frames
         The number of frames that will be written, if known.

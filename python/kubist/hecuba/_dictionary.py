@@ -33,7 +33,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
     ----------
     name
         The dictionary to open or create: ``group.name``, or ``name`` in the group
-        ``config.execution_name``. None: in memory.
+        ``config.execution_name``; None: in memory.
     primary_keys, columns
         The keys and values as pairs of a name and a type, if there is no docstring.
     indexed_on

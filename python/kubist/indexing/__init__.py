@@ -108,7 +108,7 @@ class FileIndex:
         isel
             Positions by axis: a number, or a slice without a step.
         columns
-            The columns to return. None: positions, coordinates, columns of the condition, and
+            The columns to return; None: positions, coordinates, columns of the condition, and
             ``file`` for several files.
         sample
             The fraction of positions to return, as a uniform sample. A position has the same
@@ -263,7 +263,7 @@ class FileIndex:
         x, y
             The columns of the axes.
         color
-            The column that colours the points. None: the number of points at each location.
+            The column that colours the points; None: the number of points at each location.
         box, where, region, isel, sample, limit
             The rows, as for `query`; by default at most 200,000.
         log, range, size, title, style
@@ -606,12 +606,12 @@ def index(
     files
         A file, several files, or a pattern.
     variables
-        The variables to index. None: as in an existing index, or else all numeric arrays.
+        The variables to index; None: as in an existing index, or else all numeric arrays.
     block
-        The maximum size of a block in bytes, or its shape, as ``16x16x16``. None: as in an existing
+        The maximum size of a block in bytes, or its shape, as ``16x16x16``; None: as in an existing
         index, or else 64 KiB.
     sorted
-        The fraction of blocks with a sorted copy, starting with the blocks that most queries read.
+        The fraction of blocks with a sorted copy, starting with the blocks that most queries read;
         None: as in an existing index, or else 0.
     into
         A folder for the indexes, if the folder of the files is not writable.

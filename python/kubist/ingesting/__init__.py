@@ -115,7 +115,7 @@ def ingest(
         Wait for files and steps that a running simulation adds. True: until an interrupt. A
         duration, in seconds or as ``"10 min"``: until this time passed without new data.
     progress
-        Called repeatedly with a line of text. None: one line on a terminal, a bar in a notebook,
+        Called repeatedly with a line of text; None: one line on a terminal, a bar in a notebook,
         else at most one line every ten seconds.
 
     Returns

@@ -1,7 +1,7 @@
 """The order of a loader: the groups of rows that are in memory together, as values.
 
-An epoch is a list of groups. A group is read as a whole and shuffled, so it must fit in the pool.
-The lists depend on the seed and the epoch, not on the number of processes.
+An epoch is a list of groups, which depends on the seed and the epoch, not on the number of
+processes. A group is read as a whole and shuffled, so it must fit in the pool.
 
 Rows are in random order of priority, so a window of priorities is a uniform sample of all rows, and
 so is a group of random windows. Two epochs never have the same groups.

@@ -27,7 +27,7 @@ _UNEVEN = 0.05
 def squares(
     chunk: Chunk, every: float | None, lags: int | None, by: str
 ) -> tuple[float | None, Array, Array]:
-    """The time step, the mean of each path and lag, and whether that is known."""
+    """The time step, the means by path and lag, and whether they are known."""
     path = chunk.of_row()
     step = np.diff(chunk.time)[path[1:] == path[:-1]]
     if len(step) and not step.min() > 0:

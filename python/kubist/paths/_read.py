@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
     points: dict[str, Array]
 
     def of_row(self) -> Array:
-        """The path of each row, as a position in ``path``."""
+        """The rows' paths, as positions in ``path``."""
         return np.repeat(np.arange(len(self.path)), np.diff(self.starts))
 
     def columns(self) -> Array:
@@ -181,7 +181,7 @@ def unwrapped(chunk: Chunk, period: Mapping[str, Period], images: Mapping[str, s
 
 
 def _changes(by: Array) -> Array:
-    """The first row of each path."""
+    """The paths' first rows."""
     if len(by) == 0:
         return np.zeros(0, np.int64)
     return np.concatenate([[0], np.flatnonzero(by[1:] != by[:-1]) + 1])

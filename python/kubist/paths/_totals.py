@@ -25,7 +25,7 @@ class Sample:
         self.exact = fraction >= 1
 
     def number(self, values: Array, unit: str | None = None) -> Figure:
-        """The total of a nonnegative number of each path, such as its crossings."""
+        """The total of a nonnegative number per path, such as crossings."""
         total = float(values.sum())
         if self.exact:
             return Figure(total, total, total, True, unit)
@@ -37,7 +37,7 @@ class Sample:
         return Figure(total / self.fraction, float(low[0]), float(high[0]), False, unit)
 
     def net(self, values: Array, unit: str | None = None) -> Figure:
-        """The total of positive and negative values of each path."""
+        """The total of positive and negative values per path."""
         total = float(values.sum())
         if self.exact:
             return Figure(total, total, total, True, unit)

@@ -77,7 +77,7 @@ def _fraction(text: str, terms: list[str]) -> float:
 
 
 class Totals:
-    """Running aggregates of each cell.
+    """Running aggregates by cell.
 
     Sums, means and variances add differences to the first value of the cell, which keeps digits
     of values far from zero.

@@ -267,7 +267,7 @@ def history(
     path
         The location of the table.
     folder
-        The folder of the saved results. None: the current directory and the table's folder.
+        The folder of the saved results; None: the current directory and the table's folder.
 
     Raises
     ------

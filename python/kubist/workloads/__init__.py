@@ -66,17 +66,16 @@ def run(
     seed
         Runs with the same seed and data send the same requests.
     keep
-        A table that gets a row for each request, to compare runs over time. It is created if
-        necessary.
+        A table, created if necessary, that gets a row for each request, to compare runs over time.
     report
         Write the figures, latencies over time and metrics of the process into this HTML file.
     progress
-        Called repeatedly with a line of text. None: shown on a terminal.
+        Called repeatedly with a line of text; None: shown on a terminal.
 
     Returns
     -------
     list of Played
-        The measurements of each system; ``print(kubist.workloads.compared(runs))`` compares them.
+        The measurements by system; ``print(kubist.workloads.compared(runs))`` compares them.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def _title(one: Played, played: Sequence[Played]) -> str:
 
 
 def _ratios(played: Sequence[Played]) -> tuple[list[str], list[list[str | None]], list[str]]:
-    """The median time of each query, divided by the median in the first run."""
+    """Median times by query, divided by the medians in the first run."""
     base = {query.query: query.median for query in played[0].queries}
     rows: list[list[str | None]] = []
     for one in played[1:]:
