@@ -67,7 +67,7 @@ def create(
     exist_ok
         If True, and a table with the same columns and options exists at ``path``, opens this table
         and appends the data. Units, metadata and compression may differ, and the table may have
-        more columns. Its metadata does not change.
+        more columns; it keeps its metadata.
     units
         Units of columns, ``{"x": "m"}``, in addition to the units in the schema. The table stores
         them as ``unit`` in the Arrow metadata of the columns. Data in another unit is converted, as
@@ -90,14 +90,15 @@ def create(
         Values below 0 or above the period are refused. With ``{"x": (-12.5, 12.5)}``, values are in
         this interval, and its length is the period.
     sphere
-        The columns of longitude and latitude on a sphere: ``("ra", "dec")``, in degrees or with a
-        unit. Regions of the sky use them by default. The longitude gets a period of 360 degrees.
+        The columns of longitude and latitude on a sphere, in degrees or with a unit: ``("ra",
+        "dec")``. Regions of the sky use them by default, and the longitude gets a period of 360
+        degrees.
     extent
         For rows that are objects with a bounding box (docs/extents.md). ``{"x": ("x_min",
         "x_max")}`` names the columns with the lower and upper bound of the box in ``x``. ``box``
         and ``region`` of a query then select all objects that they touch; ``relation`` of
-        `Table.query` changes this. A row whose position is not between its bounds is refused. The
-        names are stored in the metadata.
+        `Table.query` changes this. The metadata stores the names, and a row whose position is not
+        between its bounds is refused.
     storage
         Options of the storage, such as ``{"compression": "small", "shared": True}``:
 
@@ -110,10 +111,10 @@ def create(
         - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
           with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
           rows with rare values in these columns.
-        - ``weight``: an expression, such as ``"diameter"``. Rows are sampled in proportion to it.
-          With a weight or a list of strata, samples are not uniform: the column ``inclusion`` of a
-          query is each row's probability to be in the sample. Both are fixed at creation
-          (docs/samples.md).
+        - ``weight``: an expression, such as ``"diameter"``, in proportion to which rows are
+          sampled. With a weight or a list of strata, samples are not uniform: the column
+          ``inclusion`` of a query is each row's probability to be in the sample. Both are fixed at
+          creation (docs/samples.md).
         - ``shared``: True if several machines write to the directory, on NFS, Lustre, GPFS or a
           similar file system. Kubist then does not use file locks (docs/where.md). The default is
           True on a file system that several machines may use.

@@ -169,7 +169,7 @@ class Dictionary(MutableMapping[Key, Any]):
         self._opened.compact()
 
     def close(self) -> None:
-        """Ends writing, so that another handle can write. Reading remains possible."""
+        """Ends writing, so that another handle can write; reading remains possible."""
         self._opened.close()
 
     def _change(self, key: bytes, value: bytes | None) -> None:

@@ -226,7 +226,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         ----------
         function
             Called with a `Split` in another process; ``split.to_pandas()`` reads its rows. The
-            function and its results are pickled. Lambdas and functions of a notebook need
+            function and its results are pickled; lambdas and functions of a notebook need
             cloudpickle.
         processes
             The number of processes; None: one for each core.

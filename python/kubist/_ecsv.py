@@ -20,7 +20,7 @@ BATCH = 1 << 16
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes all rows. Null and the empty string are empty fields.
+    """Writes all rows; null and the empty string become empty fields.
 
     Raises:
         InvalidInput: ECSV lacks the type of a column.

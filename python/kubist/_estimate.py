@@ -142,7 +142,7 @@ class Estimate:
 
     @property
     def fraction(self) -> float:
-        """The sampled fraction of the identities. Extremes and counts may use more rows."""
+        """The sampled fraction of the identities; extremes and counts may use more rows."""
         return self._about["fraction"]
 
     @property

@@ -196,7 +196,7 @@ def is_exact(condition: Condition, columns: Mapping[str, Kind]) -> bool:
 
 @dataclass(frozen=True)
 class _Range:
-    """Conditions on a column, joined by AND. With ``nan``, NaN matches too."""
+    """Conditions on a column, joined by AND; with ``nan``, NaN matches too."""
 
     column: str
     ends: tuple[str, ...]

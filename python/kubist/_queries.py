@@ -99,8 +99,8 @@ class Queries:
             A uniform sample: a fraction in (0, 1], or text such as ``"1%"``. It has the rows with a
             priority below the fraction.
         window
-            ``(low, high)``: the rows with low <= priority < high. Windows that do not overlap are
-            independent samples.
+            ``(low, high)``: the rows with low <= priority < high. Disjoint windows are independent
+            samples.
         limit
             The maximum number of rows, applied after ``sample``, ``window`` and ``per_cell``. It
             takes the first rows of ``order_by``, or otherwise the rows of lowest priority, which
@@ -143,7 +143,7 @@ class Queries:
             The order of the result: columns or expressions, in a list or separated by commas, each
             with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that ``columns``
             defines has precedence over a column of the table. Quote a name that contains a comma.
-            NaN follows all numbers and null follows NaN, in both directions. Text is compared byte
+            In both directions, NaN follows all numbers and null follows NaN; text is compared byte
             by byte. Equal rows are in order of priority, so the order is the same on every machine.
             A sort that exceeds memory uses a scratch file in ``TMPDIR``. By default, ``limit`` and
             ``per_cell`` order by priority; otherwise the order is unspecified.
@@ -432,8 +432,8 @@ class Queries:
         window
             The range of priorities from which the sample is taken; the result is for all rows.
         group_by
-            Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``. At most
-            10,000 groups.
+            Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``, with at
+            most 10,000 groups.
         error
             The requested error: half of every interval is at most this fraction of its value, 0.01
             or ``"1%"``. For values near 0, use an absolute error: ``"0.01 abs"`` in the value's

@@ -65,7 +65,7 @@ def connect(
     table
         The name of the table; None: the table in the address, or the only table of the server.
     token
-        The token of the server, if the address does not contain it (``?token=...``). Not for ssh.
+        The token of the server, if the address does not contain it (``?token=...``) or use ssh.
     timeout
         A call fails after this time in seconds without a response.
 

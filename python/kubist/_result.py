@@ -126,9 +126,9 @@ class Result:
     ) -> dict[str, np.ndarray[Any, Any]]:
         """Returns all rows as one NumPy array per column, without pyarrow.
 
-        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Nulls in times, and
-        in floats without NaN, become NaT and NaN in a plain array. Decimals become floats. Types
-        that NumPy lacks become strings in an array of objects, with None for null.
+        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Nulls in times, and in
+        floats without NaN, become NaT and NaN in a plain array; decimals become floats. Types that
+        NumPy lacks become strings in an array of objects, with None for null.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ def run(
 
 
 def by_polars(query: str, sources: Mapping[str, Any]) -> pl.DataFrame:
-    """The result of a query of sources by name. Integers do not wrap around."""
+    """The result of a query of sources by name, without integer overflow."""
     from ._scan import lazy_frame
 
     polars = need("polars", "sql()")

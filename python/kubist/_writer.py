@@ -158,7 +158,7 @@ class Writer:
 class LaidOutBehind:
     """Appends and writes rows to files in a thread, while the caller continues.
 
-    One append is in progress at a time. The next call raises its error.
+    One append is in progress at a time, and the next call raises its error.
     """
 
     def __init__(self, writer: Writer) -> None:

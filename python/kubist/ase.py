@@ -53,7 +53,7 @@ USUAL = {
 def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
     """Yields the frames that ``index`` selects, a number or a slice.
 
-    ``atoms.info["time"]`` is the time of the frame. Atoms without an element get the symbol X.
+    ``atoms.info["time"]`` is the time of the frame, and atoms without an element get the symbol X.
 
     Raises
     ------

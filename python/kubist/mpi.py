@@ -14,7 +14,7 @@ Opening and closing are collective, and so is `Run.write` with a budget. In ``mo
 rank commits its own rows. In ``mode="node"``, ranks write to the shared memory of their node, and a
 thread of the node's first rank commits; in ``mode="dedicated"``, the node's last rank commits and
 does nothing else. A step is complete when all ranks have written or abandoned it. Only the caller's
-thread calls MPI. kubist_mpi.h is the same interface in C.
+thread calls MPI; kubist_mpi.h is the same interface in C.
 
 With dedicated ranks, `Run.solvers` is the communicator of the other ranks:
 

@@ -331,7 +331,7 @@ def _angle(what: str, value: Any) -> float:
 
 
 def _coordinate(what: str, value: Any, hours: bool) -> float:
-    """A coordinate in degrees. With ``hours``, sexagesimal text is in hours."""
+    """A coordinate in degrees; with ``hours``, sexagesimal text is in hours."""
     if isinstance(value, str):
         text = value.strip()
         parts = re.fullmatch(
@@ -356,7 +356,7 @@ def _coordinate(what: str, value: Any, hours: bool) -> float:
 
 
 def _hours(what: str, value: Any, hours: float) -> float:
-    """Hours as degrees. More than 24 hours are an error, although degrees may exceed 360."""
+    """Hours as degrees; more than 24 hours are an error, although degrees may exceed 360."""
     if not -24 <= hours <= 24:
         raise InvalidInput(f"region: {what} {value!r} has {hours:g} hours, not -24 to 24")
     return 15.0 * hours

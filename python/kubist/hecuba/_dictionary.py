@@ -99,7 +99,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         self.sync()
 
     def stop_persistent(self) -> None:
-        """Commits, then becomes an empty dictionary in memory. The table stays."""
+        """Commits, keeps the table, and becomes an empty dictionary in memory."""
         self._persistent().writes.commit()
         self._rows = None
         self._forget()

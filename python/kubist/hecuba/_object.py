@@ -65,7 +65,7 @@ class StorageObj(IStorage):
         self.sync()
 
     def stop_persistent(self) -> None:
-        """Commits, then becomes an empty object in memory. The stored object stays."""
+        """Commits, keeps the stored object, and becomes an empty object in memory."""
         self.sync()
         self._rows = None
         self._nested = {}

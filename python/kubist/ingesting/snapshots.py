@@ -52,7 +52,7 @@ def _report(sources: Sequence[Source], has: Callable[[Path, str], bool]) -> None
 def report_overlaps(sources: Sequence[Source], end: float | None) -> None:
     """Notes for trajectories that begin before the frames of the table, or of other files, end.
 
-    A run that was continued often has its last frames twice. All frames are stored.
+    A continued run often has its last frames twice, and all are stored.
 
     Args:
         sources: Trajectories that the table does not have.

@@ -44,7 +44,7 @@ class State:
     """The state that the steps of an ingestion share.
 
     Attributes:
-        added: Columns that were added to the table. Files without such a column get its default.
+        added: Columns that were added to the table, with a default for files that lack them.
         needed: Columns that each file must have: dimensions and identity.
     """
 
@@ -60,7 +60,7 @@ class Step:
 
     Attributes:
         label: Identifies the step within its file.
-        read: Returns the rows. An exception means a damaged file.
+        read: Returns the rows; an exception means a damaged file.
         time: The time in the file's unit; None if the file has none.
         part: Identifies the file among files of the same time, such as the rank that wrote it.
         number: The solver's step, for queries with ``steps``; None if the file has none. The report

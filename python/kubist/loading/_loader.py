@@ -57,7 +57,8 @@ class Loader:
     target
         A further column, which is never normalised.
     batch
-        The number of rows in a batch, over all processes. The last batch of an epoch is smaller.
+        The number of rows in a batch over all processes, except in the smaller last batch of an
+        epoch.
     box, where, region
         The rows, as for `query`.
     window

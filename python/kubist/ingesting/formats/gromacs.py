@@ -83,7 +83,7 @@ def _of_xtc(path: Path) -> Frames:
 
 
 def _of_dcd(path: Path) -> Frames:
-    """The complete frames of a DCD file. MDAnalysis does not report an incomplete last frame.
+    """The complete frames of a DCD file, because MDAnalysis reports no incomplete last frame.
 
     Each record has its length before and after its data. A frame has a record each for x, y and z,
     after a record for its cell if the header states this.

@@ -72,7 +72,7 @@ def into(
 ) -> Reprojection | None:
     """The transformation of a file into a system, or None if the file already uses it.
 
-    Heights do not change, so another height system is refused. The header of the file is changed.
+    Heights do not change, so another height system is refused, but the file's header changes.
 
     Args:
         about: The header of the file, which gets the new system.

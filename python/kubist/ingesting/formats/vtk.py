@@ -127,9 +127,9 @@ BITS = "_PYVISTA_BITARRAY_POINT_"
 
 
 def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
-    """Returns the field data with one value each. Each becomes a column with equal values.
+    """Returns field data with a single value, which becomes a column of equal values.
 
-    Adds the other field data to ``left_out``, which lists names and reasons.
+    Adds other field data, with reasons, to ``left_out``.
     """
     found = {}
     for name in mesh.field_data:

@@ -46,7 +46,7 @@ PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
 
 
 def look(path: Path, options: Options) -> Source:
-    """Opens a file, whose frames may have different atoms. The first frame defines the columns."""
+    """Opens a file, whose frames may have different atoms; the first frame defines the columns."""
     import pyarrow as pa
 
     left_out: dict[str, str] = {}

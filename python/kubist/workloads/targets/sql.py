@@ -36,7 +36,7 @@ class Dialect:
     end: str = ""
 
     def sql(self, question: Question, more: Sequence[str] = ()) -> str:
-        """The request as a statement. ``more`` are conditions for an index.
+        """The request as a statement; ``more`` are conditions for an index.
 
         Raises
         ------
