@@ -1,9 +1,9 @@
 """Checks the results of all systems, before their times are measured.
 
 The reference is `Truth`, which evaluates each query with numpy on the source data. An exact result
-must have the same rows, bit by bit. A sample must consist of distinct rows of the reference.
-Kubist's samples must have the rows of lowest priority; this module computes the priorities itself,
-as FORMAT.md defines them. Other systems sample by chance, so only the number of rows is checked.
+must have the same rows, bit by bit, and a sample distinct rows of the reference. Kubist's samples
+must have the rows of lowest priority, which this module computes by FORMAT.md. Other systems sample
+by chance, so only the number of rows is checked.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
     python -m bench.neighbours [ROWS]
 
-Rows in a cube, half of them in clusters. SciPy builds a tree of all rows in memory, which counts as
-time, and searches it on all cores. Kubist reads a table. The numbers of results must agree. The
-last columns are the rows examined per row of the table, and the growth of the process's largest
-resident memory during the work.
+Half of the rows in a cube are in clusters. SciPy builds a tree of all rows in memory, which counts
+as time, and searches it on all cores; Kubist reads a table. The numbers of results must agree. The
+last columns are the examined rows per table row, and the growth of the peak resident memory.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 SYSTEMS="kubist lance" in the environment selects systems.
 
 Each measurement is a process of its own. The systems take turns within each cell, in a different
-order each turn, so that other load on the machine affects all of them.
+order each turn, so that other load affects all systems.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Snapshots of GADGET, AREPO and SWIFT, compared with the libraries of their communities.
 
 GADGET-2 wrote the files in data/gadget. swiftsimio, by SWIFT's authors, writes and reads SWIFT
-files; pynbody reads both.
+files, and pynbody reads both.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ VERBS = ["nearest", "within", "crossmatch", "pairs", "cluster", "friends"]
 
 @pytest.fixture
 def at() -> Array:
-    """Positions in [0, 1), half of them in clusters."""
+    """Positions in [0, 1), half in clusters."""
     random = np.random.default_rng(5)
     centres = random.random((8, 2))[random.integers(0, 8, ROWS // 2)]
     clustered = (centres + random.normal(size=(ROWS // 2, 2)) * 0.01) % 1
@@ -436,7 +436,7 @@ def test_options_are_the_parameters_of_the_method(
 
 
 def test_the_examples_parse(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Each example of the help, and of the documentation."""
+    """The examples in the help and in the documentation."""
     docs = Path(__file__).resolve().parents[2] / "docs" / "neighbours.md"
     texts = [docs.read_text()]
     for verb in VERBS:

@@ -1,7 +1,7 @@
 """Simulations that stop and continue, and a cluster that loses a node.
 
 The droplets of examples/simulations/droplets.c do not depend on the number of ranks, so tables are
-compared with those of an uninterrupted run.
+compared with an uninterrupted run's.
 """
 
 from __future__ import annotations
