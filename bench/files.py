@@ -5,7 +5,7 @@
 All systems get the same queries of the same numbers. h5py reads whole datasets, PyTables uses its
 own index in its own file, and DuckDB reads Parquet with row-group statistics. ADIOS2 finds boxes in
 BP4 with the statistics of blocks as large as Kubist's. Kubist also indexes DuckDB's Parquet file.
-Bytes are what the process read from the kernel (/proc/self/io, rchar). A cold query runs after the
+Bytes count the process's reads from the kernel (/proc/self/io, rchar). A cold query runs after the
 file was dropped from the page cache. The report lists missing libraries, and PyTables if its index
 takes longer than ``PEER_SECONDS``.
 

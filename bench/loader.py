@@ -91,8 +91,6 @@ def scan(folder: Path) -> Batches:
 
 
 def shards(buffer: int) -> Callable[[Path], Batches]:
-    """Shards in random order through a shuffle buffer."""
-
     def batches(folder: Path) -> Batches:
         rng = np.random.default_rng(1)
         files = sorted((folder / "shards").iterdir())

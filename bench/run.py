@@ -40,8 +40,6 @@ CHECKED_ROWS = 30_000_000
 
 
 class Run:
-    """One suite: its systems, their stores, and the figures so far."""
-
     def __init__(self, suite: Suite, stores: Path) -> None:
         self.suite = suite
         self.stores = stores / suite.name

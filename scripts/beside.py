@@ -59,8 +59,8 @@ def ends(tile: pd.DataFrame) -> tuple[float, float]:
 def potree(tile: pd.DataFrame, folder: Path) -> None:
     """Writes the rows in the format of Potree 1.7.
 
-    As with its converter, each level has at most one point per grid cell, and the last level has
-    all remaining points.
+    As with its converter, each level has at most one point per grid cell, and the last level the
+    remaining points.
     """
     at = tile[["x", "y", "z"]].to_numpy()
     low = at.min(axis=0)

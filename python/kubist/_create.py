@@ -48,7 +48,7 @@ def create(
         A `pyarrow.Schema` creates an empty table. Data, in any form that `Table.append` accepts,
         becomes the first commit.
     dimensions
-        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
+        The 1 to 8 columns to index: integers, floats, dates, times or timestamps. A dict gives the
         domains, the intervals that the index divides: ``{"time": (0, 1)}`` in the column's unit,
         ``{"x": None}`` to learn the domain from the first commit, or ``{"z": "quantile"}`` to
         divide skewed values at their quantiles. A list of names means None for each column. Domains
@@ -62,8 +62,8 @@ def create(
         The approximate number of rows in a cube, a node of the index (docs/scalability.md), from 16
         to 1,048,576: by default 2,048, or 65,536 with strata of windows.
     seed
-        The seed of the random priorities. Tables with the same identities and the same seed have
-        the same samples.
+        The seed of the random priorities: tables with the same identities and seed have the same
+        samples.
     exist_ok
         If True, and a table with the same columns and options exists at ``path``, opens this table
         and appends the data. Units, metadata and compression may differ, and the table may have
@@ -80,10 +80,10 @@ def create(
         only the blocks of 8 to 48 rows that contain these particles. The index adds a few percent
         of storage.
     accuracy
-        The error bounds of integers and floats that are not in ``identity`` or ``lookup``, fixed at
-        creation: a number in the column's unit, text with a unit (``"1um"``), or relative to each
-        value (``"1e-4 rel"``). To save bytes, Kubist may change a stored value by at most this
-        bound, and all queries use the stored values (docs/storage.md).
+        Error bounds of integers and floats outside ``identity`` and ``lookup``, fixed at creation:
+        a number in the column's unit, text with a unit (``"1um"``), or relative to each value
+        (``"1e-4 rel"``). To save bytes, Kubist may change a stored value by at most this bound, and
+        all queries use the stored values (docs/storage.md).
     period
         The periods of columns, as numbers in the column's unit or text with a unit: ``{"x": 25.0,
         "ra": 360}``. Boxes, regions and distances continue at the other side (docs/regions.md).
@@ -105,19 +105,18 @@ def create(
         - ``compression``: ``"fast"`` to write, ``"small"`` on disk, or ``"balanced"``, the default.
           `Table.alter` changes it (docs/storage.md).
         - ``replication``: the rows that `Table.optimize` also copies into deeper cubes: ``"none"``,
-          ``"outlook(B)"`` (up to a level that the number B sets) or ``"full"``. More copies make
-          queries of small boxes faster and the table larger. The default is ``"outlook(-1)"``
-          (docs/replication.md).
+          ``"outlook(B)"`` (up to a level that the number B sets; -1 by default) or ``"full"``. More
+          copies make queries of small boxes faster and the table larger (docs/replication.md).
         - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
           with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
           rows with rare values in these columns.
         - ``weight``: an expression, such as ``"diameter"``, in proportion to which rows are
-          sampled. With a weight or a list of strata, samples are not uniform: the column
-          ``inclusion`` of a query is each row's probability to be in the sample. Both are fixed at
-          creation (docs/samples.md).
+          sampled. With a weight or a list of strata, both fixed at creation, samples are not
+          uniform: the column ``inclusion`` of a query is each row's probability to be in the sample
+          (docs/samples.md).
         - ``shared``: True if several machines write to the directory, on NFS, Lustre, GPFS or a
-          similar file system. Kubist then does not use file locks (docs/where.md). The default is
-          True on a file system that several machines may use.
+          similar file system. Kubist then uses no file locks (docs/where.md). It is on by default
+          on a file system that several machines may use.
 
     Returns
     -------
@@ -127,8 +126,8 @@ def create(
     Raises
     ------
     InvalidInput
-        A column is missing, its type cannot be stored or indexed, or a domain has low >= high. The
-        message names the column.
+        A column (named in the message) is missing, its type cannot be stored or indexed, or a
+        domain has low >= high.
     TableExists
         Something exists at ``path``; with ``exist_ok``, a table whose columns or options differ.
 

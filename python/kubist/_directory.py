@@ -189,7 +189,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
         by
-            ``"space"``, or ``"hosts"`` for a table on a cluster: one host, the first of its
+            ``"space"``, or ``"hosts"`` for a table on a cluster: a single host, the first of
             ``preferred_hosts``, can then read the whole part, but parts are not compact.
 
         Raises
@@ -273,8 +273,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         """Returns the rows of a query as a Dask DataFrame.
 
         Each partition is a split, which a worker reads from the snapshot of this call. Dask pushes
-        down columns, but no filters: select rows by the parameters of this call. Nullable columns
-        of integers and booleans have pandas' nullable types.
+        down columns, but no filters: select rows by the parameters of this call. Nullable integers
+        and booleans have pandas' nullable types.
 
         Parameters
         ----------
@@ -328,8 +328,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             The approximate number of rows in a cube; None: as in this table, or the default for
             other strata.
         types
-            Wider types of columns, for later files and appends: integers or floats that can store
-            every value of the old type.
+            Wider types of columns, for later appends: integers or floats that can store every old
+            value.
         strata
             ``"halvings"``, or ``"windows"`` for `Loader`, as for `create`; None: the same.
         period

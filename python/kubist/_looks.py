@@ -110,7 +110,7 @@ class Looks(Moving):
         x, y
             The columns or expressions of the axes; None: the columns of the table's sphere, or else
             the first two dimensions. For a sphere, right ascension increases to the left, and a
-            large region of the sky is drawn in Mollweide's projection.
+            large region has Mollweide's projection.
         color
             The column or expression that colours the points. Strings, booleans, and integers with
             few different values have one colour per value. Three columns are red, green and blue,
@@ -130,11 +130,11 @@ class Looks(Moving):
         style
             Options of the appearance, as ``{"colormap": "magma", "theme": "dark"}``. ``colormap``
             is viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or gray.
-            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (both
-            axes have the same scale), fill, or auto (the default: equal if both axes are spatial
-            and have the same unit). ``log_axes`` are the axes with a logarithmic scale: ``"x"``,
-            ``"y"`` or ``"xy"``. On ``invert_axes``, values increase to the left or downwards.
-            ``point_size`` is the radius of a point in pixels.
+            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (the
+            same scale on both axes), fill, or auto (the default: equal for spatial axes with the
+            same unit). ``log_axes`` are the axes with a logarithmic scale: ``"x"``, ``"y"`` or
+            ``"xy"``. On ``invert_axes``, values increase to the left or downwards. ``point_size``
+            is the radius of a point in pixels.
 
         Raises
         ------
@@ -205,8 +205,8 @@ class Looks(Moving):
     ) -> Raster:
         """Aggregates the rows in each cell of a regular grid with two axes.
 
-        Memory is proportional to the number of cells. Quantiles and samples also need memory for up
-        to four million rows, or for all rows of the fullest cell.
+        Memory is proportional to the number of cells; quantiles and samples also need memory for up
+        to four million rows, or for the fullest cell.
 
         Parameters
         ----------
@@ -221,10 +221,10 @@ class Looks(Moving):
             expression, or a condition, which counts as 1 and 0. Null and NaN are missing values.
         box, where, region, relation, steps
             The rows, as for `query`. Along each axis, the grid starts at the lower bound of the
-            box. Without a bound, its edges are multiples of the width, and it contains all rows.
+            box; without a bound, its edges are multiples of the width, and it contains all rows.
         sample
-            A fraction in (0, 1]. Values are then estimates with intervals, and the sampling unit is
-            the table's identity. Intervals of minimum and maximum have only one bound.
+            A fraction in (0, 1], with which values are estimates with intervals, and the sampling
+            unit is the table's identity. Intervals of minimum and maximum have only one bound.
         confidence
             The confidence level of the intervals.
 

@@ -67,8 +67,8 @@ class Moving(Queries):
             the region.
         period
             Periodic axes: ``{"x": 25.0}``, or the bounds of the cell, ``{"x": (-5, 5)}``. A path
-            continues to the nearest image of its next position; None: the periods of the table, if
-            there are any; ``{}`` ignores them.
+            continues to the nearest image of its next position. None: the periods of the table;
+            ``{}``: no periods.
         where, steps
             The rows of the paths, as for `query`.
         sample
@@ -195,8 +195,8 @@ class Moving(Queries):
     ) -> Paths:
         """Computes the mean squared displacement for each lag, as MDAnalysis' ``EinsteinMSD``.
 
-        It averages over all pairs of rows of a path with this lag in time, then over paths. Times
-        must be evenly spaced, but rows may be missing.
+        It averages over a path's pairs of rows with this lag, then over paths. Times must be evenly
+        spaced, but rows may be missing.
 
         Parameters
         ----------

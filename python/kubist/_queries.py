@@ -107,8 +107,8 @@ class Queries:
             are a uniform sample.
         columns
             The columns and expressions to return, in this order; None: all columns. ``AS`` names an
-            expression: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``; without it, the name is the
-            text of the expression. ``"*"`` stands for all columns.
+            expression, otherwise named by its text: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``.
+            ``"*"`` stands for all columns.
         where
             A condition in SQL over any columns: ``"diameter > 2e-5 AND NOT deposited"``, with
             comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
@@ -135,17 +135,17 @@ class Queries:
         inclusion
             The name of an additional last column: the probability p that the row is in the result,
             so ``sum(x / p)`` estimates the sum over all matching rows. It is the fraction that
-            ``sample`` and ``window`` select. With ``limit``, it is the priority of the first row
-            that was left out; with ``per_cell``, of the first in the same cell. It is null for rows
-            of equal priority if the result has only some; exclude these rows from estimates. It is
-            not available together with ``order_by`` and ``limit``.
+            ``sample`` and ``window`` select; with ``limit``, the priority of the first row that was
+            left out; with ``per_cell``, of the first in the same cell. It is null for rows of equal
+            priority if the result has only some, which estimates must exclude. It is not available
+            with ``order_by`` and ``limit`` together.
         order_by
             The order of the result: columns or expressions, in a list or separated by commas, each
-            with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that ``columns``
-            defines has precedence over a column of the table. Quote a name that contains a comma.
-            In both directions, NaN follows all numbers and null follows NaN; text is compared byte
-            by byte. Equal rows are in order of priority, so the order is the same on every machine.
-            A sort that exceeds memory uses a scratch file in ``TMPDIR``. By default, ``limit`` and
+            with ``asc`` (the default) or ``desc``; or ``"priority"``. A name from ``columns`` has
+            precedence over a column of the table. Quote a name with a comma. In both directions,
+            NaN follows all numbers and null follows NaN; text is compared byte by byte. Equal rows
+            are in order of priority, so the order is the same on every machine. A sort that exceeds
+            memory uses a scratch file in ``TMPDIR``. Without ``order_by``, ``limit`` and
             ``per_cell`` order by priority; otherwise the order is unspecified.
 
         Returns
@@ -218,9 +218,8 @@ class Queries:
     ) -> pa.dataset.Dataset:
         """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB and other programs read.
 
-        It reads only the columns and rows that the reader asks for. DuckDB does not pass on lower
-        bounds of float columns: give them as ``box``. The dataset always reads the snapshot of
-        this call.
+        It reads only the columns and rows that the reader asks for, always from the snapshot of
+        this call. DuckDB does not pass on lower bounds of float columns: give them as ``box``.
 
         Parameters
         ----------
@@ -413,8 +412,8 @@ class Queries:
     ) -> Estimate | Iterator[Estimate]:
         """Estimates aggregates from a sample, each with a confidence interval.
 
-        A small pilot sample determines how many rows are needed for the requested error. An
-        aggregate is marked as exact if all its rows were read. Null and NaN are missing values.
+        A small pilot sample determines the rows for the requested error. An aggregate is marked as
+        exact if all its rows were read. Null and NaN are missing values.
 
         Parameters
         ----------
@@ -425,8 +424,8 @@ class Queries:
             histogram2d(x, y, 64, 64)``; a histogram may end in ``log`` or ``round``. Arguments are
             columns or expressions: ``mean(sqrt(ux*ux + uy*uy))``; a condition counts as 1 or 0.
             Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
-            over the sum of b. Variances divide by n - 1. ``AS`` names an aggregate in the result:
-            ``"mean(ux) AS m"``.
+            over the sum of b, and variances divide by n - 1. ``AS`` names an aggregate in the
+            result: ``"mean(ux) AS m"``.
         box, where, region, relation, steps
             The rows to aggregate, as for `query`.
         window
@@ -449,12 +448,12 @@ class Queries:
         confidence
             The fraction of intervals that contain the true value, such as 0.95.
         tails
-            Read all rows with the smallest and the largest values, this fraction at each end, for
-            example 0.005. This removes the sampling error of heavy tails, for sums, means, ratios
-            and variances of columns.
+            The fraction at each end, such as 0.005, of the smallest and the largest values to read
+            completely. This removes the sampling error of heavy tails, for sums, means, ratios and
+            variances of columns.
         progressive
             Return an iterator of estimates with ever narrower intervals; each row is read once. All
-            intervals hold simultaneously, so you can stop at any time, but they are wider.
+            intervals hold simultaneously, so you can stop at any time, but are wider.
 
         Returns
         -------

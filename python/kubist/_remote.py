@@ -179,7 +179,6 @@ class _Answer:
         return self._answer.headers.get(name)
 
     def read1(self, most: int) -> bytes:
-        """Returns the next bytes; empty at the end."""
         try:
             part = self._answer.read1(most) if self._open else b""
         except (OSError, ValueError, http.client.HTTPException) as error:

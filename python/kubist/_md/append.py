@@ -30,14 +30,8 @@ class FrameWriter:
 
     Parameters
     ----------
-    path
-        The location of the table.
-    atoms
-        The number of atoms per frame.
-    topology
-        The topology, stored with a new table.
-    append
-        Continue after the frames of an existing table; otherwise, nothing may exist there.
+    topology The topology for a new table. append
+        Continue after the frames of an existing table; otherwise, nothing may exist at ``path``.
     commit_frames
         The number of frames per commit; with 1, readers see each written frame; None: as few
         commits as memory allows.
@@ -116,7 +110,7 @@ class FrameWriter:
         Parameters
         ----------
         positions, velocities, forces
-            Arrays of shape (atoms, 3), in the units of the table.
+            Arrays of shape (atoms, 3), in the table's units.
         cell
             The unit cell: 3 lengths and 3 angles.
 

@@ -21,8 +21,8 @@ ROWS = 1 << 20
 def frames_together(first: int, atoms: int, frames: int | None) -> int:
     """The number of frames in the batch that starts with frame ``first``.
 
-    If the total is known, batches end where the tree divides frames, so that a leaf has the rows
-    of a single batch.
+    If the total is known, batches end where the tree divides frames, so that a leaf's rows are in a
+    single batch.
     """
     most = max(1, ROWS // atoms)
     if frames is None or first >= frames:
@@ -39,8 +39,6 @@ class FrameBatch:
 
     Parameters
     ----------
-    atoms
-        The number of atoms per frame.
     vectors
         The vectors of the frames: ``positions``, and perhaps ``velocities`` and ``forces``.
     room

@@ -87,7 +87,6 @@ class Files:
             return table._pinned().committed(f"{path.name}:{fingerprint(path)}/{label}") is not None
 
     def _report_overlaps(self, sources: list[Source]) -> None:
-        """Notes on trajectories whose times the table, or another file, has too."""
         try:
             table = _create.open(self._location)
         except NotATable:

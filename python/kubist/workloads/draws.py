@@ -26,8 +26,6 @@ class Draws:
 
     Parameters
     ----------
-    workload
-        The workload.
     rows
         A sample of the data, which gives values, domains and ranks of columns.
     seed

@@ -216,7 +216,6 @@ def _metric(one: Played, name: str) -> str:
 
 
 def _plot(body: Sequence[str], marks: Sequence[tuple[float, str]], end: float) -> str:
-    """A frame with marks of the vertical axis and the time below."""
     parts: list[Any] = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">']
     for y, text in marks:
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#eee"/>')

@@ -67,8 +67,6 @@ def _order(head: bytes) -> str | None:
 
 @dataclass
 class _Block:
-    """The position of a block, and the types of particles that have it."""
-
     name: str
     at: int
     kinds: tuple[int, ...]
