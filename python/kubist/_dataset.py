@@ -58,7 +58,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The rows of a query as a dataset; from `Table.to_dataset`.
 
     Each scan runs the query on the snapshot at the dataset's creation, streams the result, and uses
-    all cores. Methods that need fragments raise `InvalidInput`, because there are none.
+    all cores. Methods that need fragments raise `InvalidInput`, because none exist.
     """
 
     def __init__(self, source: Source, where: str | None = None) -> None:
@@ -168,8 +168,8 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 class _Tree:
     """A parsed expression: Arrow's serialised calls, fields and literals.
 
-    pyarrow gives no other access to the values of ``isin`` in an expression. The form is internal
-    to Arrow; an unexpected form gives no condition.
+    pyarrow gives no other access to the values of ``isin``. The form is internal to Arrow; an
+    unexpected form gives no condition.
     """
 
     def __init__(self, expression: pc.Expression) -> None:

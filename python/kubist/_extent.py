@@ -237,7 +237,7 @@ def _of_polygon(value: Mapping[str, Any], extent: Extent, relation: Relation) ->
     """The conditions that edges of a polygon meet a rectangle, and that one corner is inside.
 
     If no edge meets the rectangle, it is completely inside or outside. An edge meets the rectangle
-    if their ranges overlap along x and y, and corners are on both sides of the edge's line.
+    if their ranges overlap along x and y, and corners are on both sides of the edge.
     """
     x, y = value.get("columns", ("x", "y"))
     ends = [extent.get(name, (name, name)) for name in (x, y)]

@@ -153,7 +153,7 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
     Raises
     ------
     InvalidInput
-        A combination of axis values does not have exactly one row; the message names it.
+        A combination of axis values, named in the message, does not have exactly one row.
     """
     numpy = need("numpy", what)
     for name in axes:

@@ -448,8 +448,8 @@ class Queries:
         confidence
             The fraction of intervals that contain the true value, such as 0.95.
         tails
-            The fraction at each end, such as 0.005, of the smallest and the largest values to read
-            completely. This removes the sampling error of heavy tails, for sums, means, ratios and
+            Read all rows with the smallest and the largest values, such as a fraction of 0.005 at
+            each end. This removes the sampling error of heavy tails, for sums, means, ratios and
             variances of columns.
         progressive
             Return an iterator of estimates with ever narrower intervals; each row is read once. All

@@ -123,8 +123,6 @@ class Run:
 
     Attributes
     ----------
-    table
-        The table.
     mode
         The ranks that commit: ``"rank"``, ``"node"`` or ``"dedicated"``.
     solvers

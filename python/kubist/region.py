@@ -1,7 +1,7 @@
 """Regions of space and of the sky, for ``region=`` of every query.
 
 ``|`` is the union, ``&`` the intersection, ``-`` the difference and ``~`` the complement. Lengths
-are in the unit of their column, or text with a unit such as ``"1 mm"``. Angles are in degrees.
+are in the column's unit, or text with a unit such as ``"1 mm"``; angles are in degrees.
 
 >>> from kubist import region
 >>> shell = region.sphere((0, 0, 0), 2) - region.sphere((0, 0, 0), 1)

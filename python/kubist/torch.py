@@ -74,8 +74,8 @@ def point_clouds(
     Yields
     ------
     torch_geometric.data.Batch
-        With ``pos``, ``x``, ``batch`` and ``ptr``, and with ``centre`` and ``number``, which have
-        one row for each crop. ``num_graphs`` is the number of crops.
+        With ``pos``, ``x``, ``batch`` and ``ptr``, and a row per crop in ``centre`` and ``number``.
+        ``num_graphs`` is the number of crops.
 
     Raises
     ------

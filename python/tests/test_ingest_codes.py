@@ -1,6 +1,7 @@
 """Ingest of particle codes, compared with their own libraries.
 
-H5MD, H5Part, openPMD, OpenFOAM, LAMMPS; test_ingest_snapshots.py has GADGET and SWIFT.
+The codes are H5MD, H5Part, openPMD, OpenFOAM and LAMMPS; test_ingest_snapshots.py has GADGET and
+SWIFT.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random files of particle codes, compared with the libraries that wrote them.
 
-GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK, XYZ; other formats have
-separate modules. KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
+It tests GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK and XYZ with
+KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def at() -> Array:
 
 @pytest.fixture
 def space(at: Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, the working directory, with the table t.kubist."""
+    """A working directory with the table t.kubist."""
     kind = np.array(["a", "b"])[np.arange(ROWS) % 2]
     columns = {"x": at[:, 0], "y": at[:, 1], "id": np.arange(ROWS), "kind": kind}
     monkeypatch.chdir(tmp_path)
@@ -58,7 +58,7 @@ Sky = tuple[dict[str, Array], dict[str, Array]]
 
 @pytest.fixture
 def sky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sky:
-    """Stars and sources near a pole and across 0h, as stars.kubist and sources.kubist."""
+    """Stars and sources near a pole and across 0h, in two tables."""
     random = np.random.default_rng(6)
     monkeypatch.chdir(tmp_path)
     made = []
@@ -377,7 +377,7 @@ def test_an_interrupt_leaves_nothing(
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it(space: Path, sent: signal.Signals) -> None:
-    """Sent while it writes to a pipe that nobody reads."""
+    """Sent while it writes to a pipe without a reader."""
     running = subprocess.Popen(
         [*MODULE, "pairs", "t.kubist", "--radius", "1"],
         stdout=subprocess.PIPE,

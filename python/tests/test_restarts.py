@@ -82,7 +82,7 @@ def test_a_restart_may_have_another_number_of_ranks(
     before: int,
     after: int,
 ) -> None:
-    """Steps up to the checkpoint have the old writers, later ones the new."""
+    """Steps up to the checkpoint have the old writers, later steps the new."""
     droplets, environment = 800, os.environ | MPI
     old, new = (ranks - (mode == "dedicated") for ranks in (before, after))
     if language == "Python":

@@ -1,7 +1,7 @@
 """The search for a design: rounds of trials, each with fewer and better designs.
 
-It starts with sets of dimensions and secondary indexes on a small sample, and continues with the
-best designs on a larger sample, with other capacities, domains and compressions.
+It starts with sets of dimensions and secondary indexes on a small sample; the best designs continue
+on a larger sample, with other capacities, domains and compressions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Translates comparisons of Python into conditions of Kubist that select the same rows.
 
 Python and SQL treat None and NaN differently. A condition of this module is true exactly for rows
-where Python's value is true. It is not true where Python would raise because it cannot order None.
+where Python's value is true, and not where Python would raise because it cannot order None.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Unreadable(Exception):
 class Term:
     """An expression over columns.
 
-    ``bits`` bounds an integer. An ``approximate`` term is not negative, and Kubist's value differs
-    from Python's by a relative error below `SLACK`. A ``bare`` term is a column.
+    ``bits`` bounds an integer. An ``approximate`` term is not negative, with a relative error below
+    `SLACK` between Kubist and Python. A ``bare`` term is a column.
     """
 
     sql: str
@@ -223,6 +223,7 @@ def _of_terms(left: Term, op: str, right: Term, want: bool) -> Condition:
 
 
 def _of_value(left: Term, op: str, value: Any, want: bool) -> Condition:
+    """A comparison with a value that is not None."""
     if not _same_kind(left.family, value):
         raise TypeError(f"{left.sql} is {left.family} and cannot be compared with {value!r}")
     if left.approximate:

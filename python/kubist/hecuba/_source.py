@@ -1,7 +1,7 @@
 """The syntax tree of a function, found by its code object.
 
 Several lambdas may be on one line, and a file may have changed since its import. So the file is
-compiled again, and a tree is only used if its code object equals the code object of the function.
+compiled again, and a tree is only used if its code object equals the function's.
 """
 
 from __future__ import annotations

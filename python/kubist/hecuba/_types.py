@@ -1,7 +1,7 @@
 """The types of a dictionary's keys and values, and their columns in a table.
 
-A field is a key or a value. It has one column, or, for a tuple, one column for each member.
-Integers and floats are stored with 64 bits, so reading returns exactly the value that was written.
+A field is a key or a value, with one column, or for a tuple, one column for each member. Integers
+and floats are stored with 64 bits, so reading returns exactly the written value.
 """
 
 from __future__ import annotations

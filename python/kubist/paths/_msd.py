@@ -2,7 +2,7 @@
 
 As in `MDAnalysis.analysis.msd.EinsteinMSD`, it is the mean over all starts within a path. Sums over
 starts are correlations, which Fourier transforms compute (Calandrini et al., nMoldyn, 2011). In
-paths that lack rows, the same correlations count the pairs of rows that exist.
+paths that lack rows, they also count the existing pairs of rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Regions on straight segments: where a segment crosses the surface of a region.
 
-A segment is a + t (b - a) with t from 0 to 1. Each shape gives the candidates for t at which a
-segment can enter or leave: roots of linear and quadratic equations. The midpoint between two
-candidates decides whether that piece is inside, so extra candidates do no harm.
+A segment is a + t (b - a) with t from 0 to 1. Each shape gives the candidates for t where a segment
+can enter or leave: roots of linear and quadratic equations. The midpoint between two candidates
+decides whether that piece is inside, so extra candidates do no harm.
 """
 
 from __future__ import annotations

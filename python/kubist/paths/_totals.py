@@ -1,8 +1,8 @@
 """Figures of paths: totals, means and fractions with intervals.
 
-A sample of fraction p has each path with probability p, independently. Totals are estimated as for
-Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section 3.5). A
-mean is a linearised ratio of two totals; its interval uses Student's t over paths.
+A sample of fraction p has each path independently with probability p, so totals are estimated as
+for Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section
+3.5). A mean is a linearised ratio of two totals; its interval uses Student's t over paths.
 """
 
 from __future__ import annotations

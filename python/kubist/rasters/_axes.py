@@ -75,8 +75,8 @@ def axis(name: str, width: float, low: float, high: float, given: tuple[bool, bo
 def check(width: float, low: float, high: float, across: float) -> float:
     """The number of cells along an axis; refuses a raster with too many cells.
 
-    It is a float, because the quotient may be infinite. ``across`` is the number of cells along the
-    other axis.
+    It is a float, because the quotient may be infinite. ``across`` is the number along the other
+    axis.
     """
     cells = max((high - low) / width, 1.0)
     if not cells * across <= CELLS or not math.isfinite(low / width):

@@ -1,9 +1,9 @@
 """Aggregates by cell of rows in memory: quantiles, and intervals of a sample.
 
-The identity is the sampling unit: a sample of fraction p has all rows of an identity with
-probability p. Variances of sums are estimated as for Poisson sampling (Saerndal, Swensson, Wretman:
-Model Assisted Survey Sampling, 1992, section 3.5); means and variances are linearised (section
-5.5). Intervals use Student's t with n - 1 degrees of freedom for n identities in the cell.
+A sample of fraction p has all rows of an identity, the sampling unit, with probability p. Variances
+of sums are estimated as for Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey
+Sampling, 1992, section 3.5); means and variances are linearised (section 5.5). Intervals use
+Student's t with n - 1 degrees of freedom for n identities in the cell.
 """
 
 from __future__ import annotations

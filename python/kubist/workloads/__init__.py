@@ -1,7 +1,7 @@
 """Workloads: files of weighted queries with random parameters, and a load generator.
 
-A workload is a TOML file (docs/workloads.md). `run` plays it on a table, a server or another
-system, and reports throughput and latencies; `kubist.advise` finds a suitable design.
+`run` plays a workload, a TOML file (docs/workloads.md), on a table, a server or another system, and
+reports throughput and latencies; `kubist.advise` finds a suitable design.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """H5MD: particles over time, through h5py.
 
-An element that is written less often than positions is null at the other steps, because the order
-of the particles may have changed. The edges of a changing box are columns; the edges of a fixed box
-are in the metadata.
+An element that is written less often than positions is null at the other steps, because the
+particle order may have changed. A changing box has its edges in columns, a fixed box in the
+metadata.
 """
 
 from __future__ import annotations

@@ -211,8 +211,8 @@ def _joined(
     """The table's metadata after this file is added.
 
     Raises:
-        InvalidInput: The file has another style of units than the table, and some of its columns
-        cannot be converted.
+        InvalidInput: The file has another style of units than the table, and some columns cannot be
+            converted.
     """
     if here is None:
         return {"lammps": about}

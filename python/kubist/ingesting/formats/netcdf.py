@@ -1,8 +1,8 @@
 """Strings and valid ranges of netCDF, which the engine's reader lacks.
 
 The engine reads numbers, with `_FillValue` and `missing_value` as missing values. The CF
-conventions also define `valid_range`, `valid_min` and `valid_max`, as stored numbers. If a netCDF
-variable has no `_FillValue`, data that was not written has the library's default fill value.
+conventions also define `valid_range`, `valid_min` and `valid_max`, as stored numbers. In a netCDF
+variable without `_FillValue`, unwritten data has the library's default fill value.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Beside:
     Attributes:
         scales: The dimension scales of axes, because groups may have axes with the same name.
         links: Names that refer to other files or to nothing, and why they are not read.
-        attributes: The attributes, except attributes that define the storage. The attributes of the
-            file have an empty name.
+        attributes: The attributes that do not define the storage; for the file, under an empty
+            name.
     """
 
     texts: Mapping[str, Texts]

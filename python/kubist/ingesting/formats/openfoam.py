@@ -1,7 +1,7 @@
 """Clouds of OpenFOAM: the time folders of a case, also decomposed and collated.
 
-A cloud has a file of positions and a file for each field, as text or binary (the header states
-which), possibly compressed with gzip. No library reads clouds.
+A cloud has a file of positions and a file for each field, as text or binary by the header, possibly
+compressed with gzip. No library reads clouds.
 
 A position is three numbers (OpenFOAM.com), or four barycentric coordinates within a tetrahedron of
 the mesh (OpenFOAM.org, and the file `coordinates` of OpenFOAM.com). A field is null at times that

@@ -3,8 +3,8 @@
 ASE reads extended XYZ. This module reads plain XYZ, where ASE refuses labels that are not elements
 (types of LAMMPS, beads), and ignores numbers after the position (charges of DFTB+).
 
-Every row stores the values of its frame (cell, periodicity, energy, other scalars of the comment),
-so a sample has them too.
+Every row, also in a sample, has the values of its frame (cell, periodicity, energy, other scalars
+of the comment).
 """
 
 from __future__ import annotations
