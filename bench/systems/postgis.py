@@ -1,8 +1,8 @@
 """PostGIS: its own server, with n-dimensional GiST indexes as in the thesis.
 
-The 3-D index finds boxes, and the 4-D index, whose last dimension is the uniform number, samples
-("LIMIT 1000+" in the thesis). The cluster is in the store's directory, and its server runs only
-while the store is open.
+The 3-D index finds boxes, and the 4-D index, whose last dimension is the uniform number, finds
+samples ("LIMIT 1000+" in the thesis). The cluster is in the store's directory, and its server runs
+only while the store is open.
 """
 
 from __future__ import annotations

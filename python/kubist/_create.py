@@ -105,14 +105,15 @@ def create(
         - ``compression``: ``"fast"`` to write, ``"small"`` on disk, or ``"balanced"``, the default.
           `Table.alter` changes it (docs/storage.md).
         - ``replication``: the rows that `Table.optimize` also copies into deeper cubes: ``"none"``,
-          ``"outlook(B)"`` (up to a level that the number B sets; -1 by default) or ``"full"``. More
-          copies make queries of small boxes faster and the table larger (docs/replication.md).
+          ``"outlook(B)"`` (up to a level that the number B sets) or ``"full"``; the default is
+          ``"outlook(-1)"``. More copies make queries of small boxes faster and the table larger
+          (docs/replication.md).
         - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
           with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
           rows with rare values in these columns.
-        - ``weight``: an expression, such as ``"diameter"``, in proportion to which rows are
-          sampled. With a weight or a list of strata, both fixed at creation, samples are not
-          uniform: the column ``inclusion`` of a query is each row's probability to be in the sample
+        - ``weight``: rows are sampled in proportion to this expression, such as ``"diameter"``.
+          With a weight or a list of strata, both fixed at creation, samples are not uniform: the
+          column ``inclusion`` of a query is each row's probability to be in the sample
           (docs/samples.md).
         - ``shared``: True if several machines write to the directory, on NFS, Lustre, GPFS or a
           similar file system. Kubist then uses no file locks (docs/where.md). It is on by default

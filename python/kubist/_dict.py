@@ -131,8 +131,7 @@ class Dictionary(MutableMapping[Key, Any]):
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[Dictionary]:
-        """Joins all changes of a ``with`` block in one durable commit, and discards them on an
-        exception.
+        """Joins the changes of a ``with`` block in one durable commit; an exception discards them.
 
         The changes become visible at the end of the block.
         """

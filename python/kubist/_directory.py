@@ -134,8 +134,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         -------
         Iterator of dict
             ``pos``: positions relative to the centre, float32, of shape (rows, axes). ``x``: the
-            columns, float32, of shape (rows, columns), with NaN for null. ``batch``: crop indices
-            by row, from 0. ``ptr``: the first row by crop, and the number of rows. PyTorch
+            columns, float32, of shape (rows, columns), with NaN for null. ``batch``: the rows' crop
+            indices, from 0. ``ptr``: the crops' first rows, and the number of rows. PyTorch
             Geometric uses the same names. ``centre``: of shape (crops, axes). ``number``: the
             numbers of the crops.
 

@@ -162,7 +162,7 @@ class Moving(Queries):
         self,
         **asked: Unpack[Unwrapped],
     ) -> Paths:
-        """Computes the displacement from the first to the last position by path.
+        """Computes the displacements of paths, from the first to the last position.
 
         Parameters
         ----------

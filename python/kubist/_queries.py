@@ -102,9 +102,9 @@ class Queries:
             ``(low, high)``: the rows with low <= priority < high. Disjoint windows are independent
             samples.
         limit
-            The maximum number of rows, applied after ``sample``, ``window`` and ``per_cell``. It
-            takes the first rows of ``order_by``, or otherwise the rows of lowest priority, which
-            are a uniform sample.
+            The maximum number of rows, applied after ``sample``, ``window`` and ``per_cell``. With
+            ``order_by``, these are the first rows in that order, otherwise the rows of lowest
+            priority, which are a uniform sample.
         columns
             The columns and expressions to return, in this order; None: all columns. ``AS`` names an
             expression, otherwise named by its text: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``.

@@ -175,8 +175,8 @@ class Result:
         Parameters
         ----------
         axes
-            The columns that become dimensions, as ``"time", "pid"``, of the arrays of other
-            columns. Without axes, the dimension is ``row``.
+            The columns that become dimensions, as ``"time", "pid"``; the other columns become
+            arrays over these dimensions. Without axes, the dimension is ``row``.
 
         Raises
         ------

@@ -46,7 +46,8 @@ VALID = 120.0
 class Speed:
     """The constants of a machine.
 
-    Attributes: seconds: The constants by feature.
+    Attributes:
+        seconds: The constants by feature.
         spread: The standard deviation of the logarithm of measured over modelled times.
     """
 

@@ -116,8 +116,8 @@ class Table(Objects["Table"]):
             The writer's name, unique among open writers; None: the first free name of ``writer-1``,
             ``writer-2``, ...
         memory_bytes
-            The approximate bytes of pending rows in memory; further rows spill to scratch files;
-            None: 1 GiB.
+            The approximate bytes of pending rows in memory (None: 1 GiB); further rows spill to
+            scratch files.
         optimize
             Whether to run `optimize` continuously in a thread, with at most one core.
 

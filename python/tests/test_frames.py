@@ -425,8 +425,7 @@ WORLDS = 150
 
 @pytest.fixture(scope="module")
 def same_worlds(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, float]:
-    """Independently sampled copies of the same rows, and their sum of v, which correlates
-    with density."""
+    """Independently sampled copies of rows, and their sum of v, which correlates with density."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.random(1500), rng.normal(0.5, 0.02, 1500)])
     v = 1 + 10 * np.exp(-((x - 0.5) ** 2) / 0.01)

@@ -1,6 +1,6 @@
-"""Ingest of instrument files and trajectories, compared with the libraries of their communities.
+"""Ingest of instrument files and trajectories, compared with their communities' libraries.
 
-Each test needs such a library, and a file from there.
+Each test needs such a library, and a file that the library writes or publishes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Damaged files, and files that cannot be a trajectory: one error line with the location, and no
-partial rows.
+"""Damaged files, and files that are no trajectory: one error line with the location, and no partial
+rows.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each machine is a set of namespaces with writers, readers and an optimizer. Proc
 stopped, mounts disappear, and the server stops answering.
 
 `make stress-mounts` runs ROUNDS=n with slow events: another machine takes a stopped writer's name,
-or dies.
+or a machine dies.
 """
 
 from __future__ import annotations

@@ -30,10 +30,12 @@ class FrameWriter:
 
     Parameters
     ----------
-    topology The topology for a new table. append
+    topology
+        The topology for a new table.
+    append
         Continue after the frames of an existing table; otherwise, nothing may exist at ``path``.
     commit_frames
-        The number of frames per commit; with 1, readers see each written frame; None: as few
+        The number of frames per commit; with 1, readers see each written frame. None: as few
         commits as memory allows.
     frames
         The number of frames that will be written, if known.

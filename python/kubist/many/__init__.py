@@ -77,7 +77,7 @@ class Many(Looks):
     """Many runs as one read-only table, from `kubist.open_many`.
 
     It has the query methods of a table (`query`, `count`, `estimate`, `head`, `scan`, `sql`,
-    `to_dataset`, `plot`); `run` returns a run with all methods.
+    `to_dataset`, `plot`); `run` returns a run with all methods of its table.
     """
 
     def __init__(self, runs: Sequence[Run], union: Union) -> None:

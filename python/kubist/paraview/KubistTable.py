@@ -295,7 +295,6 @@ class KubistTable(VTKPythonAlgorithmBase):
         return self._snapshot.columns
 
     def _look(self):
-        """Determines the columns of position and time, and the time steps."""
         self._times = self._shown_times = None
         if self._snapshot is None:
             return

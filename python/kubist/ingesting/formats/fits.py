@@ -127,7 +127,6 @@ def _positions(header: Mapping[str, Any]) -> list[str]:
 
 
 def _others(hdus: Any, number: int) -> dict[str, str]:
-    """The parts of the file that do not become rows, with reasons."""
     from astropy.io import fits
 
     left_out = {}

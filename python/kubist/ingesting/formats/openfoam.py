@@ -106,7 +106,6 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _others(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
-    """The parts of the time folders that are not in the table, with reasons."""
     left_out: dict[str, str] = {}
     for time, folders in found:
         for folder in sorted({cloud.parent.parent for cloud in folders}):
