@@ -403,7 +403,7 @@ def test_inclusion_of_each_cell_is_its_own(cloud: kubist.Table) -> None:
     plain = cloud.query(per_cell=(50, cells)).to_pandas()
     assert plain.equals(answer.drop(columns="p"))
     everything = cloud.query().to_pandas()
-    # Weighted rows estimate the count of each cell within four standard errors.
+    # Weighted rows estimate cell counts within four standard errors.
     sides = [np.floor(answer.x / 0.25), answer.y > 0.5]
     for name, cell in answer.groupby(sides):
         held = everything[

@@ -56,7 +56,7 @@ def sound(text: str | bytes) -> str:
 def text(attributes: Any, name: str) -> str | None:
     value = attributes.get(name)
     if getattr(value, "size", None) == 1 and hasattr(value, "item"):
-        # netCDF-4 writes a string of variable length as an array of one.
+        # netCDF-4 writes a string of variable length as an array with one element.
         value = value.item()
     return sound(value) if isinstance(value, str | bytes) else None
 

@@ -174,7 +174,7 @@ def unwrapped(chunk: Chunk, period: Mapping[str, Period], images: Mapping[str, s
         step = np.diff(points[axis], prepend=points[axis][:1])
         step[chunk.starts[:-1]] = 0
         crossed = np.cumsum(np.round(step / length))
-        # Relative to the first row of each path.
+        # Relative to the path's first row.
         crossed -= np.repeat(crossed[chunk.starts[:-1]], np.diff(chunk.starts))
         points[axis] = points[axis] - crossed * length
     return chunk._replace(points=points)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A dump begins with one of these items; TIME also matches TIMESTEP.
+# A dump begins with such an item; TIME also matches TIMESTEP.
 ITEM = b"ITEM: "
 ITEMS = (b"ITEM: TIME", b"ITEM: UNITS")
 

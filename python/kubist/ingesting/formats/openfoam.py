@@ -317,7 +317,7 @@ def _blocks(file: Path) -> list[Block]:
     body = entries.pop("end")
     if entries.get("class") != "decomposedBlockData":
         return [_block(file, entries, raw, body)]
-    # Collated: a list with the bytes of each rank's file; the first has the common header.
+    # Collated: a list with the bytes of the ranks' files; the first has the common header.
     blocks, place, header = [], body, None
     while (found := re.compile(rb"\s*(?://[^\n]*\n\s*)*(\d+)\s*\(").match(raw, place)) is not None:
         length, begin = int(found[1]), found.end()
@@ -449,7 +449,7 @@ def _mesh(files: dict[str, Path], rank: int) -> Mesh:
     points = _of_width(files["points"], block("points"), 3)
     faces = block("faces")
     if faces.binary:
-        # A compact list: the start of each face, then the corners of all faces.
+        # A compact list: the starts of faces, then the corners of all faces.
         count, begin, _ = _list(files["faces"], faces)
         end = begin + count * np.dtype(faces.label).itemsize
         starts = np.frombuffer(faces.raw, faces.label, count, begin).astype(np.int64)
