@@ -2,11 +2,10 @@
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.accuracy airway.parquet
 
-Prints a table for docs/storage.md: bytes per row by error bound. Kubist stores the columns in a
-table, in pages that are read separately. zfp and SZ3 compress each column as one array, in the
-given order and in the table's order; the smaller result counts. Parquet has the values that Kubist
-stores, in the table's order, with byte-stream split and zstd. The errors of all systems are
-verified.
+Prints bytes per row by error bound for docs/storage.md. Kubist stores the columns in pages that are
+read separately. zfp and SZ3 compress each column as one array, in the given order and in the
+table's order; the smaller result counts. Parquet has the values that Kubist stores, in the table's
+order, with byte-stream split and zstd. The errors of all systems are verified.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ RELATIVE = [(VELOCITIES, [1e-5, 1e-4, 1e-3, 1e-2]), (["diameter"], [1e-4, 1e-3, 
 
 
 def stored(rows: pa.Table, accuracy: dict[str, float | str], scratch: Path) -> tuple[dict[str, float], pa.Table]:
-    """Bytes per row of each column in a table, and the rows as stored."""
+    """Bytes per row by column in a table, and the rows as stored."""
     at = scratch / "table.kubist"
     kubist.create(at, rows, DIMENSIONS, identity=IDENTITY, accuracy=accuracy or None).close()
     said = subprocess.run(

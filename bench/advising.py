@@ -4,7 +4,7 @@
 
 For each data set, `kubist.advise` gets the data and a workload. Then at least 100 designs are built
 from all rows and get other queries of the workload. The tables print the measured time of the
-advised design over the best one, and of designs that a newcomer might choose.
+advised design, and of designs that a newcomer might choose, over the best one.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def cost(trial: Trial, workload: Workload) -> float:
 
 
 def newcomers(rows: pa.Table, designs: list[Design]) -> list[Design]:
-    """Designs of one dimension without secondary indexes."""
+    """Designs with a single dimension and no secondary index."""
     return [
         d
         for d in designs

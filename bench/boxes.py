@@ -4,9 +4,9 @@ Prints the tables, and writes them to `docs/boxes.md`.
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.boxes
 
-DuckDB's table is sorted by Morton key and uses all cores. Each result is an Arrow table with all
-columns. The systems take turns in one process: one uncounted query per box, then `REPEATS` measured
-ones.
+DuckDB's table is sorted by Morton key, and DuckDB uses all cores. Each result is an Arrow table
+with all columns. The systems take turns in one process, with one uncounted query per box before
+`REPEATS` measured ones.
 """
 
 from __future__ import annotations

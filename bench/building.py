@@ -1,10 +1,10 @@
 """Benchmarks of file indexes: building, opening, and queries.
 
-A build is compared with one pass over the file, a query with one of a table of the same data.
+A build is compared with one pass over the file, and a query with the same query of a table.
 
 A pass reads contiguous files in pieces of 8 MiB; the library that wrote chunks and pages decodes
 them. Passes and builds take turns. A row has medians of ``ROUNDS``: cold times, after the file was
-dropped from the page cache, and processor times of warm runs, which other programs influence less.
+dropped from the page cache, and processor times of warm runs, which other programs affect less.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def ensemble(folder: Path) -> float:
 
 
 def beside_table(folder: Path, values: np.ndarray) -> None:
-    """The same queries of a file's index and of a table of the file: cold, in this process."""
+    """The same cold queries of a file's index and of a table, in this process."""
     import kubist
 
     file, table = folder / "v.npy", folder / "v.kubist"

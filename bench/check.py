@@ -1,9 +1,9 @@
 """Checks the results of all systems, before their times are measured.
 
 The reference is `Truth`, which evaluates each query with numpy on the source data. An exact result
-must have the same rows, bit by bit. A sample must consist of distinct rows of the reference.
-Kubist's samples must have the rows of lowest priority; this module computes the priorities itself,
-as FORMAT.md defines them. Other systems sample by chance, so only the number of rows is checked.
+must have the same rows, bit by bit, and a sample distinct rows of the reference. Kubist's samples
+must have the rows of lowest priority, which this module computes by FORMAT.md. Other systems sample
+by chance, so only the number of rows is checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Truth:
         self._sorted: dict[str, np.ndarray] = {}
 
     def positions(self, question: Question) -> np.ndarray:
-        """The positions of all rows that match, without the sample and the limit. Cached."""
+        """The cached positions of all matching rows, without the sample and the limit."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
         if said not in self._positions:
@@ -46,7 +46,6 @@ class Truth:
         return self._positions[said]
 
     def _among(self, question: Question, hashes: np.ndarray) -> bool:
-        """Whether all hashes are hashes of matching rows."""
         self.positions(question)
         true = self._sorted[repr(replace(question, share=None, limit=None, any_rows=False))]
         if not len(true):

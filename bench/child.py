@@ -3,7 +3,7 @@
     python -m bench.child < task.json
 
 The library is imported before the measurement. A cold query drops the caches, opens the store and
-queries it. A warm query runs twice before it is measured.
+queries it; a warm query runs twice before it is measured.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python -m bench.cores [--rows 20000000] [--repeats 7]
 
-The box has a twentieth of the rows. For each number of cores there is a process that is bound to
-these cores, because the systems count them at the start. The engine's time is for all batches, in
-memory. DuckDB and Polars have the same rows in memory, sorted by x. The kinds of result take turns,
-so that a busy machine affects all of them; times are medians in milliseconds. The last column is
-the number of small queries a second from one thread per core.
+The box has a twentieth of the rows. For each number of cores, a process is bound to these cores,
+because the systems count them at the start. The engine's time is for all batches, in memory. DuckDB
+and Polars have the same rows in memory, sorted by x. The kinds of result take turns, so that other
+load affects all kinds; times are medians in milliseconds. The last column is the number of small
+queries a second from one thread per core.
 """
 
 from __future__ import annotations

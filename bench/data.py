@@ -1,7 +1,7 @@
 """Generated rows to store, written once to a cache.
 
-A data set is one uncompressed Arrow file. All systems memory-map it, so they get the same rows in
-the same order, and none pays for generating them. Positions of synthetic sets are multiples of
+A data set is one uncompressed Arrow file that all systems memory-map, so they get the same rows in
+the same order, without the cost of generating them. Positions of synthetic sets are multiples of
 2^-24 in [0, 1): exact in float32 and in the scaled integers of LAS files, so results can be
 compared bit by bit.
 """

@@ -6,11 +6,11 @@ Prints the table, and writes it to `docs/estimates-speed.md`.
 
 DuckDB computes each aggregate exactly over Parquet files in the given order (row groups of 122,880
 rows, its default, zstd). Kubist estimates it to 1 %, and as well as possible in half a second.
-Times are medians of several warm runs, in turns. The exact result shows whether the interval
-contains it.
+Times are medians of several warm runs, in turns. The table shows whether the interval contains the
+exact result.
 
-A second table measures the value of the manifest's counts and bounds. It repeats the queries with a
-window of priorities that is slightly smaller than [0, 1), which the manifest does not support.
+A second table measures the value of the manifest's counts and bounds: it repeats the queries with a
+window slightly smaller than [0, 1), which the manifest does not support.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     make bench-files    ROWS=100000000, STORES=folder on the disk to measure
 
-All systems get the same queries of the same numbers. h5py reads whole datasets. PyTables uses its
-own index in its own file. DuckDB reads Parquet with the statistics of its row groups. ADIOS2 finds
-boxes in BP4 with the statistics of blocks as large as Kubist's. Kubist also indexes DuckDB's
-Parquet file. Bytes are those that the querying process read from the kernel (/proc/self/io, rchar).
-A cold query runs after the file was dropped from the page cache. The report lists libraries that
-are not installed, and PyTables if its index takes longer than ``PEER_SECONDS``.
+All systems get the same queries of the same numbers. h5py reads whole datasets, PyTables uses its
+own index in its own file, and DuckDB reads Parquet with row-group statistics. ADIOS2 finds boxes in
+BP4 with the statistics of blocks as large as Kubist's. Kubist also indexes DuckDB's Parquet file.
+Bytes count the process's reads from the kernel (/proc/self/io, rchar). A cold query runs after the
+file was dropped from the page cache. The report lists missing libraries, and PyTables if its index
+takes longer than ``PEER_SECONDS``.
 
-Then it builds indexes of several kinds of files, each compared with one pass (`bench.building`). It
-plots the I/O model and the measurements, and simulates reading with 1 to 16 workers
-(`bench.means`). Finally it reports which targets are met.
+Then it compares builds of indexes with one pass (`bench.building`), plots the I/O model and the
+measurements, simulates reading with 1 to 16 workers (`bench.means`), and reports which targets are
+met.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def smooth(rows: int) -> np.ndarray:
 def made(rows: int, name: str) -> np.ndarray:
     """One of the columns.
 
-    There is a smooth field, the same shuffled, and for clustered particles an energy that
+    These are a smooth field, the same shuffled, and for clustered particles an energy that
     correlates with the position and a mass that does not.
     """
     rng = np.random.default_rng(20)
@@ -176,7 +176,6 @@ with tables.open_file(sys.argv[1], "a") as file:
 
 
 def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
-    """Returns the times of building indexes."""
     import h5py
 
     import kubist

@@ -2,9 +2,9 @@
 
     python -m bench.ingest [ROWS]
 
-astropy reads FITS, laspy LAZ, and MDAnalysis XTC. The build creates a table from the rows in
-memory, with the dimensions, identity and secondary index of the ingested table. The ratio is the
-time of ingestion by the sum of both. Each time is the best of three.
+astropy reads FITS, laspy LAZ, and MDAnalysis XTC. The build creates a table from rows in memory,
+with the dimensions, identity and secondary index of the ingested table. The ratio is the time of
+ingestion by the sum of both; each time is the best of three.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python -m bench.loader [ROWS]
 
-Eight float32 columns of points in a cube; half of the variance of a column depends on the position.
-Each loader has its own process and yields one epoch to warm up and one that is measured. The
-variance is that of the means of 1,024 rows over that of a true shuffle, on average over the
-columns. Shards are .npy files of 10,000 rows in spatial order, read in random order into a shuffle
-buffer, as in WebDataset, but by whole arrays. Lance is measured if it is installed.
+The rows are points in a cube with eight float32 columns; half of a column's variance depends on the
+position. Each loader has its own process and yields one epoch to warm up before the measured epoch.
+The variance is of means of 1,024 rows, relative to a true shuffle, averaged over columns. Shards
+are .npy files of 10,000 rows in spatial order, read in random order into a shuffle buffer, as in
+WebDataset, but by whole arrays. Lance is measured if installed.
 """
 
 from __future__ import annotations
@@ -91,8 +91,6 @@ def scan(folder: Path) -> Batches:
 
 
 def shards(buffer: int) -> Callable[[Path], Batches]:
-    """Shards in random order through a shuffle buffer."""
-
     def batches(folder: Path) -> Batches:
         rng = np.random.default_rng(1)
         files = sorted((folder / "shards").iterdir())

@@ -2,9 +2,9 @@
 
 Blocks, bytes and requests are measured on shuffled values. The techniques (merged requests, a
 balanced schedule, sorted copies) are simulated with the blocks that real queries hit, because this
-machine has too few devices. A request takes ``latency + bytes / bandwidth``. Each worker has its
-own device, and its time is the sum of its requests. The paper (block-index, SC17) reports factors
-of 1.27 to 1.98 for one technique, and of 1.42 to 2.28 for all.
+machine has too few devices. A request takes ``latency + bytes / bandwidth``; each worker has its
+own device, and its time is the sum over its requests. The paper (block-index, SC17) reports factors
+of 1.27 to 1.98 for a single technique, and of 1.42 to 2.28 for all.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
     python -m bench.neighbours [ROWS]
 
-Rows in a cube, half of them in clusters. SciPy builds a tree of all rows in memory, which counts as
-time, and searches it on all cores. Kubist reads a table. The numbers of results must agree. The
-last columns are the rows examined per row of the table, and the growth of the process's largest
-resident memory during the work.
+Half of the rows in a cube are in clusters. SciPy builds a tree of all rows in memory, which counts
+as time, and searches it on all cores; Kubist reads a table. The numbers of results must agree. The
+last columns are the examined rows per table row, and the growth of the peak resident memory.
 """
 
 from __future__ import annotations
@@ -50,14 +49,13 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def read(result: kubist.Result) -> tuple[int, kubist.Stats]:
-    """Returns the number of rows and the cost."""
     return sum(batch.num_rows for batch in result), result.stats
 
 
 def report(
     name: str, rows: int, search: Callable[[], kubist.Result], peer: Callable[[], int]
 ) -> None:
-    """One line of the table; Kubist is measured first, before the peer's memory."""
+    """Prints a line of the table; Kubist is measured before the peer, which takes memory."""
     before = peak()
     seconds, (found, stats) = timed(lambda: read(search()))
     memory, examined = peak() - before, stats.rows_read / rows

@@ -1,11 +1,11 @@
-"""Predicted and measured times of 200 mixed queries of one table.
+"""Predicted and measured times of 200 mixed queries of a table.
 
     python -m bench.predicting FILE.parquet [QUERIES]
 
 The file has the columns of the droplets: x, y, z, time, pid, diameter. A query runs once, so that
-its pages are in memory, and is then explained with ``predict=True``; the constants come from the
-calibration of `explain` with other queries. The table has the error of a single run, and of the
-fastest of five runs, which other processes disturb less.
+its pages are in memory, and is then explained with ``predict=True``; `explain` calibrates the
+constants with other queries. The table has the error of a single run, and of the fastest of five
+runs, which other processes disturb less.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The queries and their results.
 
-All systems get the same query and return the same kind of result. Each reports which queries it
-supports.
+All systems get the same query, return the same kind of result, and report which queries they
+support.
 """
 
 from __future__ import annotations

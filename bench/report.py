@@ -133,7 +133,6 @@ def examined(results: Results) -> str:
 
 
 def skipped(results: Results) -> str:
-    """Systems that are missing, and empty cells, with reasons."""
     said = [f"- {key}: {reason}" for key, reason in results.values["skipped"].items()]
     reasons: dict[tuple[str, str], list[str]] = {}
     for values in results.values["cells"]:

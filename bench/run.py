@@ -5,7 +5,7 @@
 SYSTEMS="kubist lance" in the environment selects systems.
 
 Each measurement is a process of its own. The systems take turns within each cell, in a different
-order each turn, so that other load on the machine affects all of them.
+order each turn, so that other load affects all systems.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ CHECKED_ROWS = 30_000_000
 
 
 class Run:
-    """One suite: its systems, their stores, and the figures so far."""
-
     def __init__(self, suite: Suite, stores: Path) -> None:
         self.suite = suite
         self.stores = stores / suite.name

@@ -4,8 +4,8 @@ the time to open them, and queries compared with pandas over Parquet files.
 
     python -m bench.runs [RUNS] [ROWS]
 
-pandas reads the columns of the query from each file. For many runs it reads a part of the files and
-the time is extrapolated, as the table notes.
+pandas reads the columns of the query from each file; for many runs, the time is extrapolated from a
+part of the files, as the table notes.
 """
 
 from __future__ import annotations

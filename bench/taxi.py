@@ -3,8 +3,8 @@
     PYTHONPATH=python bench/.venv/bin/python -m bench.taxi [ROWS]
 
 DuckDB has its own table in a file, Polars a frame in memory, Lance a data set with scalar indexes.
-All four store the rows in order of time and take turns in one process. Every result is an Arrow
-table, or a number, and is compared with DuckDB's.
+All four store the rows in order of time and take turns in one process. Every result, an Arrow table
+or a number, is compared with DuckDB's.
 """
 
 from __future__ import annotations

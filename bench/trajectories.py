@@ -1,9 +1,9 @@
 """Trajectories in a table compared with XTC, through MDAnalysis, cold, in one run: `make bench-md`.
 
-The frames are real: water around a receptor, 52,323 atoms, from the package prolif. Its few frames
-are repeated forwards and backwards up to the wanted length, so the size is synthetic but positions
-are real. MDAnalysis reads both formats with the same calls where possible, and must give the same
-positions, bit by bit.
+The frames, water around a receptor (52,323 atoms), are from the package prolif. They are repeated
+forwards and backwards up to the wanted length, so the size is synthetic but positions are real.
+MDAnalysis reads both formats with the same calls where possible, and must give the same positions,
+bit by bit.
 
 Each query runs in its own process, with the Universe open and the files dropped from the page
 cache. MDAnalysis' frame index (.npz) of the XTC exists already.

@@ -1,7 +1,7 @@
 """The queries: boxes of given sizes at several locations, samples, limits, filters.
 
-Boxes are calibrated: at each location, a cube has the half width that gives the wanted number of
-rows. Bounds are exact in float32, so that all systems use the same box.
+At each location, a cube gets the half width that gives the wanted number of rows. Bounds are exact
+in float32, so that all systems use the same box.
 """
 
 from __future__ import annotations

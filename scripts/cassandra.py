@@ -12,8 +12,8 @@ It needs Java 17, from JAVA_HOME, the path, or /usr/lib/jvm. Cassandra comes fro
 (about 70 MB, once). All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes
 from there are stopped. CASSANDRA_NETWORK is the start of their addresses, by default 127.0.0, so
 that clusters of two networks can run side by side. Jars in the folder CASSANDRA_PLUGINS are added
-to the class path. The nodes are for tests only: a power failure may lose acknowledged data, because
-they do not sync their commit log.
+to the class path. The nodes are for tests only: they do not sync their commit log, so a power
+failure may lose acknowledged data.
 
 User and password of the secure node are both cassandra; its certificate is in node-9/ca.pem.
 """

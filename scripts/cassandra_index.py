@@ -51,7 +51,6 @@ def bench(nodes: int, rows: int) -> int:
 
 
 def with_nodes(nodes: int, work: Callable[[], int]) -> int:
-    """Calls `work` while the nodes run."""
     if code := maven("package", "-DskipTests", project=PROJECT, quiet=True):
         return code
     cassandra("down")

@@ -3,8 +3,8 @@
     python scripts/drawings.py          # writes docs/concepts/*.svg
     python scripts/drawings.py --check  # exits with 1 if a file differs
 
-It needs the standard library only. Points come from a seeded generator, and samples and cubes
-follow the rules of the engine, so the diagrams are correct examples.
+It needs only the standard library. Points come from a seeded generator; samples and cubes follow
+the engine's rules, so the diagrams are correct examples.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python3 scripts/fuzz.py [SECONDS] [TARGET...]
 
-It works with stable Rust, because the compiler gets libFuzzer's coverage options directly. The
-first inputs of a target are in `fuzz/corpus/TARGET`. Failing inputs are added there, so later runs
-start with them; other new inputs stay in `target/fuzz/corpus`.
+It works with stable Rust, because the compiler gets libFuzzer's coverage options directly. A target
+starts with the inputs in `fuzz/corpus/TARGET`, to which failing inputs are added; other new inputs
+stay in `target/fuzz/corpus`.
 """
 
 import os

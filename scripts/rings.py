@@ -5,12 +5,12 @@
 Reads the source below FOLDER (default: this repository), prints each ring with its import lines,
 and exits with 1 if there is one. `--summary` prints a table of counts instead of the lines.
 
-A module is a file. It may import its children and they may import it, because in Rust they are one
-unit. The children of a module, each with all modules below it, must not form a ring: `a -> b::c`
-and `b -> a` is one. Every import counts, also in a function, under TYPE_CHECKING, of a type only,
-or in a path without `use`. A re-exported name counts as an import of its own module and of the
-module in the path. Rust tests are not read. A call of a method that another module adds to a type
-(`impl Table` in `alter.rs`) is not detected.
+A module is a file. It and its children may import each other, because in Rust they are one unit.
+The children of a module, each with all modules below it, must not form a ring: `a -> b::c` and `b
+-> a` is one. Every import counts, also in a function, under TYPE_CHECKING, of a type only, or in a
+path without `use`. A re-exported name counts as an import of its own module and of the module in
+the path. Rust tests are not read, and calls of methods that another module adds to a type (`impl
+Table` in `alter.rs`) are not detected.
 """
 
 from __future__ import annotations
@@ -385,8 +385,8 @@ class Crate:
     ) -> Name | None:
         """The module that the names lead to, starting at the given one.
 
-        As in the compiler, the first name of a path follows a `use`. The other names follow it only
-        with `through_use`; otherwise the path ends in the module that re-exports.
+        As in the compiler, the first name of a path follows a `use`; other names only with
+        `through_use`, otherwise the path ends in the module that re-exports.
         """
         if not rest:
             return here

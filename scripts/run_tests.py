@@ -3,9 +3,9 @@
     python scripts/run_tests.py check|test|all [--minutes N]
 
 `STEPS` lists the steps, each with its tiers, command and services. After the builds, two steps run
-at a time, one per core; the output of a step is shown at its end. Tests of the page and campaigns
-follow, one at a time. Nothing runs after a failed build; other failures do not stop the run. After
-N minutes no step starts, and running steps are ended and fail.
+at a time, one per core, and show their output at the end. Tests of the page and campaigns follow,
+one at a time. Nothing runs after a failed build; other failures do not stop the run. After N
+minutes, no step starts, and running steps are ended and fail.
 
 The last lines are a table of seconds, for docs/testing.md, and `N passed, N failed, N skipped`. The
 exit code is 0 only if every step ran tests and none failed. A step whose service or program is not

@@ -5,9 +5,9 @@
     s3.py status        reports whether it runs
     s3.py down          stops it and deletes its data
 
-The gateway is built from source (`go install`, a minute, once), which needs Go. It stores objects
-as files. All files are in the folder S3_HOME, or .s3, and only processes from there are stopped.
-The access key is `test`, the secret key `testsecret`:
+The gateway, which stores objects as files, is built from source once (`go install`, a minute),
+which needs Go. All files are in the folder S3_HOME, or .s3, and only processes from there are
+stopped. The access key is `test`, the secret key `testsecret`:
 
     export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret
     export AWS_ENDPOINT_URL=http://127.0.0.1:7070

@@ -56,7 +56,7 @@ def page_of(path: Path) -> str | None:
 def relinked(text: str, file: Path, page: str) -> str:
     """The text of a file with its links made relative to its page on the site.
 
-    A link to a file outside the site becomes the file's name.
+    A link to a file outside the site becomes its name.
     """
 
     def relink(found: re.Match[str]) -> str:
@@ -75,7 +75,6 @@ def relinked(text: str, file: Path, page: str) -> str:
 
 
 def collect() -> None:
-    """Writes the site's sources to SOURCE."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     for file in sorted((ROOT / "docs").rglob("*")):
         name = file.relative_to(ROOT).as_posix()

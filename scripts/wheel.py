@@ -1,8 +1,8 @@
 """Tags the wheel in dist/ with the systems that it runs on, and tests it without Rust.
 
-`auditwheel` determines the oldest C library that the module runs with, and tags the wheel
-accordingly (such as manylinux_2_34). The wheel is then installed into a new environment with NumPy
-only, where the first steps of README.md and the command run.
+`auditwheel` tags the wheel with the oldest C library that the module runs with (such as
+manylinux_2_34). The first steps of README.md and the command then run in a new environment with
+only the wheel and NumPy.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@
 One run of an MPI program (insitu.c) measures all ways with the same particles and steps; times
 include durability. PREFIX has libkubist (`make install`). RANKS, PARTICLES and STEPS in the
 environment override the defaults. WORK is the microseconds of computation per particle and step in
-the table of wall times. The tables list systems that are not available; solvers.py measures real
-solvers.
+the table of wall times. The tables list missing systems; solvers.py measures real solvers.
 """
 
 import os

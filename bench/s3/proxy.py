@@ -2,8 +2,8 @@
 
     python -m bench.s3.proxy PORT-OF-THE-SERVER
 
-It prints its own port. It adds 30 ms to each request, and limits all connections together to
-100 MB/s in each direction. Opening a connection takes no extra time.
+It prints its own port, adds 30 ms to each request, and limits all connections together to 100 MB/s
+in each direction. Opening a connection takes no extra time.
 
 `GET /.trace` returns the requests since the previous trace as a JSON list, in order of their ends:
 ``sent`` and ``answered`` (seconds of a monotonic clock), ``request`` (method and path), ``range``,

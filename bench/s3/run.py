@@ -2,11 +2,11 @@
 
     ROWS=20000000 SYSTEMS="kubist lance parquet" RUNS=3 python -m bench.s3.run
 
-Queries go through a proxy of the server of `make s3-up`, which adds 30 ms to each request and
-limits the bandwidth to 100 MB/s. Each query runs in a new process; with the cache, after an earlier
-process with the same query. Commits to the server without the proxy, and to directories, follow.
-CELLS and COMMITS=0 select parts, TRACES=file stores all requests, KEEP=1 keeps the tables, and
-FOLDER=name uses kept ones.
+Queries go through a proxy of the server of `make s3-up`, which adds 30 ms per request and limits
+the bandwidth to 100 MB/s. Each query runs in a new process; with the cache, after another process
+with the same query. Commits to the server without the proxy, and to directories, follow. CELLS and
+COMMITS=0 select parts, TRACES=file stores all requests, KEEP=1 keeps the tables, and FOLDER=name
+uses kept ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Storage and queries in a bucket, by system.
 
-Tables are built directly on the server, and queried through the proxy. The other systems store a
-uniform column `r` and Morton order, so that a sample is `r < p`.
+Tables are built directly on the server, and queried through the proxy. The other systems store rows
+in Morton order with a uniform column `r`, so that a sample is `r < p`.
 """
 
 from __future__ import annotations

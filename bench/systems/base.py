@@ -21,8 +21,8 @@ CORES = len(os.sched_getaffinity(0))
 class System(ABC):
     """One way to store a data set in a directory, and to query it.
 
-    A child process creates it for one measurement, and times `build` and `open`. The system's
-    module imports the library, because that is not measured.
+    A child process creates it for one measurement, and times `build` and `open`, but not the import
+    of the library by the system's module.
     """
 
     name: ClassVar[str]

@@ -1,6 +1,6 @@
 """PostGIS: its own server, with n-dimensional GiST indexes as in the thesis.
 
-The 3-D index finds boxes. The 4-D index has the uniform number as its last dimension and finds
+The 3-D index finds boxes, and the 4-D index, whose last dimension is the uniform number, finds
 samples ("LIMIT 1000+" in the thesis). The cluster is in the store's directory, and its server runs
 only while the store is open.
 """
@@ -170,7 +170,7 @@ class PostGIS(System):
 
     @staticmethod
     def _layout(fields: list[pa.Field]) -> np.dtype:
-        """Rows in COPY's binary format, all of one size because none is null."""
+        """Rows in COPY's binary format, equally large because none is null."""
         parts = [("fields", ">i2")]
         for field in fields:
             parts += [(field.name + "_size", ">i4"), (field.name, _TYPES[str(field.type)][1])]

@@ -1,7 +1,7 @@
 """Kubist: a store for particles, trajectories, catalogues and other point-like data.
 
-It stores every row, indexes up to eight columns, and keeps a uniform random sample of every
-region. You can read any region, completely or as a sample, while a simulation is still writing.
+It indexes up to eight columns and keeps a uniform random sample of every region. You can read any
+region, completely or as a sample, while a simulation is still writing.
 
 Write, from any number of processes (a dict of NumPy arrays, a DataFrame, Arrow data):
 
@@ -47,8 +47,8 @@ View in the browser, and query a server that has the data:
 >>> t = kubist.connect("http://127.0.0.1:8080")    # the same query, refine, count, watch
 
 Each row has a *priority*, a fixed number that is uniform in [0, 1) and depends only on the row's
-identity. *sample=p* returns the rows with a priority below p. This is a uniform sample of that
-fraction, the same on every machine, and a subset of every larger sample.
+identity. *sample=p* returns the rows with a priority below p: a uniform sample that is the same on
+every machine and a subset of every larger sample.
 
 Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`. Kubist releases the
 GIL while it works, and Ctrl-C stops any call. NumPy, pyarrow, pandas and Polars are only needed for

@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 
 class ArrowStream(Protocol):
-    """An object with record batches in the Arrow PyCapsule interface."""
-
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowArray(Protocol):
-    """An object with one record batch in the Arrow PyCapsule interface."""
-
     def __arrow_c_array__(
         self, requested_schema: object | None = None
     ) -> tuple[object, object]: ...
 
 
 class ArrowSchema(Protocol):
-    """An object with a schema in the Arrow PyCapsule interface."""
-
     def __arrow_c_schema__(self) -> object: ...
 
 

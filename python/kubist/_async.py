@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def materialized(ask: Callable[[], Result]) -> Result:
-    """Awaits a result, which another thread reads into memory; cancelling the task stops it."""
+    """Awaits a result, which a thread reads into memory; cancelling the task stops it."""
     # Imported here to spare programs without an event loop.
     import asyncio
 

@@ -85,7 +85,6 @@ def _flag(what: str, value: Any) -> bool:
 
 
 def _terms(text: str) -> list[str]:
-    """The terms of an order, split at commas outside of quotes and parentheses."""
     terms = _kubist.terms(text)
     if terms is None:
         raise InvalidInput(f"order_by: expected columns between commas, not {text!r}")
@@ -112,7 +111,6 @@ def _column(what: str, value: Any) -> str:
 
 
 def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
-    """Both bounds of a range; a single value is both."""
     if type(ends) is tuple and len(ends) == 2:
         low, high = ends
         # Finite floats, the usual case, need no conversion.
@@ -163,7 +161,6 @@ def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: boo
 
 
 def plain(what: str, value: Any) -> Plain:
-    """The value as a type of the engine."""
     value = _scalar(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value

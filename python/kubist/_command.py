@@ -8,7 +8,6 @@ from ._errors import exit_code
 
 
 def fail(error: BaseException) -> int:
-    """Prints the error as the command does, and returns its exit code."""
     said = "interrupted" if isinstance(error, KeyboardInterrupt) else " ".join(str(error).split())
     sys.stderr.write(f"kubist: error: {said}\n")
     return exit_code(error)

@@ -1,8 +1,8 @@
 """Writes COPC: a LAZ file whose points are in the order of an octree (<https://copc.io>, 1.0).
 
-A node of the octree is a chunk of LAZ. It has at most one point in each of 128 x 128 x 128 cells;
-nodes below have the other points. A node with few points has all its points. The first record of
-the header locates the octree, and the last record of the file lists its nodes.
+A node of the octree is a chunk of LAZ. It has at most one point in each of 128 x 128 x 128 cells,
+or all its points if there are few; nodes below have the other points. The first record of the
+header locates the octree, and the last record of the file lists its nodes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cube:
     size: float
 
     def places(self, positions: Array, level: int, cells: int = 1) -> Array:
-        """The cells of positions, of shape (points, 3), counted from the corner of the cube."""
+        """The positions' cells, of shape (points, 3), counted from the cube's corner."""
         import numpy as np
 
         count = (1 << level) * cells
@@ -112,7 +112,7 @@ def _info(cube: Cube, first: int, size: int, times: Any) -> bytes:
 
 
 def _nodes(cube: Cube, positions: Array) -> Iterator[tuple[tuple[int, int, int, int], Array]]:
-    """Level and position of each node, and its rows."""
+    """Yields nodes as level and position, with their rows."""
     import numpy as np
 
     waiting = [((0, 0, 0, 0), np.arange(len(positions)))] if len(positions) else []

@@ -48,78 +48,78 @@ def create(
         A `pyarrow.Schema` creates an empty table. Data, in any form that `Table.append` accepts,
         becomes the first commit.
     dimensions
-        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
-        domain of each column, the interval that the index divides: ``{"time": (0, 1)}`` in the
-        column's unit, ``{"x": None}`` to learn the domain from the first commit, or
-        ``{"z": "quantile"}`` to divide skewed values at their quantiles. A list of names means None
-        for each column. Domains affect only the speed of queries: rows outside are stored and found
-        too. If the data outgrows the domains, the optimizer replaces them (docs/grids.md).
+        The 1 to 8 columns to index: integers, floats, dates, times or timestamps. A dict gives the
+        domains, the intervals that the index divides: ``{"time": (0, 1)}`` in the column's unit,
+        ``{"x": None}`` to learn the domain from the first commit, or ``{"z": "quantile"}`` to
+        divide skewed values at their quantiles. A list of names means None for each column. Domains
+        affect only the speed of queries: rows outside are stored and found too. If the data
+        outgrows the domains, the optimizer replaces them (docs/grids.md).
     identity
         The columns that define the sampling unit. Rows with equal values in these columns are
         sampled together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None:
         each row is sampled by itself. Several rows may have the same identity.
     capacity
-        The approximate number of rows in a cube, a node of the index (docs/scalability.md): 16 to
-        1,048,576. The default is 2,048, or 65,536 with strata of windows.
+        The approximate number of rows in a cube, a node of the index (docs/scalability.md), from 16
+        to 1,048,576: by default 2,048, or 65,536 with strata of windows.
     seed
-        The seed of the random priorities. Tables with the same identities and the same seed have
-        the same samples.
+        The seed of the random priorities: tables with the same identities and seed have the same
+        samples.
     exist_ok
         If True, and a table with the same columns and options exists at ``path``, opens this table
         and appends the data. Units, metadata and compression may differ, and the table may have
-        more columns. Its metadata does not change.
+        more columns; it keeps its metadata.
     units
         Units of columns, ``{"x": "m"}``, in addition to the units in the schema. The table stores
         them as ``unit`` in the Arrow metadata of the columns. Data in another unit is converted, as
         by `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
     metadata
-        Other metadata of the table, such as the code and its parameters: any JSON values.
+        Other metadata of the table as JSON values, such as the code and its parameters.
     lookup
         Columns with a secondary index (docs/lookup.md), fixed at creation. With ``["pid"]``, the
         conditions ``pid = 17`` and ``pid in (17, 18)``, also if AND joins them with others, read
         only the blocks of 8 to 48 rows that contain these particles. The index adds a few percent
         of storage.
     accuracy
-        The error bound of stored values by column, fixed at creation: a number in the column's
-        unit, text with a unit (``"1um"``), or relative to each value (``"1e-4 rel"``). To store
-        fewer bytes, Kubist may change a value by at most this bound; all queries use the stored
-        values (docs/storage.md). For columns of integers and floats that are not in ``identity`` or
-        ``lookup``.
+        Error bounds of integers and floats outside ``identity`` and ``lookup``, fixed at creation:
+        a number in the column's unit, text with a unit (``"1um"``), or relative to each value
+        (``"1e-4 rel"``). To save bytes, Kubist may change a stored value by at most this bound, and
+        all queries use the stored values (docs/storage.md).
     period
-        The periods of columns, as numbers in the column's unit or text with a unit:
-        ``{"x": 25.0, "ra": 360}``. Boxes, regions and distances continue at the other side
-        (docs/regions.md). Values must be from 0 to the period; other values are refused. With
-        ``{"x": (-12.5, 12.5)}``, values are in this interval, and its length is the period.
+        The periods of columns, as numbers in the column's unit or text with a unit: ``{"x": 25.0,
+        "ra": 360}``. Boxes, regions and distances continue at the other side (docs/regions.md).
+        Values below 0 or above the period are refused. With ``{"x": (-12.5, 12.5)}``, values are in
+        this interval, and its length is the period.
     sphere
-        The columns of longitude and latitude on a sphere: ``("ra", "dec")``, in degrees or with a
-        unit. Regions of the sky use them by default. The longitude gets a period of 360 degrees.
+        The columns of longitude and latitude on a sphere, in degrees or with a unit: ``("ra",
+        "dec")``. Regions of the sky use them by default, and the longitude gets a period of 360
+        degrees.
     extent
         For rows that are objects with a bounding box (docs/extents.md). ``{"x": ("x_min",
         "x_max")}`` names the columns with the lower and upper bound of the box in ``x``. ``box``
         and ``region`` of a query then select all objects that they touch; ``relation`` of
-        `Table.query` changes this. A row whose position is not between its bounds is refused. The
-        names are stored in the metadata.
+        `Table.query` changes this. The metadata stores the names, and a row whose position is not
+        between its bounds is refused.
     storage
         Options of the storage, such as ``{"compression": "small", "shared": True}``:
 
         - ``compression``: ``"fast"`` to write, ``"small"`` on disk, or ``"balanced"``, the default.
           `Table.alter` changes it (docs/storage.md).
         - ``replication``: the rows that `Table.optimize` also copies into deeper cubes: ``"none"``,
-          ``"outlook(B)"`` (up to a level that the number B sets) or ``"full"``. More copies make
-          queries of small boxes faster and the table larger. The default is ``"outlook(-1)"``
+          ``"outlook(B)"`` (up to a level that the number B sets) or ``"full"``; the default is
+          ``"outlook(-1)"``. More copies make queries of small boxes faster and the table larger
           (docs/replication.md).
         - ``strata``: ``"halvings"``, the default, or ``"windows"``, a layout of rows for training
           with `Loader` (docs/training.md). A list of columns, ``["ptype"]``, makes samples prefer
           rows with rare values in these columns.
         - ``least``: with a list of strata, the expected rows of each combination of values in a
           sample of 1 % are at least this number, or all.
-        - ``weight``: an expression, such as ``"diameter"``. Rows are sampled in proportion to it.
-          With a weight or a list of strata, samples are not uniform: the column ``inclusion`` of a
-          query is each row's probability to be in the sample. Both are fixed at creation
+        - ``weight``: rows are sampled in proportion to this expression, such as ``"diameter"``.
+          With a weight or a list of strata, both fixed at creation, samples are not uniform: the
+          column ``inclusion`` of a query is each row's probability to be in the sample
           (docs/samples.md).
         - ``shared``: True if several machines write to the directory, on NFS, Lustre, GPFS or a
-          similar file system. Kubist then does not use file locks (docs/where.md). The default is
-          True on a file system that several machines may use.
+          similar file system. Kubist then uses no file locks (docs/where.md). It is on by default
+          on a file system that several machines may use.
 
     Returns
     -------
@@ -129,8 +129,8 @@ def create(
     Raises
     ------
     InvalidInput
-        A column is missing, its type cannot be stored or indexed, or a domain has low >= high. The
-        message names the column.
+        A column (named in the message) is missing, its type cannot be stored or indexed, or a
+        domain has low >= high.
     TableExists
         Something exists at ``path``; with ``exist_ok``, a table whose columns or options differ.
 
@@ -201,12 +201,12 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     Parameters
     ----------
     path
-        The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
-        Or a file that `Table.pack` wrote: its path, ``s3://bucket/key``, or ``https://host/name``
-        on a web server that supports range requests.
+        A directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``; or a file that
+        `Table.pack` wrote: its path, ``s3://bucket/key``, or ``https://host/name`` on a web server
+        that supports range requests.
     optimize
         If True, a thread rewrites regions where queries of this process read many more rows than
-        they return. This needs write access to the table.
+        they return, which needs write access.
 
     Raises
     ------

@@ -160,7 +160,6 @@ def _positions(t: Queries, pinned: Pinned, window: tuple[float, float], wanted: 
 
 
 def _bounds(about: dict[str, Any], wanted: Asked) -> tuple[Array, Array]:
-    """The domain of the axes, narrowed by the box."""
     domain = {each["column"]: (each["low"], each["high"]) for each in about["dimensions"]}
     low, high = [], []
     for name in wanted.widths:

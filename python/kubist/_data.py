@@ -295,7 +295,8 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
-    """A schema of one column; its type is a name, a `numpy.dtype` or a `pyarrow.DataType`."""
+    """A schema with a single column; ``type`` is a name, a `numpy.dtype` or a
+    `pyarrow.DataType`."""
     if isinstance(type, str):
         return _kubist.Schema.of_column(name, type, nullable)
     if is_a(type, "numpy", "dtype"):

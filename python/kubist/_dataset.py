@@ -1,9 +1,9 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over the
-batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
-then applies the filter, so results are the same as in pyarrow. Filters that only compare integers
-are exact, and pyarrow need not apply them.
+An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over a query
+that reads only these columns, and only rows that can match the filter. pyarrow then applies the
+filter, so results are the same as in pyarrow. Filters that only compare integers are exact, and
+pyarrow need not apply them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The rows of a query as a dataset; from `Table.to_dataset`.
 
     Each scan runs the query on the snapshot at the dataset's creation, streams the result, and uses
-    all cores. Methods that need fragments raise `InvalidInput`, because there are none.
+    all cores. Methods that need fragments raise `InvalidInput`, because none exist.
     """
 
     def __init__(self, source: Source, where: str | None = None) -> None:
@@ -168,8 +168,8 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 class _Tree:
     """A parsed expression: Arrow's serialised calls, fields and literals.
 
-    pyarrow gives no other access to the values of ``isin`` in an expression. The form is internal
-    to Arrow; an unexpected form gives no condition.
+    pyarrow gives no other access to the values of ``isin``. The form is internal to Arrow; an
+    unexpected form gives no condition.
     """
 
     def __init__(self, expression: pc.Expression) -> None:
@@ -204,7 +204,6 @@ class _Tree:
         return ("call", value, arguments, options)
 
     def condition(self) -> Condition:
-        """The condition, without the unknown parts of the expression."""
         try:
             return _condition(self._root) if self.is_known else None
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
@@ -274,8 +273,6 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 class _CSchema(ctypes.Structure):
-    """The first fields of Arrow's C struct for schemas."""
-
     _fields_ = (
         ("format", ctypes.c_char_p),
         ("name", ctypes.c_char_p),

@@ -38,7 +38,7 @@ def dict(
     path
         A directory, which is created if it does not exist.
     name
-        The name of the dictionary; a directory may contain several.
+        The name of the dictionary in the directory.
     read_only
         Whether to open it without a lock, with its current commits; later commits are not visible.
 
@@ -131,9 +131,9 @@ class Dictionary(MutableMapping[Key, Any]):
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[Dictionary]:
-        """Joins all changes of a ``with`` block in one durable commit.
+        """Joins the changes of a ``with`` block in one durable commit; an exception discards them.
 
-        The changes become visible at the end of the block. An exception discards them.
+        The changes become visible at the end of the block.
         """
         if self._waiting is not None:
             raise InvalidInput("a batch is open already")
@@ -164,11 +164,11 @@ class Dictionary(MutableMapping[Key, Any]):
         return Dictionary(self._opened.pinned(), self._path, self._name)
 
     def compact(self) -> None:
-        """Writes the live keys and values into a new file; some commits do this automatically."""
+        """Writes the live keys and values into a new file, as some commits do automatically."""
         self._opened.compact()
 
     def close(self) -> None:
-        """Ends writing, so that another handle can write. Reading remains possible."""
+        """Ends writing, so that another handle can write; reading remains possible."""
         self._opened.close()
 
     def _change(self, key: bytes, value: bytes | None) -> None:

@@ -69,11 +69,10 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         per_cell
             As for `query`.
         fit
-            A file that ``kubist model fit -o FILE`` wrote for this store. The result then has a
-            predicted time.
+            A file that ``kubist model fit -o FILE`` wrote for this store, to predict the time.
         predict
             Also predict the time on this machine, as ``expected``. About 40 random queries first
-            measure the machine, in up to 4 seconds. The measurement is used for two minutes.
+            measure the machine, in up to 4 seconds, and the measurement is valid for two minutes.
 
         Examples
         --------
@@ -105,16 +104,16 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
         """Yields random boxes in space with their rows (crops), for models of point clouds.
 
-        A crop has up to ``points`` rows of its box, those of lowest priority, which are a uniform
-        sample. Crops depend only on the parameters and the snapshot of this call.
+        A crop has up to ``points`` rows of lowest priority in its box, which are a uniform sample.
+        Crops depend only on the parameters and the snapshot of this call.
 
         Parameters
         ----------
         number
             The number of crops.
         size
-            The width of a crop along each axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``; or
-            a single number for all dimensions.
+            The width of a crop by axis, in the column's unit: ``{"x": 0.1, "y": 0.1}``; or a number
+            for all dimensions.
         points
             The maximum number of rows of a crop.
         columns
@@ -127,7 +126,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         seed
             The seed of the centres.
         batch
-            The number of crops to yield together.
+            The number of crops per yielded dict.
         first
             The number of the first crop, to continue an interrupted loop.
 
@@ -135,8 +134,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         -------
         Iterator of dict
             ``pos``: positions relative to the centre, float32, of shape (rows, axes). ``x``: the
-            columns, float32, of shape (rows, columns), with NaN for null. ``batch``: the crop of
-            each row, from 0. ``ptr``: the first row of each crop, and the number of rows. PyTorch
+            columns, float32, of shape (rows, columns), with NaN for null. ``batch``: the rows' crop
+            indices, from 0. ``ptr``: the crops' first rows, and the number of rows. PyTorch
             Geometric uses the same names. ``centre``: of shape (crops, axes). ``number``: the
             numbers of the crops.
 
@@ -180,8 +179,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> list[Split]:
         """Splits a query into disjoint parts, for several processes or machines.
 
-        Each row of the query is in exactly one part. Parts are compact in space and have about
-        equally many rows. They can be pickled, and read the snapshot of this call in any process.
+        Each row of the query is in exactly one part. Parts are compact in space, have about equally
+        many rows, can be pickled, and read the snapshot of this call in any process.
 
         Parameters
         ----------
@@ -190,7 +189,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
         by
-            ``"space"``, or ``"hosts"`` for a table on a cluster: one host, the first of its
+            ``"space"``, or ``"hosts"`` for a table on a cluster: a single host, the first of
             ``preferred_hosts``, can then read the whole part, but parts are not compact.
 
         Raises
@@ -227,7 +226,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         ----------
         function
             Called with a `Split` in another process; ``split.to_pandas()`` reads its rows. The
-            function and its results are pickled. Lambdas and functions of a notebook need
+            function and its results are pickled; lambdas and functions of a notebook need
             cloudpickle.
         processes
             The number of processes; None: one for each core.
@@ -236,7 +235,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         box, where, region, relation, sample, window, steps, columns, inclusion
             As for `query`.
         progress
-            Called after each part with the number of rows done and in total, both approximate.
+            Called after each part with the approximate rows done and in total.
 
         Returns
         -------
@@ -253,7 +252,7 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         Notes
         -----
         The first exception, or Ctrl-C, stops all processes. Each process imports the main script,
-        so put the calls of the script under ``if __name__ == "__main__":``.
+        so put the script's calls under ``if __name__ == "__main__":``.
 
         Examples
         --------
@@ -274,8 +273,8 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         """Returns the rows of a query as a Dask DataFrame.
 
         Each partition is a split, which a worker reads from the snapshot of this call. Dask pushes
-        down columns, but no filters: select rows by the parameters of this call. Nullable columns
-        of integers and booleans have pandas' nullable types.
+        down columns, but no filters: select rows by the parameters of this call. Nullable integers
+        and booleans have pandas' nullable types.
 
         Parameters
         ----------
@@ -313,10 +312,9 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> Opened:
         """Copies all rows into a new table at ``path``.
 
-        The copy has the rows of one snapshot. It appears as a whole or not at all, and copying
-        needs bounded memory. The copy keeps columns, identity, seed (and so the samples), steps,
-        units and metadata. It has no commit tokens and no declared writers, so all its steps are
-        complete.
+        The copy has the rows of a single snapshot, appears as a whole or not at all, and needs
+        bounded memory. It keeps columns, identity, seed (and so the samples), steps, units and
+        metadata. It has no commit tokens and no declared writers, so all its steps are complete.
 
         Parameters
         ----------
@@ -324,14 +322,14 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
             The location of the copy; nothing may exist there.
         dimensions
             The columns to index and their domains, as in `create`; only columns that the table was
-            created with. A sample of all rows determines the domains that are not given. None: the
+            created with. A sample of all rows determines the domains that are not given; None: the
             same grid.
         capacity
-            The approximate number of rows in a cube. None: as in this table, or the default for
+            The approximate number of rows in a cube; None: as in this table, or the default for
             other strata.
         types
-            Wider types of columns, for later files and appends: integers or floats that can store
-            every value of the old type.
+            Wider types of columns, for later appends: integers or floats that can store every old
+            value.
         strata
             ``"halvings"``, or ``"windows"`` for `Loader`, as for `create`; None: the same.
         period
@@ -370,10 +368,10 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
     ) -> Opened:
         """Writes all rows to one sealed file at ``path``, for publishing (docs/publishing.md).
 
-        The file has the rows of one snapshot and the same properties as a copy of `copy_to`. It
-        appears as a whole or not at all, and never changes. `open` also opens it in an object store
-        and at ``https://...`` on a web server with range requests. `kubist.unpack` makes a writable
-        table from it.
+        Like a copy of `copy_to`, the file has the rows of a single snapshot and appears as a whole
+        or not at all. It never changes. `open` also opens it in an object store and at
+        ``https://...`` on a web server with range requests. `kubist.unpack` makes a writable table
+        from it.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """SQL queries that DuckDB runs over datasets of Kubist.
 
 DuckDB pushes filters into a dataset only where pyarrow's comparison has the same meaning. It keeps
-lower bounds of floating-point columns, because its NaN is above all numbers. So this module reads
-the conditions from DuckDB's syntax tree, and prunes the dataset first. DuckDB applies them again.
+lower bounds of floating-point columns, because its NaN is above all numbers. So this module first
+prunes the dataset by the conditions in DuckDB's syntax tree, which DuckDB applies again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _connection() -> Any:
 
 
 def answer(query: str, tables: Mapping[str, Dataset]) -> pl.DataFrame:
-    """The result of one SELECT over datasets by name.
+    """Runs a single SELECT over datasets by name.
 
     Raises
     ------
@@ -137,7 +137,6 @@ class _Reader:
         self._alias = alias
 
     def condition(self, node: Any) -> Condition:
-        """The condition, without the unknown parts of the node."""
         if not isinstance(node, dict):
             return None
         kind = node.get("type")

@@ -1,4 +1,4 @@
-"""Writes ECSV, astropy's CSV with the type and unit of each column in comments.
+"""Writes ECSV, astropy's CSV with column types and units in comments.
 
 A header from here with a body from Arrow is many times faster than astropy's own writer.
 """
@@ -20,7 +20,7 @@ BATCH = 1 << 16
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes all rows. Null and the empty string are empty fields.
+    """Writes all rows; null and the empty string become empty fields.
 
     Raises:
         InvalidInput: ECSV lacks the type of a column.

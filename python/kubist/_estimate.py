@@ -142,7 +142,7 @@ class Estimate:
 
     @property
     def fraction(self) -> float:
-        """The sampled fraction of the identities. Extremes and counts may use more rows."""
+        """The sampled fraction of the identities; extremes and counts may use more rows."""
         return self._about["fraction"]
 
     @property
@@ -288,7 +288,6 @@ class Estimate:
         return _kubist.figure(row["value"], row["low"], row["high"], row["exact"], unit)
 
     def _bin_as_text(self, row: dict[str, Any]) -> str | None:
-        """The bounds of the bin in each direction; None without a bin."""
         units = self._about.get("bin_units", {}).get(row["aggregate"], [])
         ends = ((row.get(f"{bin}_low"), row.get(f"{bin}_high")) for bin in ("bin", "bin2"))
         words = [

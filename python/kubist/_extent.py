@@ -1,8 +1,8 @@
 """Objects with an extent: rows with a bounding box around their position.
 
-The table stores the bounds of each bounding box in columns, which its metadata names. A box or
-region of a query becomes a condition on these columns. Runs and zones store the minimum and maximum
-of columns, so a query reads few objects that it does not return.
+The table stores bounding boxes in columns that its metadata names. A box or region of a query
+becomes a condition on these columns. Runs and zones store column minima and maxima, so a query
+reads few objects that it does not return.
 
 The conditions for regions rely on two facts: a bounding box is convex, and a linear function has
 its extremes in corners of the box.
@@ -37,7 +37,6 @@ _CORNERS = 1_000
 
 
 def declared(given: Any, columns: Sequence[str], indexed: Sequence[str]) -> Extent:
-    """The extent of a new table, checked against its columns."""
     found = pairs(given)
     for name, (low, high) in found.items():
         for column in (name, low, high):
@@ -67,7 +66,6 @@ def stored(metadata: Mapping[str, Any]) -> Extent:
 
 
 def relation(given: Any, extent: Extent) -> Relation:
-    """Checks the relation of a query; the default is ``touches``."""
     if given is None:
         return "touches"
     if given not in RELATIONS:
@@ -239,7 +237,7 @@ def _of_polygon(value: Mapping[str, Any], extent: Extent, relation: Relation) ->
     """The conditions that edges of a polygon meet a rectangle, and that one corner is inside.
 
     If no edge meets the rectangle, it is completely inside or outside. An edge meets the rectangle
-    if their ranges overlap along x and y, and corners are on both sides of the edge's line.
+    if their ranges overlap along x and y, and corners are on both sides of the edge.
     """
     x, y = value.get("columns", ("x", "y"))
     ends = [extent.get(name, (name, name)) for name in (x, y)]

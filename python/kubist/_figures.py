@@ -89,7 +89,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The time of each stage of a query; requests overlap, so the sum exceeds the query's time."""
+    """The time by stage of a query; requests overlap, so the sum exceeds the query's time."""
 
     planned_seconds: float
     """Time before the first request."""
@@ -253,7 +253,7 @@ class Column:
     """The default as text; None: null."""
     accuracy: str | None = None
     """Error bound of stored values: a number in the column's unit, or a relative bound with
-    ``rel``. None: values are exact.
+    ``rel``; None: values are exact.
     """
 
     def __str__(self) -> str:
@@ -285,7 +285,7 @@ class DeclaredWriters:
     names: list[str] | None = None
     count: int | None = None
     after: int | None = None
-    """The declaration is valid for steps after this one, until the next declaration. None: it is
+    """The declaration is valid for steps after this one, until the next declaration; None: it is
     valid from the first step on.
     """
 

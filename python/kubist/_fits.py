@@ -1,8 +1,8 @@
 """Writes a FITS binary table. Each value is read back unchanged, or the column is refused.
 
-A null is a byte 0 in strings, NaN in floats, and the header's TNULL in integers. Integers with an
-offset (TZERO) get the next wider type if there are nulls, because readers disagree whether TNULL
-means the stored or the shifted number.
+A null is a byte 0 in strings, NaN in floats, and the header's TNULL in integers. Integers with
+nulls and an offset (TZERO) get the next wider type, because readers disagree whether TNULL means
+the stored or the shifted number.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
     Raises
     ------
     InvalidInput
-        A combination of axis values does not have exactly one row; the message names it.
+        A combination of axis values, named in the message, does not have exactly one row.
     """
     numpy = need("numpy", what)
     for name in axes:
@@ -187,7 +187,6 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
 
 
 def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
-    """A dataset over the axes, or over one dimension ``row``."""
     xarray_ = need("xarray", "to_xarray()")
     units = {f.name: unit_of(f) for f in table.schema}
     rows = {name: plain(table.column(name), name, "to_xarray()") for name in table.column_names}
@@ -259,7 +258,6 @@ def _wide(values: Array, name: str) -> Array:
 
 
 def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyData:
-    """Points, with the other columns (also strings) as point data."""
     pyvista_ = need("pyvista", "to_pyvista()")
     import numpy as np
 
@@ -291,7 +289,6 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
 
 
 def _label(array: Any, unit: str | None) -> None:
-    """Sets the unit of a VTK array, under VTK's key for units."""
     if unit:
         vtk = need("vtk", "to_pyvista()")
         array.GetInformation().Set(vtk.vtkDataArray.UNITS_LABEL(), unit)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def arrays(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Counts and edges of one histogram; ``rows`` has a row per bin."""
+    """Counts and edges of a histogram; ``rows`` has a row per bin."""
     numpy = need("numpy", "to_numpy()")
     if not rows or any(row.get("bin_low") is None for row in rows):
         raise InvalidInput(

@@ -1,9 +1,9 @@
 """Writes the rows of a table as points of a LAS, LAZ or COPC file.
 
-A table that was read from LAS files keeps their header in its metadata under ``las``: scales and
-offsets, coordinate system, and records. The new file gets the same header, so positions are exact.
+A table from LAS files keeps their header in its metadata under ``las``: scales and offsets,
+coordinate system, and records. The new file gets the same header, so positions are exact.
 
-LAS defines fields such as ``intensity``, which must not be null. Every other column becomes extra
+Fields that LAS defines, such as ``intensity``, must not be null. Every other column becomes extra
 bytes, LAS's name for additional fields. Nulls in extra bytes are stored as a no-data value: the
 value of the source, or a number that no row has. A value that a field cannot store is refused.
 Positions of a table without a source are rounded to a power of ten, at most 1e-8 of their extent
@@ -61,8 +61,8 @@ def write(
     """Writes all rows of ``table`` to a new file.
 
     Args:
-        metadata: The metadata of the table; its entry ``las`` is the header of the source.
-        is_copc: Whether to write COPC. Otherwise LAS, or LAZ if the path ends in ``.laz``.
+        metadata: The entry ``las`` is the header of the source.
+        is_copc: Write COPC; otherwise LAS, or LAZ for a path in ``.laz``.
 
     Raises:
         InvalidInput: LAS cannot store a column or a value.
@@ -124,8 +124,8 @@ def _point_format(
 ) -> int:
     """Returns the number of the point format, which is at least ``least``.
 
-    It is the source's format if that can store all columns and values, otherwise the first of
-    `FORMATS` that can.
+    It is the source's format, or else the first in `FORMATS`, that can store all columns and
+    values.
     """
     import numpy as np
     import pyarrow.compute as pc
@@ -158,8 +158,8 @@ def _describe(laspy: Any, header: Any, about: Mapping[str, Any], only_wkt: bool)
     """Copies the source's identifiers, coordinate system and other records into the header.
 
     Args:
-        only_wkt: Write the coordinate system only as WKT, as COPC requires. Otherwise it is written
-            in the form of the source.
+        only_wkt: Write the coordinate system only as WKT, as COPC requires, not in the form of the
+            source.
     """
     header.file_source_id = about.get("file_source_id", 0)
     if "system_identifier" in about:
@@ -228,8 +228,8 @@ def _extra(
 ) -> tuple[Array, Any]:
     """Returns the stored values of a column, and the description of its extra bytes.
 
-    ``said`` is the storage of these extra bytes in the source: type, scale, offset, no-data value.
-    It is used if it can store all values exactly; otherwise the column's own type is.
+    ``said``, the storage of extra bytes in the source (type, scale, offset, no-data value), is used
+    if it can store all values exactly; otherwise the column's own type is used.
     """
     import numpy as np
     import pyarrow as pa
@@ -303,7 +303,7 @@ def lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float]
     """Returns the source's scales and offsets.
 
     LAS stores a coordinate as a 32-bit number of steps of ``scale`` from ``offset``. If that number
-    would be too large, the offset is moved by a multiple of the scale, so positions stay exact.
+    is too large, the offset moves by a multiple of the scale, so positions stay exact.
 
     Raises:
         InvalidInput: A position is no multiple of the scale from the offset, or the positions span

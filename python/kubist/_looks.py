@@ -53,8 +53,8 @@ class Looks(Moving):
     ) -> Description:
         """Estimates the count, mean, standard deviation, minimum, median and maximum of columns.
 
-        Estimates from a sample have an interval; exact values are marked as exact. Null and NaN are
-        missing values.
+        Estimates have an interval, and exact values are marked as exact. Null and NaN are missing
+        values.
 
         Parameters
         ----------
@@ -102,19 +102,19 @@ class Looks(Moving):
     ) -> Picture:
         """Plots rows as points, like ``kubist plot``, without another library.
 
-        `Picture.save` writes PNG, SVG or PDF. A plot has a scale bar if both axes have the same
-        unit and scale.
+        `Picture.save` writes PNG, SVG or PDF. A plot with equal units and scales on both axes has a
+        scale bar.
 
         Parameters
         ----------
         x, y
-            The columns or expressions of the axes. None: the columns of the table's sphere, or else
+            The columns or expressions of the axes; None: the columns of the table's sphere, or else
             the first two dimensions. For a sphere, right ascension increases to the left, and a
-            large region of the sky is drawn in Mollweide's projection.
+            large region has Mollweide's projection.
         color
             The column or expression that colours the points. Strings, booleans, and integers with
             few different values have one colour per value. Three columns are red, green and blue,
-            from 0 to 1 or in 8 or 16 bits. None: the number of points at each location.
+            from 0 to 1 or in 8 or 16 bits; None: the number of points at each location.
         box, where, region, relation, steps
             The rows, as for `query`.
         sample, limit
@@ -122,7 +122,7 @@ class Looks(Moving):
         log
             Whether the scale of the colours is logarithmic.
         range
-            The values of the first and the last colour. None: from the data.
+            The values of the first and the last colour; None: from the data.
         size
             Width and height in pixels; text and lines grow with the size.
         title
@@ -130,11 +130,11 @@ class Looks(Moving):
         style
             Options of the appearance, as ``{"colormap": "magma", "theme": "dark"}``. ``colormap``
             is viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or gray.
-            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (both
-            axes have the same scale), fill, or auto (the default: equal if both axes are spatial
-            and have the same unit). ``log_axes`` are the axes with a logarithmic scale: ``"x"``,
-            ``"y"`` or ``"xy"``. On ``invert_axes``, values increase to the left or downwards.
-            ``point_size`` is the radius of a point in pixels.
+            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (the
+            same scale on both axes), fill, or auto (the default: equal for spatial axes with the
+            same unit). ``log_axes`` are the axes with a logarithmic scale: ``"x"``, ``"y"`` or
+            ``"xy"``. On ``invert_axes``, values increase to the left or downwards. ``point_size``
+            is the radius of a point in pixels.
 
         Raises
         ------
@@ -205,8 +205,8 @@ class Looks(Moving):
     ) -> Raster:
         """Aggregates the rows in each cell of a regular grid with two axes.
 
-        Memory is proportional to the number of cells. Quantiles and samples also need memory for up
-        to four million rows, or for all rows of the fullest cell.
+        Memory is proportional to the number of cells; quantiles and samples also need memory for up
+        to four million rows, or for the fullest cell.
 
         Parameters
         ----------
@@ -221,12 +221,12 @@ class Looks(Moving):
             expression, or a condition, which counts as 1 and 0. Null and NaN are missing values.
         box, where, region, relation, steps
             The rows, as for `query`. Along each axis, the grid starts at the lower bound of the
-            box. Without a bound, its edges are multiples of the width, and it contains all rows.
+            box; without a bound, its edges are multiples of the width, and it contains all rows.
         sample
-            A fraction in (0, 1]. Values are then estimates with intervals, and the sampling unit is
-            the table's identity. Intervals of minimum and maximum have only one bound.
+            A fraction in (0, 1], with which values are estimates with intervals, and the sampling
+            unit is the table's identity. Intervals of minimum and maximum have only one bound.
         confidence
-            The fraction of intervals that contain the value for all rows.
+            The confidence level of the intervals.
 
         Returns
         -------
@@ -264,13 +264,13 @@ class Looks(Moving):
     ) -> pl.DataFrame:
         """Runs an SQL query with Polars or DuckDB; the table is called ``self``.
 
-        It reads only the needed columns and rows, as `scan` does. Integers do not wrap around: a
-        sum or product that exceeds its type has 128 bits.
+        Like `scan`, it reads only the needed columns and rows. A sum or product that exceeds its
+        integer type has 128 bits.
 
         Parameters
         ----------
         query
-            One SELECT in the dialect of the engine. Statements that write are refused.
+            A single SELECT in the dialect of the engine; statements that write are refused.
         engine
             ``"polars"`` or ``"duckdb"``. DuckDB reads the table through `to_dataset`, accepts its
             complete SQL, and computes sums with 128-bit integers.

@@ -95,7 +95,7 @@ def _begin() -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent was killed. Otherwise it would wait for a part forever."""
+    """Ends this process when its parent was killed, instead of waiting for a part forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -47,35 +47,35 @@ class Moving(Queries):
         """Finds where paths cross a plane or the surface of a region, and counts the crossings.
 
         Paths are straight lines between successive rows, so a path may cross a region between two
-        rows. Each crossing has a time, a position and a direction. A path that only touches the
-        surface does not cross it.
+        rows. Each crossing has a time, a position and a direction; touching the surface is no
+        crossing.
 
         Parameters
         ----------
         region
-            For a plane, the half space behind it: ``region.half_space({"x": 1}, {"x": 0.1})``.
-            Or another region of space: box, sphere, ellipsoid, cylinder, frustum, slab, polygon,
-            and their combinations. A path that enters has the direction 1, a path that leaves -1.
+            For a plane, the half space behind it: ``region.half_space({"x": 1}, {"x": 0.1})``; or a
+            box, sphere, ellipsoid, cylinder, frustum, slab, polygon, or their combination. A path
+            that enters has the direction 1, a path that leaves -1.
         by
-            The column that identifies a path. None: the identity of the table if it is one column,
+            The column that identifies a path; None: the identity of the table if it is one column,
             or else the only column with a secondary index.
         time
-            The column of times, which are numbers. None: the other column of the identity, or else
+            The column of times, which are numbers; None: the other column of the identity, or else
             ``time``, ``t``, ``frame`` or ``step``.
         axes
-            The columns of positions. None: ``x``, ``y`` and ``z`` if they exist, and the columns of
+            The columns of positions; None: ``x``, ``y`` and ``z`` if they exist, and the columns of
             the region.
         period
             Periodic axes: ``{"x": 25.0}``, or the bounds of the cell, ``{"x": (-5, 5)}``. A path
-            continues to the nearest image of its next position. None: the periods of the table, if
-            there are any; ``{}`` ignores them.
+            continues to the nearest image of its next position. None: the periods of the table;
+            ``{}``: no periods.
         where, steps
             The rows of the paths, as for `query`.
         sample
-            The fraction of the paths to read, in (0, 1], for tables whose identity is ``by``. The
+            The fraction of the paths to read, in (0, 1], for tables whose identity is ``by``;
             figures then have intervals.
         confidence
-            The fraction of intervals that contain the figure for all paths.
+            The confidence level of the intervals.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class Moving(Queries):
         self,
         **asked: Unpack[Unwrapped],
     ) -> Paths:
-        """Computes the vector from the first to the last position of each path.
+        """Computes the displacements of paths, from the first to the last position.
 
         Parameters
         ----------
@@ -195,8 +195,8 @@ class Moving(Queries):
     ) -> Paths:
         """Computes the mean squared displacement for each lag, as MDAnalysis' ``EinsteinMSD``.
 
-        It averages over all pairs of rows of a path with this lag in time, then over paths. Times
-        must be evenly spaced, but rows may be missing.
+        It averages over a path's pairs of rows with this lag, then over paths. Times must be evenly
+        spaced, but rows may be missing.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Moving(Queries):
         by, time, axes, period, images, where, steps, sample, confidence
             As for `displacement`.
         times
-            Times for interpolation between the rows of a path, from its first to its last row.
+            Times for interpolation between the rows of a path, from its first to its last row;
             None: the times of the rows, without interpolation.
 
         Returns

@@ -82,7 +82,7 @@ def _converted(name: str, numpy: Any, values: np.ndarray[Any, Any], unit: str) -
     Raises
     ------
     InvalidInput
-        A time does not fit in 64 bits of the unit; NumPy would wrap it around.
+        A time exceeds 64 bits of the unit, where NumPy would wrap around.
     """
     finer = values.astype(f"{values.dtype.kind}8[{unit}]")
     changed = finer.astype(values.dtype) != values

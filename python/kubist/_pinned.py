@@ -30,7 +30,7 @@ class Estimates(Protocol):
 
 
 class Pinned(Protocol):
-    """A snapshot that can be queried: `_kubist.Snapshot`, or `_remote.PinnedSnapshot`."""
+    """A snapshot for queries: `_kubist.Snapshot`, or `_remote.PinnedSnapshot`."""
 
     def token(self) -> str: ...
     def schema(self) -> ArrowSchema: ...

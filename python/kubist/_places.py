@@ -22,7 +22,7 @@ def is_sealed(path: str | os.PathLike[str]) -> bool:
 def is_server(location: str) -> bool:
     """Returns whether `connect` opens the location.
 
-    The path of a server's address is empty or ends in a slash; a sealed file has a name.
+    A server's address has an empty path or ends in a slash; a sealed file has a name.
     """
     parts = urllib.parse.urlsplit(location)
     if parts.scheme == "ssh":

@@ -1,8 +1,8 @@
 """Progress of a long call: one line on a terminal, a bar in a notebook, a few lines in a log.
 
 The first 0.3 s show nothing, because most calls end sooner. A terminal line is redrawn at most ten
-times a second, as by the command ``kubist``, and erased at the end. A notebook cell is updated four
-times a second. A log gets at most one line every ten seconds.
+times a second and erased at the end, a notebook cell is updated four times a second, and a log gets
+at most one line every ten seconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Translates conditions of other engines into conditions of Kubist that match at least their rows.
 
 Polars, DuckDB and pyarrow differ in their treatment of NaN, null and literals. So `superset`
-returns a condition that matches every row that the engine's condition matches, and possibly more.
-The engine applies its own condition to these rows. Parts that cannot be translated are dropped.
+returns a condition that matches every row that the engine's condition matches, and possibly more,
+because it drops parts that cannot be translated. The engine applies its own condition to these
+rows.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ def is_exact(condition: Condition, columns: Mapping[str, Kind]) -> bool:
 
 @dataclass(frozen=True)
 class _Range:
-    """Conditions on a column, joined by AND. With ``nan``, NaN matches too."""
+    """Conditions on a column, joined by AND; with ``nan``, NaN matches too."""
 
     column: str
     ends: tuple[str, ...]

@@ -81,11 +81,11 @@ class Queries:
 
     @checked_options(Rest)
     def query(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
-        """Returns all rows of a region, or a uniform sample of them.
+        """Returns all rows of a region, or a uniform sample.
 
         Every row has a fixed random priority, uniform in [0, 1) and independent of its values. A
-        sample is the set of rows below a priority. So a larger sample contains the smaller ones,
-        samples are equal on every machine, and a filtered sample is a sample of the filtered rows.
+        sample has the rows below a priority, so a larger sample contains the smaller ones, samples
+        are equal on every machine, and a filtered sample is a sample of the filtered rows.
 
         Parameters
         ----------
@@ -99,16 +99,16 @@ class Queries:
             A uniform sample: a fraction in (0, 1], or text such as ``"1%"``. It has the rows with a
             priority below the fraction.
         window
-            ``(low, high)``: the rows with low <= priority < high. Windows that do not overlap are
-            independent samples.
+            ``(low, high)``: the rows with low <= priority < high. Disjoint windows are independent
+            samples.
         limit
             The maximum number of rows, applied after ``sample``, ``window`` and ``per_cell``. With
-            ``order_by``, the first rows in that order. Without it, the rows of lowest priority,
-            which are a uniform sample of that size.
+            ``order_by``, these are the first rows in that order, otherwise the rows of lowest
+            priority, which are a uniform sample.
         columns
             The columns and expressions to return, in this order; None: all columns. ``AS`` names an
-            expression: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``; without it, the name is the
-            text of the expression. ``"*"`` stands for all columns.
+            expression, otherwise named by its text: ``["pid", "sqrt(ux*ux + uy*uy) AS speed"]``.
+            ``"*"`` stands for all columns.
         where
             A condition in SQL over any columns: ``"diameter > 2e-5 AND NOT deposited"``, with
             comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
@@ -123,29 +123,29 @@ class Queries:
             objects whose bounding box touches them (``"touches"``, the default) or is completely
             inside (``"inside"``), or objects whose position is inside (``"centre"``).
         per_cell
-            ``(rows, {"x": width, "y": width})``: at most ``rows`` rows in each cell of a regular
-            grid, those of lowest priority. A view then has an even density and does not flicker
-            when it moves. A width is a number in the column's unit, or text with a unit, such as
-            ``"1 mm"``. The grid starts at the lower bound of the domain, not of the box, and every
-            row must be within 9e18 cells of it.
+            ``(rows, {"x": width, "y": width})``: at most ``rows`` rows of lowest priority in each
+            cell of a regular grid, so that a view has an even density and does not flicker when it
+            moves. A width is a number in the column's unit, or text with a unit, such as ``"1
+            mm"``. The grid starts at the lower bound of the domain, not of the box, and every row
+            must be within 9e18 cells.
         steps
-            A step, or a closed range ``(first, last)`` with None for an open bound. Returns only
-            rows of complete steps, which every declared writer has finished. None: the rows of all
-            commits, also of incomplete steps.
+            A step, or a closed range ``(first, last)`` with None for an open bound: only rows of
+            complete steps, which every declared writer has finished. None: the rows of all commits,
+            also of incomplete steps.
         inclusion
             The name of an additional last column: the probability p that the row is in the result,
             so ``sum(x / p)`` estimates the sum over all matching rows. It is the fraction that
-            ``sample`` and ``window`` select. With ``limit``, it is the priority of the first row
-            that was left out; with ``per_cell``, of the first in the same cell. It is null for rows
-            of equal priority if the result has only some; exclude these rows from estimates. It is
-            not available together with ``order_by`` and ``limit``.
+            ``sample`` and ``window`` select; with ``limit``, the priority of the first row that was
+            left out; with ``per_cell``, of the first in the same cell. It is null for rows of equal
+            priority if the result has only some, which estimates must exclude. It is not available
+            with ``order_by`` and ``limit`` together.
         order_by
             The order of the result: columns or expressions, in a list or separated by commas, each
-            with ``asc`` (the default) or ``desc``; or ``"priority"``. A name that ``columns``
-            defines has precedence over a column of the table. Quote a name that contains a comma.
-            NaN follows all numbers and null follows NaN, in both directions. Text is compared byte
-            by byte. Equal rows are in order of priority, so the order is the same on every machine.
-            A sort that exceeds memory uses a scratch file in ``TMPDIR``. By default, ``limit`` and
+            with ``asc`` (the default) or ``desc``; or ``"priority"``. A name from ``columns`` has
+            precedence over a column of the table. Quote a name with a comma. In both directions,
+            NaN follows all numbers and null follows NaN; text is compared byte by byte. Equal rows
+            are in order of priority, so the order is the same on every machine. A sort that exceeds
+            memory uses a scratch file in ``TMPDIR``. Without ``order_by``, ``limit`` and
             ``per_cell`` order by priority; otherwise the order is unspecified.
 
         Returns
@@ -181,8 +181,8 @@ class Queries:
         """Returns the rows as a Polars lazy frame, also for SQL in Polars.
 
         It reads only the columns and rows that Polars needs, in bounded memory. A range of a
-        dimension in a filter or in WHERE prunes like ``box``. The results are equal to a filter in
-        Polars itself. The frame always reads the snapshot of this call.
+        dimension in a filter or in WHERE prunes like ``box``. The results are the same as in Polars
+        itself. The frame always reads the snapshot of this call.
 
         Parameters
         ----------
@@ -190,8 +190,7 @@ class Queries:
         per_cell
             As for `query`. After ``limit`` or ``per_cell``, only Polars applies its filters.
         on_result
-            Called with each `Result` before the frame reads it. Its ``stats`` show the cost after
-            that.
+            Called with each `Result` before the frame reads it; its ``stats`` later show the cost.
 
         Raises
         ------
@@ -219,9 +218,8 @@ class Queries:
     ) -> pa.dataset.Dataset:
         """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB and other programs read.
 
-        It reads only the columns and rows that the reader asks for. DuckDB does not pass on lower
-        bounds of float columns: give them as ``box``. The dataset always reads the snapshot of
-        this call.
+        It reads only the columns and rows that the reader asks for, always from the snapshot of
+        this call. DuckDB does not pass on lower bounds of float columns: give them as ``box``.
 
         Parameters
         ----------
@@ -265,7 +263,7 @@ class Queries:
         """Returns all rows of every trajectory that passes through a region.
 
         It finds the values of ``by`` in the rows that ``box``, ``where``, ``region``, ``window``
-        and ``steps`` select, and returns every row with one of these values, from one snapshot.
+        and ``steps`` select, and returns every row with such a value, from the same snapshot.
         Without a secondary index on ``by``, this scans all rows.
 
         Parameters
@@ -273,8 +271,8 @@ class Queries:
         box, where, region, relation, window, steps
             The region, as for `query`.
         by
-            The column that identifies a trajectory, also as a list of one. None: the identity of
-            the table if it is one column, or else the only column with a secondary index.
+            The column that identifies a trajectory, also in a list; None: the identity of the table
+            if it is one column, or else the only column with a secondary index.
         columns
             The columns to return.
         sample, limit, order_by
@@ -339,9 +337,9 @@ class Queries:
     ) -> Iterator[Result]:
         """Yields results that together become a finer sample, until all rows are returned.
 
-        The first result has the rows with a priority below ``start``, the next the rows with
-        priorities from ``start`` to ``start * factor``, and so on. After a result ``r``, all rows
-        so far are a uniform sample of the fraction ``r.fraction``. No row comes twice.
+        The first result has the rows with a priority below ``start``, the next the rows from
+        ``start`` to ``start * factor``, and so on. After a result ``r``, all rows so far are a
+        uniform sample of the fraction ``r.fraction``. No row comes twice.
 
         Parameters
         ----------
@@ -414,8 +412,8 @@ class Queries:
     ) -> Estimate | Iterator[Estimate]:
         """Estimates aggregates from a sample, each with a confidence interval.
 
-        A small pilot sample determines how many rows are needed for the requested error. An
-        aggregate is marked as exact if all its rows were read. Null and NaN are missing values.
+        A small pilot sample determines the rows for the requested error. An aggregate is marked as
+        exact if all its rows were read. Null and NaN are missing values.
 
         Parameters
         ----------
@@ -426,36 +424,36 @@ class Queries:
             histogram2d(x, y, 64, 64)``; a histogram may end in ``log`` or ``round``. Arguments are
             columns or expressions: ``mean(sqrt(ux*ux + uy*uy))``; a condition counts as 1 or 0.
             Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
-            over the sum of b. Variances divide by n - 1. ``AS`` names an aggregate in the result:
-            ``"mean(ux) AS m"``.
+            over the sum of b, and variances divide by n - 1. ``AS`` names an aggregate in the
+            result: ``"mean(ux) AS m"``.
         box, where, region, relation, steps
             The rows to aggregate, as for `query`.
         window
             The range of priorities from which the sample is taken; the result is for all rows.
         group_by
-            Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``. At most
-            10,000 groups.
+            Columns and expressions to group by, such as ``bin(diameter, 1e-6) AS size``, with at
+            most 10,000 groups.
         error
             The requested error: half of every interval is at most this fraction of its value, 0.01
             or ``"1%"``. For values near 0, use an absolute error: ``"0.01 abs"`` in the value's
             unit, or ``"0.1 mm"``. A `UserWarning` reports an error that needs many rows.
         within
-            The time limit, after which the best interval so far is returned: seconds, text such as
-            ``"500 ms"``, or a `datetime.timedelta`.
+            The time limit for the best interval so far: seconds, text such as ``"500 ms"``, or a
+            `datetime.timedelta`.
         max_rows, max_bytes
             Read about this many rows or bytes at most.
         sample
-            Read only rows with a priority below this fraction. Without any of these limits and
-            without ``error``, the error is 0.01.
+            Read only rows with a priority below this fraction. If no limit and no ``error`` is
+            given, the error is 0.01.
         confidence
-            The fraction of intervals that contain the true value.
+            The fraction of intervals that contain the true value, such as 0.95.
         tails
-            Read all rows with the smallest and the largest values, this fraction at each end, for
-            example 0.005. This removes the sampling error of heavy tails, for sums, means, ratios
-            and variances of columns.
+            Read all rows with the smallest and the largest values, such as a fraction of 0.005 at
+            each end. This removes the sampling error of heavy tails, for sums, means, ratios and
+            variances of columns.
         progressive
             Return an iterator of estimates with ever narrower intervals; each row is read once. All
-            intervals hold simultaneously, so you can stop at any time, but they are wider.
+            intervals hold simultaneously, so you can stop at any time, but are wider.
 
         Returns
         -------
@@ -563,7 +561,6 @@ class Queries:
         return True  # because with `__len__` alone, an empty table would be false
 
     def _extent_of(self) -> _extent.Extent:
-        """The extent of the objects, which is fixed at creation."""
         if self._known_extent is None:
             self._known_extent = _extent.stored(self.metadata)
         return self._known_extent

@@ -59,13 +59,13 @@ def connect(
     ----------
     url
         The address that ``kubist view`` printed, as ``"http://127.0.0.1:8080"``, or the address in
-        the browser. Or ``"ssh://user@host/path/run.kubist"``, which runs ``kubist view`` on that
-        host until this table is closed; ``kubist`` must be installed there. ssh asks for passwords
-        on the terminal.
+        the browser; or ``"ssh://user@host/path/run.kubist"``, which runs ``kubist view`` on that
+        host until this table is closed, if ``kubist`` is installed there. ssh asks for passwords on
+        the terminal.
     table
-        The name of the table. None: the table in the address, or the only table of the server.
+        The name of the table; None: the table in the address, or the only table of the server.
     token
-        The token of the server, if the address does not contain it (``?token=...``). Not for ssh.
+        The token of the server, if the address does not contain it (``?token=...``) or use ssh.
     timeout
         A call fails after this time in seconds without a response.
 
@@ -179,7 +179,6 @@ class _Answer:
         return self._answer.headers.get(name)
 
     def read1(self, most: int) -> bytes:
-        """Returns the next bytes; empty at the end."""
         try:
             part = self._answer.read1(most) if self._open else b""
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -382,8 +381,7 @@ class RemoteTable(_Remote):
     """A table that ``kubist view`` serves, from `kubist.connect`.
 
     It has the query methods of a `Table` (`query`, `refine`, `estimate`, `count`, `trajectories`,
-    `scan`, `to_dataset`, `info`). Every call reads the newest commits. `snapshot` returns a
-    snapshot.
+    `scan`, `to_dataset`, `info`). Every call reads the newest commits; `snapshot` pins them.
     """
 
     def _pinned(self) -> PinnedSnapshot:

@@ -12,7 +12,7 @@ from ._shown import counted, html_notes, html_table
 
 
 class Extent(TypedDict):
-    """The range of some rows along a dimension, in the dimension's unit."""
+    """The range of rows along a dimension, in its unit."""
 
     column: str
     low: float

@@ -31,7 +31,7 @@ _SHOWN = 10
 class Result:
     """The result of a query, for conversion to arrays, tables and files.
 
-    A conversion or an iteration reads the rows; before it, only the first batches are read.
+    A conversion or an iteration reads the rows; before, only the first batches are read.
 
     >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01)
     >>> arrays = r.to_numpy()          # or to_arrow(), to_pandas(), to_polars()
@@ -39,8 +39,8 @@ class Result:
     ...     use(batch)
     >>> duckdb.sql("SELECT ... FROM r")   # anything that reads __arrow_c_stream__
 
-    A second conversion reads the same rows again, from the same snapshot. `materialize` keeps them
-    in memory instead. Damaged data raises `kubist.Damaged`. Ctrl-C stops the query.
+    A second conversion reads the same rows again, from the same snapshot, unless `materialize`
+    keeps them in memory. Damaged data raises `kubist.Damaged`. Ctrl-C stops the query.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Result:
             return self._latest
 
     def materialize(self) -> Result:
-        """Reads all rows into memory, from which later conversions take them.
+        """Reads all rows into memory for later conversions.
 
         Returns
         -------
@@ -126,15 +126,15 @@ class Result:
     ) -> dict[str, np.ndarray[Any, Any]]:
         """Returns all rows as one NumPy array per column, without pyarrow.
 
-        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Nulls in times, and
-        in floats without NaN, become NaT and NaN in a plain array. Decimals become floats. Types
-        that NumPy lacks become strings in an array of objects, with None for null.
+        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Nulls in times, and in
+        floats without NaN, become NaT and NaN in a plain array; decimals become floats. Types that
+        NumPy lacks become strings in an array of objects, with None for null.
 
         Parameters
         ----------
         frames, atoms
-            The columns of frame and atom numbers, given together. These two arrays then have the
-            sorted numbers, and the other columns have the shape (frames, atoms).
+            The columns of frame and atom numbers, given together: these arrays then have the sorted
+            numbers, and the others the shape (frames, atoms).
 
         Raises
         ------
@@ -226,8 +226,8 @@ class Result:
             The file; its suffix selects the format: .parquet, .arrow, .csv, .fits, .las, .laz,
             .copc.laz, .vtp, or .h5 and .bp for openPMD.
         metadata
-            Metadata for the format. None: the metadata of the table. With the scale and offset of a
-            LAS file, its positions are written exactly as they were.
+            Metadata for the format; None: the metadata of the table, with which positions from a
+            LAS file are written exactly.
 
         Raises
         ------
@@ -244,8 +244,8 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves the query, so that `recompute` can repeat it and compare the rows.
 
-        The file has the location, the snapshot, the query, the version, and the number and a
-        digest of the rows, which this call reads. `write` stores the rows themselves.
+        The file has location, snapshot, query, version, and the number and a digest of the rows,
+        which this call reads. `write` stores the rows themselves.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class Result:
 
         The result has all matching rows with a priority below the fraction, so each row has the
         weight 1 / fraction in an estimate. With ``limit``, it is the priority of the first row that
-        was left out (1 if there is none), and this property waits for the first batch.
+        was left out (or 1), and this property waits for the first batch.
         """
         return self._first.fraction()
 
@@ -336,7 +336,6 @@ class Result:
     def _preview(
         self, stream: _kubist.Stream | None = None, most: int = _SHOWN
     ) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """The column titles, the first rows, and a note on their number."""
         if stream is None and self._kept is not None:
             stream = _kubist.replay(*self._kept, self._first.fraction())
         elif stream is None:

@@ -52,8 +52,8 @@ def student(confidence: float, freedom: Array) -> Array:
 def count(n: Array, effect: Array, p: float, z: float) -> tuple[Array, Array]:
     """The ends of Wilson's score interval of a number, if a sample of fraction p has n.
 
-    They are the numbers whose samples would be within z deviations: (n - total p)^2 = z^2 total p
-    (1 - p), solved for the total, in sampling units that stand for ``effect`` each.
+    They solve (n - total p)^2 = z^2 total p (1 - p) for the total, whose sample is z deviations
+    away, in sampling units that stand for ``effect`` each.
     """
     units = n / effect
     middle = units / p + z * z * (1 - p) / (2 * p)

@@ -1,8 +1,7 @@
 """Results that can be recomputed: the file of `Result.save` and `Estimate.save`.
 
-It is JSON: the table and its snapshot, the query, the version, and the result: the values of an
-estimate, or a digest of a query's rows that does not depend on their order. docs/recompute.md
-describes each field.
+It is JSON with the table and its snapshot, the query, the version, and the result: the values of an
+estimate, or a digest of a query's rows in any order. docs/recompute.md describes each field.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ def rows_answer(batches: Iterable[pa.RecordBatch], fraction: float) -> dict[str,
 
 
 def _hashes(numpy: Any, values: pa.Array) -> Any:
-    """64 bits of each value: its own bits, or a hash of its text."""
+    """64-bit hashes: the value's own bits, or a hash of its text."""
     pa = need("pyarrow", "save()")
     kinds, kind = pa.types, values.type
     if kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_floating(kind):

@@ -75,7 +75,7 @@ class Source:
             texts = [each for text in texts for each in (stored if text == "*" else [text])]
         # Checks names and values before an engine reads.
         names = snapshot.query(self._asked(limit=0)).names()
-        # The column or expression of each column of the result, by name.
+        # Columns or expressions by their names in the result.
         self.columns = dict(zip(names, texts, strict=False))
         # Computed or renamed columns cannot be pushed down.
         own = {name for name, text in self.columns.items() if name.lower() == text.lower()}
@@ -188,7 +188,6 @@ def _widened(integer: pl.DataType) -> pl.DataType:
 
 
 def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
-    """The condition of a Polars expression, without unknown parts."""
     try:
         return _Expression(kinds).read(json.loads(expression.meta.serialize(format="json")))
     except Exception:

@@ -1,7 +1,7 @@
 """The time of a query on this machine, as a linear function of its cost.
 
-The constants come from measured queries. `kubist.advise` fits them to the queries of its trials,
-and `Table.explain` with ``predict=True`` to about 40 random queries of the table.
+`kubist.advise` fits the constants to the measured queries of its trials, and `Table.explain` with
+``predict=True`` to about 40 random queries of the table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Speed:
     """The constants of a machine.
 
     Attributes:
-        seconds: The constant of each feature.
+        seconds: The constants by feature.
         spread: The standard deviation of the logarithm of measured over modelled times.
     """
 
@@ -63,7 +63,7 @@ class Speed:
 def fit(features: Sequence[Sequence[float]], seconds: Sequence[float]) -> Speed:
     """Fits the constants, which are not negative.
 
-    Gauss-Newton steps from the solution for relative errors minimise the squared logarithms of
+    From the solution for relative errors, Gauss-Newton steps minimise the squared logarithms of
     measured over modelled times, so a factor of two is equally wrong in both directions.
     """
     import numpy as np

@@ -28,9 +28,9 @@ class Description(TypedDict):
 class Split:
     """One of the disjoint parts of a query, from `Table.splits`.
 
-    It describes the location, the snapshot, the query, and the region of the part in a few hundred
-    bytes. Pickle it, or send `to_json`, to any process that can open the table. It returns rows of
-    its snapshot, or raises `kubist.SnapshotExpired` once its files are deleted.
+    It describes location, snapshot, query and region in a few hundred bytes. Pickle it, or send
+    `to_json`, to any process that can open the table. It returns rows of its snapshot, or raises
+    `kubist.SnapshotExpired` once its files are deleted.
 
     >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):
     ...     use(part.to_arrow())
@@ -80,7 +80,7 @@ class Split:
         Raises
         ------
         SnapshotExpired
-            The files of its snapshot were deleted by `Table.clean`.
+            `Table.clean` deleted files of its snapshot.
         NotATable
             The table does not exist any more.
         TableReplaced

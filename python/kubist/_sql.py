@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class SqlSource(NamedTuple):
-    """A table or an index of files in a query."""
-
     source: Callable[[], Any]
     """Its rows for Polars: a source of `lazy_frame`."""
     dataset: Callable[[], Dataset]
@@ -50,7 +48,7 @@ def _others(tables: Mapping[str, SqlTable] | None) -> dict[str, SqlSource]:
 def run(
     query: str, engine: str, own: SqlSource, tables: Mapping[str, SqlTable] | None
 ) -> pl.DataFrame:
-    """The result of one SELECT over ``own``, which is called ``self``, and other tables.
+    """Runs a single SELECT over ``own``, which is called ``self``, and other tables.
 
     Raises
     ------
@@ -72,7 +70,7 @@ def run(
 
 
 def by_polars(query: str, sources: Mapping[str, Any]) -> pl.DataFrame:
-    """The result of a query of sources by name. Integers do not wrap around."""
+    """The result of a query of sources by name, without integer overflow."""
     from ._scan import lazy_frame
 
     polars = need("polars", "sql()")

@@ -61,11 +61,11 @@ class Table(Objects["Table"]):
             dict of columns (numpy arrays, arrays with units, or lists), a list of dicts (one per
             row), an astropy Table or QTable, a numpy structured array, any object with
             ``__arrow_c_stream__``, or an iterator over such objects. Readers, iterators and Dask
-            frames are read part by part, in bounded memory. Columns may be in any order. Kubist
-            converts values of another type or unit without loss, or refuses them (docs/values.md).
+            frames need bounded memory. Columns may be in any order. Kubist converts values of
+            another type or unit without loss, or refuses them (docs/values.md).
         step, token
-            The step of a simulation, and an identifier that makes a repeated call do nothing, as
-            for `Writer.commit`.
+            The simulation step, and an identifier that makes a repeated call do nothing, as for
+            `Writer.commit`.
 
         Returns
         -------
@@ -113,11 +113,11 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         name
-            The writer's name; no two open writers have the same name. None: the first free name
-            of ``writer-1``, ``writer-2``, ...
+            The writer's name, unique among open writers; None: the first free name of ``writer-1``,
+            ``writer-2``, ...
         memory_bytes
-            The approximate size of the pending rows in memory; further rows spill to scratch files.
-            None: 1 GiB.
+            The approximate bytes of pending rows in memory (None: 1 GiB); further rows spill to
+            scratch files.
         optimize
             Whether to run `optimize` continuously in a thread, with at most one core.
 
@@ -148,8 +148,8 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         step
-            The last step to include, which every declared writer must have finished. Rows without
-            a step are always included.
+            The last step to include, which every declared writer must have finished. Rows without a
+            step are included.
 
         Raises
         ------
@@ -198,19 +198,19 @@ class Table(Objects["Table"]):
     ) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change.
 
-        The snapshot comes within a few milliseconds of the change. Changes that happen while the
-        loop body runs lead to one snapshot.
+        The snapshot comes within a few milliseconds of the change. Changes while the loop body runs
+        lead to one snapshot.
 
         Parameters
         ----------
         timeout
             The iteration ends after this time without a change: seconds, or text such as ``"1
-            min"``. None: it never ends.
+            min"``; None: it never ends.
         since
-            Yield only snapshots newer than this one. None: begin with the current snapshot.
+            Yield only snapshots newer than this one; None: begin with the current snapshot.
         every
-            The minimum time between two checks. Each check reads the end of every writer's log, so
-            a longer time reduces the load of a shared file server.
+            The minimum time between two checks, which read the end of every writer's log: a longer
+            time reduces the load of a shared file server.
 
         Examples
         --------
@@ -246,18 +246,18 @@ class Table(Objects["Table"]):
         """Adds a column as the last one; other processes can read and write meanwhile.
 
         Existing rows, and rows that are appended without the column, have the default value. Open
-        handles have the column from their next call on; a snapshot keeps its old columns. The new
-        column is not part of the identity, and only `regrid` can make it a dimension.
+        handles have the column from their next call on, but a snapshot keeps its old columns. The
+        new column is not in the identity, and only `regrid` can make it a dimension.
 
         Parameters
         ----------
         name
             A name that no column has.
         type
-            The name of the type, such as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or
-            a `pyarrow.DataType`.
+            A name such as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or a
+            `pyarrow.DataType`.
         default
-            The default value. None: null.
+            The default value; None: null.
         nullable
             Whether the column can contain nulls.
         unit
@@ -285,8 +285,8 @@ class Table(Objects["Table"]):
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.
 
-        The key ``unit`` of the column's Arrow metadata contains the unit. An unknown unit is stored
-        as text, with a `UserWarning`.
+        The unit is the key ``unit`` of the column's Arrow metadata. An unknown unit is stored as
+        text, with a `UserWarning`.
         """
         if isinstance(unit, str) and unit:
             _box.units({column: unit})
@@ -298,9 +298,9 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         values
-            New JSON values by key; None removes a key. Other keys keep their values.
+            New JSON values by key; None removes a key, and other keys stay.
         column
-            The column, whose Arrow metadata then contains the values too. None: the table.
+            The column, whose Arrow metadata then has the values too; None: the table.
 
         Examples
         --------
@@ -325,15 +325,15 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         compression
-            The compression of rows that are written from now on, as for `kubist.create`.
-            ``optimize(recompress=True)`` rewrites the existing rows.
+            The compression of later rows, as for `kubist.create`. ``optimize(recompress=True)``
+            rewrites the existing rows.
         strata
-            The strata of rows that are written from now on, as for `kubist.create`. The capacity of
-            a cube stays the same; `copy_to` with ``strata="windows"`` also makes larger cubes.
+            The strata of later rows, as for `kubist.create`. The capacity of a cube stays the same;
+            `copy_to` with ``strata="windows"`` also makes larger cubes.
         shared
-            Allow several machines that mount the same file system to write to the table
-            (docs/where.md). You cannot undo this. The next commit of an open writer raises
-            `kubist.Refused`; open the writer again.
+            Let several machines on the same file system write to the table (docs/where.md); you
+            cannot undo this. The next commit of an open writer raises `kubist.Refused`; open the
+            writer again.
 
         Examples
         --------
@@ -351,18 +351,18 @@ class Table(Objects["Table"]):
     def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
         """Declares which writers, or how many, must finish each step.
 
-        A step is complete when all declared writers have committed or abandoned it. `query` with
-        ``steps``, and `snapshot` with a step, accept only complete steps. Without a declaration, a
-        step is complete after its first commit. The same declaration can be repeated; another one
-        needs ``after``.
+        A step is complete when all declared writers have committed or abandoned it, or without a
+        declaration, after its first commit. `query` with ``steps``, and `snapshot` with a step,
+        accept only complete steps. The same declaration can be repeated; another one needs
+        ``after``.
 
         Parameters
         ----------
         writers
             The names of the writers, or their number.
         after
-            A step. The declaration applies to later steps only, because the simulation continues
-            from a checkpoint with other writers. First `retract` the later steps, if there are any.
+            A checkpoint's step, from which the simulation continues with other writers: the
+            declaration applies only to later steps. First `retract` later steps, if there are any.
         """
         self._check()
         named = not isinstance(writers, int)
@@ -375,9 +375,9 @@ class Table(Objects["Table"]):
     def retract(self, *, step_after: int) -> Retraction:
         """Removes all steps after ``step_after`` from the table; older snapshots keep them.
 
-        A solver that restarts from a checkpoint first retracts the later steps. It then commits
-        them again, and may use the same tokens. Stop the writers of the old run before: a commit
-        that they make after the retraction counts.
+        A solver that restarts from a checkpoint first retracts the later steps, and then commits
+        them again, also with the same tokens. Stop the writers of the old run before: a commit that
+        they make after the retraction counts.
         """
         self._check()
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
@@ -396,10 +396,10 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         debt_share
-            Rewrite a subtree of the index if a new build would store more than this fraction of its
-            rows in other cubes.
+            Rewrite a subtree of the index if a new build would move more than this fraction of its
+            rows to other cubes.
         replication
-            Which rows this call copies into deeper cubes, as for `kubist.create`. None: the setting
+            Which rows this call copies into deeper cubes, as for `kubist.create`; None: the setting
             of the table.
         recompress
             Also rewrite rows that were stored before `alter` changed the compression or the strata.
@@ -449,20 +449,20 @@ class Table(Objects["Table"]):
     ) -> Regridded:
         """Changes the grid, the indexed columns and their domains, and moves all rows to it.
 
-        Query results stay the same, and other processes can read and write meanwhile. Writers use
+        Query results stay the same. Other processes can read and write meanwhile, and writers use
         the new grid from their next commit on. `optimize` can finish an interrupted call.
 
         Parameters
         ----------
         dimensions
             The columns to index and their domains, as in `create`, also columns that were added
-            later. A sample of all rows determines the domains that are not given. None: the same
+            later. A sample of all rows determines the domains that are not given; None: the same
             columns and scales, with new domains.
         period
             Periods of columns, as in `create`; None removes a period. The values of all rows must
             be in the interval that the period gives.
         progress
-            Called repeatedly with the number of rows moved and of rows left.
+            Called repeatedly with the rows moved and left.
 
         Examples
         --------
@@ -480,8 +480,8 @@ class Table(Objects["Table"]):
     def clean(self, retention: Seconds = 86_400) -> Cleaning:
         """Deletes files that no current row has needed for the time ``retention``.
 
-        The first call notes the unused files. A call after ``retention`` deletes them, and frees
-        the unused parts of other files. Older snapshots may then raise `kubist.SnapshotExpired`.
+        The first call notes the unused files. A call after ``retention`` deletes them and frees
+        unused parts of other files; older snapshots may then raise `kubist.SnapshotExpired`.
         `clean` works on a full disk. It keeps the newest file of an open `Writer`, and closes the
         writer that `append` opened.
 
@@ -510,7 +510,7 @@ class Table(Objects["Table"]):
         Parameters
         ----------
         progress
-            Called repeatedly with the number of bytes done and in total.
+            Called repeatedly with the bytes done and in total.
         deep
             Also read every row, and check all other data that queries use.
 
@@ -518,8 +518,7 @@ class Table(Objects["Table"]):
         -------
         VerifyReport
             ``ok`` is True if everything was read and is intact. ``findings`` has one line per
-            defect, ``losses`` lists the rows that it affects, and ``unread`` lists the files that
-            could not be read.
+            defect, ``losses`` the affected rows, and ``unread`` the unreadable files.
 
         Examples
         --------
@@ -558,18 +557,18 @@ class Table(Objects["Table"]):
     def widget(self, *, height: int = 560) -> Widget:
         """Returns a widget that shows the explorer page in a notebook cell.
 
-        It uses the notebook's own connection. Python can read the selection: ``region``, ``filter``
-        and ``result()``.
+        It uses the notebook's own connection, and Python can read the selection: ``region``,
+        ``filter`` and ``result()``.
 
         Parameters
         ----------
         height
-            The height of the cell in pixels.
+            The cell's height in pixels.
 
         Raises
         ------
         ImportError
-            anywidget is missing; the message has the command that installs it.
+            anywidget is missing; the message has the install command.
 
         Examples
         --------
@@ -636,9 +635,8 @@ class Snapshot(InDirectory[Table]):
     """One snapshot of a table, from `Table.snapshot`.
 
     It has the query methods of a table (`query`, `refine`, `count`, `info`, ``len``), and always
-    returns the same results. After `clean` has deleted its files, it raises
-    `kubist.SnapshotExpired`. `Table.at` opens a snapshot by its `token`. A pickled snapshot stores
-    the location and the token, and unpickling opens them.
+    returns the same results, or raises `kubist.SnapshotExpired` after `clean` deleted its files.
+    `Table.at` opens a snapshot by its `token`. A pickled snapshot stores only location and token.
     """
 
     def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:

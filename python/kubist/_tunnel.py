@@ -1,4 +1,4 @@
-"""The server of one table (`kubist view`), as a child process of this one."""
+"""The server of a table (`kubist view`), as a child process."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 class Tunnel:
     """Runs ``kubist view`` for a table, also over ssh, and has the page's local address in ``url``.
 
-    The command ends when `close` is called, this object is deleted or this process ends, even if it
-    is killed: the command reads the end of its standard input. Ctrl-C in this process interrupts a
+    The command ends when `close` is called, this object is deleted, or this process ends or is
+    killed, because it then reads the end of its standard input. Ctrl-C in this process interrupts a
     query, but not the command.
     """
 

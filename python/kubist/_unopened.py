@@ -16,8 +16,7 @@ from ._table import Table
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
     """Deletes the table at ``path``, and its directory if it is then empty.
 
-    It does not delete files of other programs, and does not follow links. An interrupted call can
-    be repeated.
+    It deletes no files of other programs, follows no links, and can be repeated after an interrupt.
 
     Parameters
     ----------
@@ -39,9 +38,9 @@ def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
     """Copies the intact rows of the damaged table at ``path`` into a new table at ``to``.
 
-    It copies every readable page, and takes lost rows from replicas and older files. If log entries
-    are unreadable, the new table has fewer commits or an earlier snapshot. The damaged table does
-    not change. The new table has the same columns, grid, identity, seed and steps, and so the same
+    It copies every readable page, takes lost rows from replicas and older files, and does not
+    change the damaged table. If log entries are unreadable, the new table has fewer commits or an
+    earlier snapshot. It has the same columns, grid, identity, seed and steps, and so the same
     samples.
 
     Parameters
@@ -79,8 +78,8 @@ def unpack(
 ) -> Table:
     """Copies the sealed file at ``path`` into a new, writable table at ``to``.
 
-    It first verifies all checksums of the file. The file does not change, and the table appears as
-    a whole or not at all. For a file on a server, use `Table.copy_to`.
+    It first verifies all checksums of the file. The table appears as a whole or not at all. For a
+    file on a server, use `Table.copy_to`.
 
     Parameters
     ----------
@@ -133,14 +132,14 @@ def sync(
     pull
         Whether to bring changes from ``b`` to ``a``.
     memory
-        Memory for the rows of a commit in bytes; None: the default of writers.
+        Bytes of memory for the rows of a commit; None: the default of writers.
     progress
         Called every 50 ms with the number of rows done and in total.
 
     Raises
     ------
     InvalidInput
-        `sync` did not make the tables as copies of one table, or ``a`` and ``b`` are the same.
+        `sync` did not make the tables as copies of each other, or ``a`` and ``b`` are the same.
     Refused
         The histories of the tables differ, or rows to retract are mixed with others.
     SnapshotExpired

@@ -11,7 +11,7 @@ from ._tunnel import Tunnel
 class View:
     """An explorer page in the browser, from `Table.view`.
 
-    For a table in a directory, it is served until `stop` or the end of this process.
+    For a table in a directory, it is served until `stop` or the process ends.
     """
 
     def __init__(self, url: str, tunnel: Tunnel | None, *, open: bool) -> None:

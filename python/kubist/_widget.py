@@ -1,8 +1,8 @@
 """The explorer page in a notebook: `kubist.Widget`, over the notebook's own connection.
 
-The browser needs no port of this machine. widget.js sends the page's requests as Jupyter messages.
-Each is forwarded to the server that `Table.view` starts for this process (or to a remote table's
-server), and the response is streamed back.
+The browser needs no port of this machine. widget.js sends the page's requests as Jupyter messages,
+which go to the server that `Table.view` starts for this process (or to a remote table's server),
+and the response is streamed back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Viewed(Protocol):
 class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
     """The explorer page of a table in a notebook cell, as from `Table.widget`.
 
-    It works wherever the notebook works, for example behind JupyterHub, because all data uses the
+    It works wherever the notebook works, such as behind JupyterHub, because all data uses the
     notebook's connection. The page waits while a cell computes.
 
     Parameters
@@ -48,14 +48,14 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
     table
         An open table, or a remote one.
     height
-        The height of the cell in pixels.
+        The cell's height in pixels.
 
     Raises
     ------
     ImportError
-        anywidget is missing; the message has the command that installs it.
+        anywidget is missing; the message has the install command.
     StorageError
-        The command ``kubist``, which serves the page, is not installed.
+        The command ``kubist``, which serves the page, is missing.
 
     Examples
     --------

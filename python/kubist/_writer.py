@@ -28,9 +28,9 @@ class Writer:
     ...         if w.pending_rows > 1_000_000:
     ...             w.commit()
 
-    The end of the ``with`` block commits the pending rows. An exception, also Ctrl-C, discards the
-    pending rows, but not earlier commits. Without ``with``, call `commit` and `close`. Each writer
-    owns a log, so writers do not wait for each other.
+    The end of the ``with`` block commits the pending rows. An exception, also Ctrl-C, discards
+    them, but not earlier commits. Without ``with``, call `commit` and `close`. Each writer owns a
+    log, so writers do not wait for each other.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Writer:
         ------
         InvalidInput
             The data does not fit the table. If some of its batches were added already, all calls
-            raise until `discard`, so a part of an append is never committed.
+            raise until `discard`, so that no part of an append is committed.
         """
         append(self._writer, checked(data, self._extent), self._schema)
 
@@ -73,8 +73,8 @@ class Writer:
         """Writes the pending rows to the table's files; the next commit makes them visible.
 
         A long commit then needs little memory, and a thread can write while the caller reads. The
-        layout is as good as without this call if the rows arrive in the order of a dimension, such
-        as time. A commit with a ``step`` cannot use it.
+        layout is equally good if the rows arrive in the order of a dimension, such as time. A
+        commit with a ``step`` cannot use it.
 
         Raises
         ------
@@ -89,11 +89,11 @@ class Writer:
         Parameters
         ----------
         step
-            The step of the simulation, see `Table.declare_writers`. A writer commits each step
-            once, in ascending order.
+            The simulation step (`Table.declare_writers`). A writer commits each step once, in
+            ascending order.
         token
-            An identifier of this commit. A second commit of this writer with the same token, also
-            after a restart, does nothing and returns the result of the first.
+            An identifier of this commit. Another commit of this writer with the same token, also
+            after a restart, does nothing and returns the first result.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class Writer:
 class LaidOutBehind:
     """Appends and writes rows to files in a thread, while the caller continues.
 
-    One append is in progress at a time. The next call raises its error.
+    One append is in progress at a time, and the next call raises its error.
     """
 
     def __init__(self, writer: Writer) -> None:

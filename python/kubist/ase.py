@@ -6,9 +6,9 @@
 Reading needs ``format``, because a table is a folder, and ASE takes a folder for its own format.
 Images (`ase.Atoms`) have ASE's units; tables have Angstrom, Angstrom/ps, kJ/(mol*Angstrom) and ps.
 
-A table stores the lengths and angles of a cell, without its orientation. Images whose cell is not
-in ASE's `standard_form` are therefore rotated to it, with positions, velocities and forces.
-Positions are stored as float32. An image with a cell is periodic in all directions when it is read.
+A table stores the lengths and angles of a cell, so images whose cell is not in ASE's
+`standard_form` are rotated to it, with positions, velocities and forces. Positions are stored as
+float32. When it is read, an image with a cell is periodic in all directions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ USUAL = {
 def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
     """Yields the frames that ``index`` selects, a number or a slice.
 
-    ``atoms.info["time"]`` is the time of the frame. Atoms without an element get the symbol X.
+    ``atoms.info["time"]`` is the time of the frame, and atoms without an element get the symbol X.
 
     Raises
     ------

@@ -41,9 +41,8 @@ def from_dask(
 ) -> Commit:
     """Appends a Dask DataFrame to a table, in one commit: all partitions or none.
 
-    Workers compute the partitions, a few at a time. This process writes each partition once, so no
-    row is added twice if a worker is lost and its task is repeated. A repeated call with the same
-    frame does nothing.
+    Workers compute the partitions, a few at a time. This process writes each partition once, so a
+    lost worker's repeated task adds no row twice. A repeated call with the same frame does nothing.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def from_dask(
     path
         The location of the table.
     dimensions
-        The dimensions of a new table, if there is none. None: the table must exist.
+        The dimensions of a new table, if there is none; None: the table must exist.
     identity
         The identity of a new table, as for `kubist.create`.
     create
@@ -123,7 +122,6 @@ def _computed(frame: Any) -> Iterator[Any]:
 
 
 def _client() -> Any:
-    """The client of the current distributed scheduler, or None."""
     try:
         from distributed import get_client
     except ImportError:
@@ -136,7 +134,7 @@ def _client() -> Any:
 
 @checked_options()
 def submit(client: Any, function: Callable[[Split], Any], splits: Sequence[Split]) -> list[Any]:
-    """Submits a function of each split, preferably to a worker on a host that has its data.
+    """Calls a function with every split, preferably on a worker whose host has the split's data.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Writes records to files: Parquet, Arrow, CSV, ECSV, LAS, LAZ, COPC, VTP, FITS, openPMD.
 
-The suffix of the file selects the format. `kubist query -o scan.laz` runs this module too, and
-sends the records as an Arrow stream to standard input. A file gets its name when it is complete.
+The suffix of the file selects the format. `kubist query -o scan.laz` also runs this module, with
+the records as an Arrow stream on standard input. A file gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def openpmd(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _iterations(table: pa.Table) -> dict[int, tuple[float | None, pa.Table]]:
-    """The time and the rows of each iteration; without iteration numbers, of each time.
+    """The time and the rows by iteration, or by time if there are no iteration numbers.
 
     Raises:
         InvalidInput: An iteration has several times, or a row has none.

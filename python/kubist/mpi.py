@@ -12,9 +12,9 @@
 
 Opening and closing are collective, and so is `Run.write` with a budget. In ``mode="rank"``, each
 rank commits its own rows. In ``mode="node"``, ranks write to the shared memory of their node, and a
-thread of the node's first rank commits. In ``mode="dedicated"``, the last rank of each node commits
-and does nothing else. A step is complete when all ranks have written or abandoned it. Only the
-caller's thread calls MPI. kubist_mpi.h is the same interface in C.
+thread of the node's first rank commits; in ``mode="dedicated"``, the node's last rank commits and
+does nothing else. A step is complete when all ranks have written or abandoned it. Only the caller's
+thread calls MPI; kubist_mpi.h is the same interface in C.
 
 With dedicated ranks, `Run.solvers` is the communicator of the other ranks:
 
@@ -123,8 +123,6 @@ class Run:
 
     Attributes
     ----------
-    table
-        The table.
     mode
         The ranks that commit: ``"rank"``, ``"node"`` or ``"dedicated"``.
     solvers
@@ -153,7 +151,7 @@ class Run:
         Parameters
         ----------
         step
-            The number of the step, which increases from call to call.
+            The step number, which increases from call to call.
         data
             As for `Table.append`, with all columns; None if this rank has no rows in this step.
 
@@ -227,8 +225,7 @@ class Run:
         Raises
         ------
         Error
-            All ranks raise the same error. Steps that were not committed within ``timeout`` seconds
-            are lost.
+            All ranks raise the same error. Steps not committed within ``timeout`` seconds are lost.
         """
         if self._ranks is None:
             return
@@ -305,12 +302,12 @@ def open(
         Other options of a new table, as for `kubist.create`: ``identity``, ``lookup``,
         ``capacity``, ``seed``, ``units``, ``accuracy``, ``metadata``, ``storage``.
     mode
-        Which ranks commit: every rank (``"rank"``), a thread of the first rank of each node
-        (``"node"``), or the last rank of each node, which does nothing else (``"dedicated"``, see
-        `Run.solvers`). ``"auto"`` is ``"rank"`` on nodes with at most 4 ranks, else ``"node"``. The
-        values of the first rank count, also for ``lane_bytes`` and ``restart_after``.
+        Which ranks commit: every rank (``"rank"``), a thread of the node's first rank (``"node"``),
+        or the node's last rank, which does nothing else (``"dedicated"``, see `Run.solvers`).
+        ``"auto"`` is ``"rank"`` on nodes with at most 4 ranks, else ``"node"``. The values of the
+        first rank count, also for ``lane_bytes`` and ``restart_after``.
     queue
-        The number of steps that may wait for a commit while the solver continues. With 0 and
+        The maximum number of steps that wait for a commit while the solver continues. With 0 and
         ``"rank"``, a step is durable when `Run.write` returns.
     keep
         Which rows of a step to store (docs/simulations.md), as a dict:
@@ -334,8 +331,8 @@ def open(
     restart_after
         The step of the checkpoint from which the simulation continues; later steps are retracted.
     collective_seconds
-        Seconds that a collective call waits for other ranks, in addition to its own time. After a
-        timeout it raises `Unavailable`, and further collective calls are impossible.
+        Seconds that a collective call waits for other ranks, in addition to its own time. A timeout
+        raises `Unavailable`, and prevents further collective calls.
 
     Raises
     ------

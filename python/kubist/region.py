@@ -1,7 +1,7 @@
 """Regions of space and of the sky, for ``region=`` of every query.
 
 ``|`` is the union, ``&`` the intersection, ``-`` the difference and ``~`` the complement. Lengths
-are in the unit of their column, or text with a unit such as ``"1 mm"``. Angles are in degrees.
+are in the column's unit, or text with a unit such as ``"1 mm"``; angles are in degrees.
 
 >>> from kubist import region
 >>> shell = region.sphere((0, 0, 0), 2) - region.sphere((0, 0, 0), 1)
@@ -280,7 +280,7 @@ def polygon(
         Corners ``[(x, y), ...]``, a geometry of shapely, or a GeoJSON dict: a Polygon, a
         MultiPolygon, or a Feature with such a geometry. The last corner may repeat the first.
     holes
-        The corners of each hole.
+        The holes' corners.
     columns
         The columns of the corners.
     ranges
@@ -331,7 +331,7 @@ def _angle(what: str, value: Any) -> float:
 
 
 def _coordinate(what: str, value: Any, hours: bool) -> float:
-    """A coordinate in degrees. With ``hours``, sexagesimal text is in hours."""
+    """A coordinate in degrees; with ``hours``, sexagesimal text is in hours."""
     if isinstance(value, str):
         text = value.strip()
         parts = re.fullmatch(
@@ -356,7 +356,7 @@ def _coordinate(what: str, value: Any, hours: bool) -> float:
 
 
 def _hours(what: str, value: Any, hours: float) -> float:
-    """Hours as degrees. More than 24 hours are an error, although degrees may exceed 360."""
+    """Hours as degrees; more than 24 hours are an error, although degrees may exceed 360."""
     if not -24 <= hours <= 24:
         raise InvalidInput(f"region: {what} {value!r} has {hours:g} hours, not -24 to 24")
     return 15.0 * hours

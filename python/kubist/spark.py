@@ -5,14 +5,14 @@
 >>> droplets = spark.read.format("kubist").option("sample", 0.01).load("run.kubist")
 >>> droplets.filter("diameter > 2e-6").groupBy("step").count().show()
 
-It needs Spark 4.0 or newer, and this package on the executors. Data is passed as Arrow batches.
-Options select rows and columns: ``box``, ``window`` and ``steps`` (JSON, as ``{"x": [0, 1]}``),
-``region`` (the same), ``where``, ``sample``, ``columns`` (names separated by commas),
-``inclusion``, and ``partitions``. A DataFrame always reads the snapshot of its first read.
+It needs Spark 4.0 or newer, and this package on the executors, and passes Arrow batches. Options
+select rows and columns: ``box``, ``window`` and ``steps`` (JSON, as ``{"x": [0, 1]}``), ``region``
+(the same), ``where``, ``sample``, ``columns`` (names separated by commas), ``inclusion``, and
+``partitions``. A DataFrame always reads the snapshot of its first read.
 
-Select rows with these options, or use the Java connector. Spark does not push columns, samples,
-limits or locations down to Python sources. This source does not accept filters either: Spark 4.1
-keeps them when a DataFrame is used a second time, so rows would be missing.
+Select rows with these options, or use the Java connector: Spark does not push columns, samples,
+limits or locations down to Python sources. This source accepts no filters either: Spark 4.1 keeps
+them when a DataFrame is used a second time, so rows would be missing.
 """
 
 from __future__ import annotations
@@ -147,7 +147,6 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
 
 
 def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type that Spark uses for a column."""
     if pa.types.is_dictionary(kind):
         return _plain_type(name, kind.value_type)
     if pa.types.is_unsigned_integer(kind):

@@ -16,7 +16,7 @@ from .loading import Loader
 class Dataset(torch.utils.data.IterableDataset):
     """The batches of a loader as dicts of tensors, for a model or a `torch.utils.data.DataLoader`.
 
-    The tensors share the memory of the loader's arrays. With ``device``, they are copied to it; to
+    The tensors share the memory of the loader's arrays. With ``device``, they are copied there, to
     a GPU through pinned memory, while the model computes.
 
     Parameters
@@ -74,8 +74,8 @@ def point_clouds(
     Yields
     ------
     torch_geometric.data.Batch
-        With ``pos``, ``x``, ``batch`` and ``ptr``, and with ``centre`` and ``number``, which have
-        one row for each crop. ``num_graphs`` is the number of crops.
+        With ``pos``, ``x``, ``batch`` and ``ptr``, and a row per crop in ``centre`` and ``number``.
+        ``num_graphs`` is the number of crops.
 
     Raises
     ------

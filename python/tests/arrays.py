@@ -1,6 +1,6 @@
 """Random array files, and the results of queries by numpy.
 
-A world is a file with the values and axes of its variables, written by numpy, h5py, or here by the
+A world is a file with its variables' values and axes, written by numpy, h5py, or here by the
 specification of classic netCDF.
 """
 

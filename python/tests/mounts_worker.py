@@ -1,6 +1,6 @@
 """A process that works on a table: `mounts_worker.py ROLE LOCATION WRITER`.
 
-It prints its actions until its standard input ends, retries transient errors and ends at others.
+It prints its actions until its standard input ends; it retries only transient errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every result equals that of a plain loop over the rows.
 
-Priorities are not public, so a query with a limit of all rows gives their order. A fraction must be
-its prefix, a window a range, and a limit the first matches.
+A query with a limit of all rows gives the order of the priorities, which are not public. A fraction
+must be its prefix, a window a range, and a limit the first matches.
 """
 
 from __future__ import annotations

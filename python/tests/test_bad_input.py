@@ -1,4 +1,4 @@
-"""Invalid data is refused with the reason and the location, and the table stays unchanged."""
+"""Invalid data is refused with reason and location, and the table stays unchanged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Shared tables without permission or space: the error is reported, and nothing is lost.
 
-Each case needs the right to mount in its own namespaces.
+It needs the right to mount in new namespaces.
 """
 
 from __future__ import annotations

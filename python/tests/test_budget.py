@@ -192,7 +192,7 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     for figure, truth in zip(figures, (2 * PARTICLES, mean), strict=True):
         assert figure["exact"] and figure["value"] == pytest.approx(truth, rel=1e-12)
     some = table.estimate("count()", where="x < 0.5", sample=1.0)
-    # Half of 12,000, from a thirteenth of them: a standard error of 270.
+    # Half of 12,000 rows, from a thirteenth: a standard error of 270.
     assert abs(some.value - PARTICLES) < 1350 and some.low < some.value < some.high
     assert some.fraction < 0.1
     assert any("thinned" in warning for warning in some.warnings)

@@ -38,7 +38,7 @@ def test_tests_add_no_feature_to_what_programs_are_made_of() -> None:
 
 
 def test_no_file_of_tests_is_left_out() -> None:
-    """The integration tests of a crate are one program, which must name every file."""
+    """A crate's integration tests are one program, which must name every file."""
     chosen = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["default-members"]
     built = {crate.name for pattern in chosen for crate in ROOT.glob(pattern)} | {"kubist-bench"}
     crates = {manifest.parent.name for manifest in ROOT.glob("crates/*/*/Cargo.toml")}

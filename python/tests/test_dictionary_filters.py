@@ -66,8 +66,6 @@ def stored(tmp_path_factory):
 
 
 class Row:
-    """An item in the form that the function gets."""
-
     def __init__(self, key, value):
         self.key, self.value = key, value
         names = [name for name, _ in KEYS + COLUMNS]
@@ -242,7 +240,7 @@ def test_each_form_goes_to_the_index(stored):
     low, names = 2, ["a", "b"]
 
     def half_open(item):
-        """A function of one return is read like a lambda."""
+        """A function with a single return is read like a lambda."""
         return low <= item.i < 5
 
     for function, where in [

@@ -1,7 +1,7 @@
 """Random expressions over random rows, compared with DuckDB: as values, conditions and groups.
 
-Expressions are written twice where the syntax of Kubist and DuckDB differs; docs/expressions.md
-lists the differences. ``EXPRESSIONS=5000`` runs more.
+Expressions are written twice where the syntax differs (docs/expressions.md). ``EXPRESSIONS=5000``
+runs more.
 """
 
 from __future__ import annotations

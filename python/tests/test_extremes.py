@@ -1,6 +1,6 @@
 """Plots, bins and sums of extreme values of all numeric and time types finish with right results.
 
-The oracle computes with fractions, which have no limits of range and precision.
+The oracle computes with fractions, without limits of range and precision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""System calls of the command that fail, one at a time.
+"""The command's system calls fail, one at a time.
 
 Every call of a small workload fails once with each of four errors. Afterwards the table is intact
-and has all acknowledged rows, and all or none of the rows in progress. The tests need strace.
+and has all acknowledged rows, and all or no rows in progress. The tests need strace.
 """
 
 from __future__ import annotations

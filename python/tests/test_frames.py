@@ -403,7 +403,7 @@ def test_inclusion_of_each_cell_is_its_own(cloud: kubist.Table) -> None:
     plain = cloud.query(per_cell=(50, cells)).to_pandas()
     assert plain.equals(answer.drop(columns="p"))
     everything = cloud.query().to_pandas()
-    # Weighted rows estimate the count of each cell within four standard errors.
+    # Weighted rows estimate cell counts within four standard errors.
     sides = [np.floor(answer.x / 0.25), answer.y > 0.5]
     for name, cell in answer.groupby(sides):
         held = everything[
@@ -425,9 +425,7 @@ WORLDS = 150
 
 @pytest.fixture(scope="module")
 def same_worlds(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, float]:
-    """Copies of the same rows, each sampled independently, and their sum of v, which correlates
-    with density.
-    """
+    """Independently sampled copies of rows, and their sum of v, which correlates with density."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.random(1500), rng.normal(0.5, 0.02, 1500)])
     v = 1 + 10 * np.exp(-((x - 0.5) ** 2) / 0.01)

@@ -1,4 +1,4 @@
-"""A malicious server: for any bytes, a client raises or has valid data, and keeps working."""
+"""With any bytes from a malicious server, a client raises or has valid data, and keeps working."""
 
 from __future__ import annotations
 

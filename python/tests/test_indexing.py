@@ -199,8 +199,8 @@ def test_isel_and_box_are_conditions(tmp_path: Path) -> None:
 
 
 def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
-    """For minima and maxima. The model ignores that a block whose bounds enclose a range need not
-    contain a value in it.
+    """For minima and maxima: the model ignores that a block whose bounds enclose a range may have
+    no value inside.
     """
     rng = np.random.default_rng(11)
     count, rounds = 1 << 20, 12

@@ -1,6 +1,6 @@
-"""Ingest of instrument files and trajectories, compared with the libraries of their communities.
+"""Ingest of instrument files and trajectories, compared with their communities' libraries.
 
-Each test needs such a library, and a file that it writes or publishes.
+Each test needs such a library, and a file that the library writes or publishes.
 """
 
 from __future__ import annotations
@@ -411,7 +411,7 @@ def test_a_trajectory_that_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_followed(tmp_path: Path) -> None:
-    """Two complete steps and an incomplete third one, which is then completed; then a fourth."""
+    """Two complete steps, a third that is completed later, and then a fourth."""
     pyvista = need("pyvista")
     folder, table = tmp_path / "steps", tmp_path / "t.kubist"
     folder.mkdir()
@@ -429,7 +429,6 @@ def test_a_folder_is_followed(tmp_path: Path) -> None:
     seen = []
 
     def happens(text: str) -> None:
-        """The simulation's actions after each ingest."""
         seen.append(text)
         commits = sum("points" in line for line in seen)
         if commits >= 4:

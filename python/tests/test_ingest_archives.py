@@ -1,5 +1,4 @@
-"""Tables of archives (VOTable, IPAC, ECSV, Gaia's CSV, HATS) and astropy tables in memory, compared
-with astropy.
+"""Archive tables (VOTable, IPAC, ECSV, Gaia's CSV, HATS) and astropy tables, compared with astropy.
 
 KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on.
 """

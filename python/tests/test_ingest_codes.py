@@ -1,6 +1,7 @@
 """Ingest of particle codes, compared with their own libraries.
 
-H5MD, H5Part, openPMD, OpenFOAM, LAMMPS; test_ingest_snapshots.py has GADGET and SWIFT.
+The codes are H5MD, H5Part, openPMD, OpenFOAM and LAMMPS; test_ingest_snapshots.py has GADGET and
+SWIFT.
 """
 
 from __future__ import annotations
@@ -352,7 +353,7 @@ def lammps_step(step: int, box: str, columns: str, *atoms: str, before: str = ""
 
 
 def test_scaled_positions_have_the_box_of_their_own_step(tmp_path: Path) -> None:
-    """A changing box: 0.5 is 5, then 15. A general box has any three edges."""
+    """In a changing box, 0.5 is 5, then 15; a general box has any three edges."""
     file = tmp_path / "npt.dump"
     cube = "pp pp pp\n0 {0}\n0 {0}\n0 {0}"
     tilted = "xy xz yz pp pp fs\n-1 14 2\n-2 10 -1\n0 10 0.5"
@@ -402,7 +403,7 @@ def test_lammps_time_comes_first_and_units_are_those_of_the_style(tmp_path: Path
 
 
 def test_a_step_that_comes_twice_is_reported(tmp_path: Path) -> None:
-    """As after a restart: in another file, or in the same file."""
+    """As after a restart, in another file or the same."""
     box = "pp pp pp\n0 9\n0 9\n0 9"
     one, other = tmp_path / "one.dump", tmp_path / "other.dump"
     one.write_text(lammps_step(10, box, "id x y z", "1 1 2 3"))

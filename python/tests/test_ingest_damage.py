@@ -1,5 +1,5 @@
-"""Damaged files, and files that cannot be a trajectory: one error line with the location, and no
-partial rows.
+"""Damaged files, and files that are no trajectory: one error line with the location, and no partial
+rows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def damaged_laz(whole: bytes, rng: random.Random, begin: int) -> tuple[str, byte
 @pytest.mark.release
 @pytest.mark.parametrize("begin", ["header", "points"])
 def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> None:
-    """A sixth of these crash lazrs. DAMAGES=n runs n of each kind."""
+    """A sixth of the damages crash lazrs; DAMAGES=n runs n per kind."""
     need("laspy")
     need("lazrs")
     whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
@@ -100,7 +100,7 @@ def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> 
 
 
 def test_laz_that_ends_its_decompressor(tmp_path: Path) -> None:
-    """Python and the command report a damaged file and name the bytes, although lazrs crashes."""
+    """Although lazrs crashes, Python and the command report a damaged file and name the bytes."""
     need("laspy")
     need("lazrs")
     whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
@@ -198,7 +198,7 @@ def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: P
 
 
 def test_a_header_that_lies_about_its_records(tmp_path: Path) -> None:
-    """laspy would search for each of them for hours."""
+    """laspy would search for the records for hours."""
     need("laspy")
     scan = bytearray((DATA / "lidar" / "autzen.las").read_bytes())
     scan[100:104] = (2**31).to_bytes(4, "little")

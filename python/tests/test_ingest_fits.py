@@ -1,7 +1,7 @@
 """FITS tables, compared with astropy, and with the standard where both differ.
 
-KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on, are ingested, exported and read by
-astropy again.
+KUBIST_FORMAT_SEEDS random tables, from KUBIST_FORMAT_FIRST on, are exported again and read by
+astropy.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ def test_calendars_of_hdf5_and_of_an_index(tmp_path: Path) -> None:
 
 
 def ocean(path: Path, kind: str) -> np.ndarray:
-    """A surface as NEMO writes it: curvilinear coordinates, and the corners of each cell."""
+    """A surface as NEMO writes it: curvilinear coordinates, and cell corners."""
     rng = np.random.default_rng(5)
     height = rng.normal(size=(4, 6, 5)).astype("f4")
     lat, lon = np.indices((6, 5)).astype("f4")

@@ -1,5 +1,4 @@
-"""netCDF (missing and valid values with scaling, record lengths, groups, text), compared with the
-netCDF4 library.
+"""netCDF (missing and valid values, scaling, record lengths, groups, text), compared with netCDF4.
 
 KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """

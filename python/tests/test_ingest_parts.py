@@ -1,4 +1,4 @@
-"""Parts of one file with other units and types: groups, species, types of particles, steps, pixels."""
+"""File parts with other units and types: groups, species, particle types, steps, pixels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random files of particle codes, compared with the libraries that wrote them.
 
-GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK, XYZ; other formats have
-separate modules. KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
+It tests GADGET in HDF5, H5Part, LAMMPS, OpenFOAM, openPMD, PLY, trajectories, VTK and XYZ with
+KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 
 
 def values(rng: np.random.Generator, kind: str, *shape: int) -> Array:
-    """Random values of a type, with its extremes."""
     if kind[0] == "f":
         made = (rng.normal(size=shape) * 10.0 ** rng.integers(-5, 6)).astype(kind)
         made[rng.random(shape) < 0.1] = 0
@@ -38,7 +37,6 @@ def values(rng: np.random.Generator, kind: str, *shape: int) -> Array:
 
 
 def columns(rng: np.random.Generator, rows: int, kinds: tuple[str, ...] = NUMBERS) -> dict[str, Array]:
-    """Columns besides positions, by name."""
     count = int(rng.integers(0, 5))
     return {f"c{i}": values(rng, str(rng.choice(kinds)), rows) for i in range(count)}
 

@@ -1,7 +1,7 @@
-"""Snapshots of GADGET, AREPO and SWIFT, compared with the libraries of their communities.
+"""Snapshots of GADGET, AREPO and SWIFT, compared with their communities' libraries.
 
 GADGET-2 wrote the files in data/gadget. swiftsimio, by SWIFT's authors, writes and reads SWIFT
-files; pynbody reads both.
+files, and pynbody reads both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SNAPSHOTS = DATA / "gadget"
 
 
 def test_what_gadget_2_wrote_is_what_pynbody_reads(tmp_path: Path) -> None:
-    """Two snapshots of two ranks each; the header has the masses of gas and stars."""
+    """Two snapshots of two ranks each, with the masses of gas and stars in the header."""
     pynbody = need("pynbody")
     table = tmp_path / "t.kubist"
     report = kubist.ingest(table, str(SNAPSHOTS / "snapshot_*.hdf5"))

@@ -20,7 +20,7 @@ import kubist
 
 @contextmanager
 def begun(table: Path, file: Any, **options: Any) -> Iterator[None]:
-    """An ingest that has read some rows, and commits none before the block ends."""
+    """An ingest that has read rows, and commits only after the block."""
     reached, go_on = threading.Event(), threading.Event()
 
     def wait(_: str) -> None:

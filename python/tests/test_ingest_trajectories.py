@@ -36,7 +36,7 @@ def test_velocities_of_every_second_frame(tmp_path: Path) -> None:
         rows, _ = table(tmp_path / "t.kubist", tmp_path / "run.trr")
         speeds = [rows["vx"][12 * i].as_py() for i in range(4)]
         assert speeds == [10 * (0.5 + i) if i % 2 == first else None for i in range(4)]
-        # The cell of each frame.
+        # The cells by frame.
         assert [rows["cell_a"][12 * i].as_py() for i in range(4)] == [30.0, 60.0, 90.0, 120.0]
     with TRRFile(str(tmp_path / "run.trr"), "w") as file:
         file.write(zeros, None, None, box, 0, 0.0, 0.0, 12)

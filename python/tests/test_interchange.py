@@ -1,5 +1,5 @@
-"""Data and results in the forms of other libraries: categories, lists of dicts, iterators,
-Dask frames, pickles, and group keys as Python values."""
+"""Data and results in other libraries' forms: categories, lists of dicts, iterators, Dask frames,
+pickles, and group keys as Python values."""
 
 from __future__ import annotations
 

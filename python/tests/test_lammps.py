@@ -1,6 +1,6 @@
 """A real solver: LAMMPS writes its atoms into a table, compared with its own dump.
 
-It uses a callback of its library, and the fix of integrations/lammps.
+It uses its library's callback, and the fix of integrations/lammps.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def assert_equals_the_dump(folder: Path, last: int, restart: int = 10**9) -> kub
 def test_the_fix_writes_what_the_dump_does(
     plugin: Path, tmp_path: Path, ranks: int, mode: str, logs: int
 ) -> None:
-    """Several runs of one input; each starts at the end of the previous one."""
+    """Several runs of the same input, each from the end of the previous run."""
     done = melted(plugin, tmp_path, ranks, "run 120\nrun 100\n", choices=f"mode {mode}")
     assert done.returncode == 0, done.stdout + done.stderr
     table = assert_equals_the_dump(tmp_path, 200)

@@ -218,7 +218,6 @@ def test_a_state_continues_with_the_same_batches(path: Path, order: Any) -> None
 
 
 def _left(loader: kubist.Loader) -> int:
-    """The number of remaining batches, of 3 epochs of 67."""
     state = loader.state_dict()
     return 3 * 67 - 67 * int(state["epoch"]) - int(state["cursor"])
 

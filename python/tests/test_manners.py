@@ -163,7 +163,7 @@ def test_columns_and_figures_without_any_library(asked: Asked) -> None:
 
 
 def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
-    """On a narrow terminal, columns are in groups with all rows; elsewhere lines are whole."""
+    """On a narrow terminal, columns are in groups; elsewhere lines are whole."""
     script = f"import kubist; print(kubist.open({table.location!r}).head(3))"
     command = [sys.executable, "-c", script]
     inner, outer = pty.openpty()
@@ -180,7 +180,7 @@ def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
 
 
 def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
-    """On a terminal: rows and bytes of all files so far, erased at the end."""
+    """On a terminal: rows and bytes so far, erased at the end."""
     source = tmp_path / "droplets.csv"
     values = "".join(f"{index / 1_000_000},{index}\n" for index in range(1_000_000))
     source.write_text(f"x,id\n{values}")

@@ -55,7 +55,6 @@ def many(folder: Path) -> kubist.Many:
 
 @pytest.fixture(scope="module")
 def frame(many: kubist.Many) -> pd.DataFrame:
-    """All rows, joined by pandas."""
     parts = []
     for run, speed in enumerate(SPEEDS):
         before = {
@@ -350,7 +349,7 @@ def coverage(goal: dict[str, Any], aggregates: list[str], common_seed: bool = Tr
 def test_differences_contain_the_true_one_and_are_narrow() -> None:
     goal = {"group_by": "run", "contrast": "run"}
     rates, paired = coverage(goal, CALLS)
-    # 100 differences: 95 % of them, and four standard deviations below.
+    # 95 % of 100 differences, less four standard deviations.
     assert all(0.86 <= rate <= 1 for rate in rates.values()), rates
     independent_rates, independent = coverage(goal, CALLS, common_seed=False)
     assert all(0.86 <= rate <= 1 for rate in independent_rates.values()), independent_rates

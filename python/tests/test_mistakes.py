@@ -61,7 +61,7 @@ def test_an_option_that_is_not_there(
 
 
 def test_all_options_that_a_call_has_are_taken(table: kubist.Table) -> None:
-    """Also through methods that forward them, such as `scan`."""
+    """Also through methods that forward options, such as `scan`."""
     found = table.scan(where="kind = 1", columns=["x"], sample=1.0, limit=5).collect()
     assert (found.height, found.columns) == (5, ["x"])
     assert table.describe(["x"], max_rows=1000)["x"]["max"].value == 199

@@ -1,10 +1,10 @@
 """Two machines on one folder through a misbehaving file system (`scripts/mounts.py`).
 
 Each machine is a set of namespaces with writers, readers and an optimizer. Processes are killed and
-stopped, mounts disappear, the server stops answering.
+stopped, mounts disappear, and the server stops answering.
 
-`make stress-mounts` runs ROUNDS=n with slow events: another machine takes the name of a stopped
-writer, or a machine dies.
+`make stress-mounts` runs ROUNDS=n with slow events: another machine takes a stopped writer's name,
+or a machine dies.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Machine:
         wait_until(lambda: f" {self.point} " in mounted.read_text(), "a mount")
 
     def unmount(self) -> None:
-        """Kills its server; users of the mount get errors."""
+        """Kills its server, so that users of the mount get errors."""
         send(self.server, signal.SIGKILL)
         self.server.wait()
         subprocess.run([*self.enter(), "umount", "-l", str(self.point)], check=True)

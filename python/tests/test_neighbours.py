@@ -38,7 +38,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, np.nd
 
 @pytest.fixture(scope="module")
 def sky(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, Columns]:
-    """Stars, many of them near a pole and across 0h."""
+    """Stars, many near a pole and across 0h."""
     random = np.random.default_rng(2)
     dec = np.degrees(np.arcsin(random.uniform(-1, 1, ROWS)))
     dec[: ROWS // 4] = 90 - np.abs(random.normal(size=ROWS // 4))
@@ -321,7 +321,7 @@ def groups(labels: np.ndarray[Any, Any]) -> set[frozenset[int]]:
 def dbscan(
     at: np.ndarray[Any, Any], radius: float, least: int, box: float | None
 ) -> tuple[np.ndarray[Any, Any], list[int], np.ndarray[Any, Any]]:
-    """The core rows, the component of each, and the rows that are not noise."""
+    """The core rows, their components, and the rows that are not noise."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

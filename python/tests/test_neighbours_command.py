@@ -36,7 +36,7 @@ VERBS = ["nearest", "within", "crossmatch", "pairs", "cluster", "friends"]
 
 @pytest.fixture
 def at() -> Array:
-    """Positions in [0, 1), half of them in clusters."""
+    """Positions in [0, 1), half in clusters."""
     random = np.random.default_rng(5)
     centres = random.random((8, 2))[random.integers(0, 8, ROWS // 2)]
     clustered = (centres + random.normal(size=(ROWS // 2, 2)) * 0.01) % 1
@@ -45,7 +45,7 @@ def at() -> Array:
 
 @pytest.fixture
 def space(at: Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, the working directory, with the table t.kubist."""
+    """A working directory with the table t.kubist."""
     kind = np.array(["a", "b"])[np.arange(ROWS) % 2]
     columns = {"x": at[:, 0], "y": at[:, 1], "id": np.arange(ROWS), "kind": kind}
     monkeypatch.chdir(tmp_path)
@@ -58,7 +58,7 @@ Sky = tuple[dict[str, Array], dict[str, Array]]
 
 @pytest.fixture
 def sky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sky:
-    """Stars and sources near a pole and across 0h, as stars.kubist and sources.kubist."""
+    """Stars and sources near a pole and across 0h, in two tables."""
     random = np.random.default_rng(6)
     monkeypatch.chdir(tmp_path)
     made = []
@@ -93,8 +93,6 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process: its exit code, standard output and standard error."""
-
     def run(*words: object) -> tuple[int, str, str]:
         code = main([str(word) for word in words])
         return code, *capfd.readouterr()
@@ -104,8 +102,6 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def rows(run: Run) -> Callable[..., list[dict[str, str]]]:
-    """The rows that the command prints."""
-
     def rows(*words: object) -> list[dict[str, str]]:
         code, out, err = run(*words)
         assert code == 0, err
@@ -381,7 +377,7 @@ def test_an_interrupt_leaves_nothing(
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it(space: Path, sent: signal.Signals) -> None:
-    """Sent while it writes to a pipe that nobody reads."""
+    """Sent while it writes to a pipe without a reader."""
     running = subprocess.Popen(
         [*MODULE, "pairs", "t.kubist", "--radius", "1"],
         stdout=subprocess.PIPE,
@@ -440,7 +436,7 @@ def test_options_are_the_parameters_of_the_method(
 
 
 def test_the_examples_parse(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Each example of the help, and of the documentation."""
+    """The examples in the help and in the documentation."""
     docs = Path(__file__).resolve().parents[2] / "docs" / "neighbours.md"
     texts = [docs.read_text()]
     for verb in VERBS:

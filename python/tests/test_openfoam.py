@@ -1,6 +1,6 @@
 """A real solver: OpenFOAM writes its droplets into a table, compared with its own files.
 
-`make test-openfoam` installs the requirements: OpenFOAM, its headers, and the built adapter.
+`make test-openfoam` installs OpenFOAM, its headers, and the built adapter.
 """
 
 from __future__ import annotations

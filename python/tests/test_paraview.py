@@ -386,7 +386,7 @@ t.close()
 def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     screen: str, tmp_path: Path, ranks: int, remote: bool
 ) -> None:
-    """The shown snapshot was cleaned, and ranks agree on the next one."""
+    """After the shown snapshot was cleaned, ranks agree on the next."""
     path = tmp_path / "swept.kubist"
     rng = np.random.default_rng(3)
     place = {name: rng.random(5_000) for name in "xyz"}

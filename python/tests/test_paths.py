@@ -122,7 +122,7 @@ def test_places_of_crossings_are_on_the_surface(table: kubist.Table) -> None:
 
 
 def test_paths_that_touch_or_stop_on_a_plane(path: Path) -> None:
-    """Rows on the surface: a path that continues crosses once, one that turns back never."""
+    """A path that continues from the surface crosses once, one that turns back never."""
     x = {0: [-1, 0, 1], 1: [1, 0, 1], 2: [-1, 0, -1], 3: [-1, 0, 0], 4: [-2, 2, -2], 5: [3]}
     rows = [(pid, time, at) for pid, of in x.items() for time, at in enumerate(of)]
     pid, time, at = (np.array(one) for one in zip(*rows, strict=True))

@@ -365,7 +365,7 @@ for last; do :; done
 
 
 def ffmpeg(folder: Path, then: str) -> dict[str, str]:
-    """An environment with a fake ffmpeg; ``$last`` is its output file."""
+    """An environment with a fake ffmpeg that writes ``$last``."""
     folder.mkdir()
     (folder / "ffmpeg").write_text(FFMPEG.format(then=then))
     (folder / "ffmpeg").chmod(0o755)

@@ -1,7 +1,7 @@
 """Simulations that stop and continue, and a cluster that loses a node.
 
 The droplets of examples/simulations/droplets.c do not depend on the number of ranks, so tables are
-compared with those of an uninterrupted run.
+compared with an uninterrupted run's.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_a_restart_may_have_another_number_of_ranks(
     before: int,
     after: int,
 ) -> None:
-    """Steps up to the checkpoint have the old writers, later ones the new."""
+    """Steps up to the checkpoint have the old writers, later steps the new."""
     droplets, environment = 800, os.environ | MPI
     old, new = (ranks - (mode == "dedicated") for ranks in (before, after))
     if language == "Python":

@@ -280,7 +280,7 @@ def test_whole_trajectories(tmp_path: Path) -> None:
         assert abs(len(lengths) - particles * fraction) < 5 * np.sqrt(particles * fraction)
         assert last <= set(lengths.index)
         last = set(lengths.index)
-    # In a box: all its rows of each sampled particle, and no others.
+    # In a box: all its rows of sampled particles, and no others.
     inside = t.query(box={"x": (0, 5)}).to_pandas()
     sample = t.query(box={"x": (0, 5)}, sample=0.4).to_pandas()
     expected = inside[inside.pid.isin(last)]

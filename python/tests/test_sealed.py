@@ -20,8 +20,6 @@ KUBIST = Path(sys.executable).parent / "kubist"
 
 
 class Ranges(http.server.SimpleHTTPRequestHandler):
-    """Python's server, with range requests."""
-
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:

@@ -21,7 +21,7 @@ import kubist
 
 EXAMPLES = ROOT / "examples/simulations"
 NAMES = ("pid", "x", "y", "time", "diameter", "rank", "deposited")
-# Two ranks are the quick test of each language.
+# Two ranks are the quick test by language.
 RANKS = [2, *(pytest.param(ranks, marks=pytest.mark.release) for ranks in (1, 4))]
 
 

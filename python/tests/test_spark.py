@@ -1,6 +1,6 @@
 """Tables in Spark through its Python data source, compared with the same rows in Parquet.
 
-`make test-spark` installs Spark, which is large; without it these tests are skipped.
+`make test-spark` installs Spark, without which these tests are skipped.
 """
 
 import os

@@ -33,7 +33,7 @@ def test_a_dictionary_has_the_fields_of_its_schema(name: str) -> None:
 
 
 def test_all_that_can_be_asked_is_said(path: Path) -> None:
-    """Each argument of a query becomes a key of the JSON, which the engine accepts."""
+    """The engine accepts each argument of a query as a key of the JSON."""
     asked: Asked = {
         "box": {"x": (np.float32(0.5), None), "n": (-(10**30), np.inf), "b": (b"\x00\xff", None)},
         "sample": 0.5,

@@ -1,5 +1,5 @@
 """The tutorial's sections on stars, LiDAR and molecular dynamics run on published data, with the
-figures of the raw files.
+raw files' figures.
 """
 
 from __future__ import annotations

@@ -50,7 +50,6 @@ def test_keys_of_groups(run: kubist.Table, key: str, unit: str | None) -> None:
 
 
 def shown(text: str, key: str) -> str:
-    """The heading of the column of groups."""
     heading = next(line for line in text.splitlines() if key in line)
     return heading[heading.index(key) :].split("  ")[0].strip()
 
@@ -79,7 +78,7 @@ def test_figures_and_bins(run: kubist.Table) -> None:
         assert value.endswith(unit) if unit else value[-1].isdigit(), (asked, line)
     edges = str(run.estimate("histogram(x * 100, 4)", sample=1))
     assert " m" not in edges.rsplit("(95 %", 1)[0], edges
-    # A quotient of one quantity is a plain number, in any units.
+    # A quotient of equal quantities is a plain number, in any units.
     assert run.estimate("max(x / width)").value == pytest.approx(2.39 / 0.025)
     assert run.count(where="time / 1day >= 9") == 24
     # A literal with a unit still compares.

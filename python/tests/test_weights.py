@@ -65,7 +65,7 @@ def test_strata_are_in_every_sample(tmp_path: Path) -> None:
     t = create(tmp_path / "t.kubist", {"strata": ["ptype"]})
     assert (t.info().strata, t.info().sampling) == ("halvings", "by strata of ptype")
     sample = t.query(sample=0.005, columns=["ptype", "inclusion"]).to_numpy()
-    # At least 0.005 * 20,000 / (2 * 3) of each are expected, or all 20 of the rare type.
+    # At least 0.005 * 20,000 / (2 * 3) rows per type are expected, or all 20 of the rare type.
     assert (sample["ptype"] == 5).sum() > 8
     rare = (1 / sample["inclusion"])[sample["ptype"] == 5].sum()
     assert 8 < rare < 40

@@ -80,7 +80,7 @@ def test_the_page_and_its_questions_are_answered(shown: Page, table: kubist.Tabl
 
 
 def test_an_answer_that_is_given_up_ends(shown: Page, table: kubist.Table) -> None:
-    """The page waits for a change; a later request still gets a response."""
+    """While the page waits for a change, a later request gets a response."""
     name = table.location.rsplit("/", 1)[1].removesuffix(".kubist")
     shown.ask(f"/v1/tables/{name}")
     version = json.loads(shown.answer()[1])["version"]

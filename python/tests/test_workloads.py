@@ -276,7 +276,6 @@ def prepared(system: str) -> None:
 
 @pytest.fixture
 def cube_file(tmp_path: Path) -> Path:
-    """Rows with positions, a time and objects."""
     from pyarrow import parquet
 
     random = np.random.default_rng(3)

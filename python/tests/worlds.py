@@ -1,6 +1,6 @@
 """Random tables and queries, and their results by a plain Python loop.
 
-Conditions are evaluated row by row on Python values, in the documented three-valued logic.
+Conditions are evaluated row by row in Python, in the documented three-valued logic.
 """
 
 from __future__ import annotations

@@ -30,17 +30,13 @@ class FrameWriter:
 
     Parameters
     ----------
-    path
-        The location of the table.
-    atoms
-        The number of atoms per frame.
     topology
-        The topology, stored with a new table.
+        The topology for a new table.
     append
-        Continue after the frames of an existing table. Without it, nothing may exist there.
+        Continue after the frames of an existing table; otherwise, nothing may exist at ``path``.
     commit_frames
-        The number of frames per commit; with 1, readers see each frame when it is written. None:
-        as few commits as memory allows.
+        The number of frames per commit; with 1, readers see each written frame. None: as few
+        commits as memory allows.
     frames
         The number of frames that will be written, if known.
 
@@ -116,7 +112,7 @@ class FrameWriter:
         Parameters
         ----------
         positions, velocities, forces
-            Arrays of shape (atoms, 3), in the units of the table.
+            Arrays of shape (atoms, 3), in the table's units.
         cell
             The unit cell: 3 lengths and 3 angles.
 
@@ -167,7 +163,6 @@ class FrameWriter:
             self._batch = None
 
     def _atom_columns(self) -> dict[str, Any]:
-        """The table's columns that describe atoms, from its topology."""
         assert self._table is not None
         stored = self._table.metadata.get(topology.KEY)
         names = set(layout.ATOMS) & set(self._schema.names)

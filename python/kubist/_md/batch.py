@@ -21,8 +21,8 @@ ROWS = 1 << 20
 def frames_together(first: int, atoms: int, frames: int | None) -> int:
     """The number of frames in the batch that starts with frame ``first``.
 
-    If the total is known, batches end where the tree divides frames, so that a leaf has the rows
-    of a single batch.
+    If the total is known, batches end where the tree divides frames, so that a leaf's rows are in a
+    single batch.
     """
     most = max(1, ROWS // atoms)
     if frames is None or first >= frames:
@@ -39,16 +39,14 @@ class FrameBatch:
 
     Parameters
     ----------
-    atoms
-        The number of atoms per frame.
     vectors
         The vectors of the frames: ``positions``, and perhaps ``velocities`` and ``forces``.
     room
         The maximum number of frames.
     sparse
-        Frames may lack some of these vectors, which are null there.
+        Frames may lack vectors, which are null there.
     constants
-        Columns with one value per atom, the same in all frames.
+        Columns with one value per atom for all frames.
 
     Attributes
     ----------

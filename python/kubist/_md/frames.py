@@ -27,14 +27,12 @@ NAMED_ATOMS = 256
 
 
 class Frames:
-    """The frames of one snapshot, with all atoms or a selection.
+    """The frames of a single snapshot, with all atoms or a selection.
 
     Attributes
     ----------
     atoms
         The selected atom numbers, ascending.
-    times
-        Times, one per frame.
     cells
         Unit cells (lengths and angles), one row per frame, NaN without a cell; or None.
     steps
@@ -254,7 +252,7 @@ class Frames:
     ) -> dict[str, Array]:
         """Returns the rows of a region over time: one array per column, sorted by frame and atom.
 
-        Atoms enter and leave the region, so there is no array of frames by atoms.
+        Atoms enter and leave the region, so rows do not form an array of frames by atoms.
         """
         wanted = np.arange(len(self)) if frames is None else np.asarray(frames, dtype=np.int64)
         if not len(wanted):

@@ -2,13 +2,13 @@
 
 The table has one row per atom and frame: ``atom`` and ``frame`` (from 0), ``time``, the position
 and, if present, velocity and force. Values of a whole frame (unit cell, the solver's step) are in
-the row of atom 0. They are null in the other rows, where they take no space. The table's metadata
-has the number of atoms (``trajectory``) and the ``topology``.
+the row of atom 0, and null in the other rows, where they take no space. The metadata has the number
+of atoms (``trajectory``) and the ``topology``.
 
 The dimensions are frame, x, y and z. The atoms occupy only the lowest quarter of the domain in
-space, so the index divides frames two levels more than space. A zone then has few frames and still
-a small region, which suits programs that read frames. The capacity of a cube is about the number of
-rows in a leaf, so few rows are above the leaves. The identity is the atom: samples are whole atoms.
+space, so the index divides frames two levels more than space. A zone then has few frames and a
+small region, for programs that read frames. The capacity of a cube is about the number of rows in a
+leaf, so few rows are above the leaves. The identity is the atom: samples are whole atoms.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Topologies in a table's metadata: names, elements, residues, bonds, ...
 
-They depend on no library. An attribute has the name that it has in MDAnalysis (``names``,
-``elements``, ``resids``, ``bonds``) and one value per atom, residue or segment. Strings are stored
-as a list of distinct strings and codes, numbers as bytes; both are deflated. The 47,681 atoms of a
-GRO file take 168 kB.
+They depend on no library. An attribute has MDAnalysis' name (``names``, ``elements``, ``resids``,
+``bonds``) and one value per atom, residue or segment. Strings are stored as a list of distinct
+strings and codes, numbers as bytes; both are deflated. The 47,681 atoms of a GRO file take 168 kB.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MOST_BYTES = 2**32
 
 @dataclass
 class Attribute:
-    """Values of one attribute, one per atom, residue, segment or connection."""
+    """An attribute with one value per atom, residue, segment or connection."""
 
     level: str
     """``atom``, ``residue``, ``segment``, or ``connection``: rows of atom numbers."""
@@ -50,7 +49,7 @@ class Topology:
         return cls(atoms, np.zeros(atoms, np.int32), np.zeros(1, np.int32))
 
     def subset(self, atoms: Array) -> Topology:
-        """The topology of some atoms, in this order, without connections to others."""
+        """The topology of the given atoms, in this order, without connections to others."""
         residues, residue_of_atom = np.unique(self.residue_of_atom[atoms], return_inverse=True)
         segments, segment_of_residue = np.unique(
             self.segment_of_residue[residues], return_inverse=True

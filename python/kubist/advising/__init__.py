@@ -45,17 +45,17 @@ def advise(
     data
         A table, or files, a folder or a pattern, as for `kubist.ingest`.
     workload
-        A TOML file (docs/workloads.md), or a `kubist.workloads.Workload`. None: proposed from the
+        A TOML file (docs/workloads.md), or a `kubist.workloads.Workload`; None: proposed from the
         columns, and printed.
     seconds
-        About how long the search may take, as seconds or ``"2 min"``; it then returns the best
+        The approximate time of the search, as seconds or ``"2 min"``; it then returns the best
         design so far.
     rows
         Rows of the larger sample.
     seed
         The seed of the sample and of the queries.
     progress
-        Called repeatedly with a line of text. None: shown on a terminal.
+        Called repeatedly with a line of text; None: shown on a terminal.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""`kubist advise`. The command passes its arguments as JSON."""
+"""`kubist advise`. Its arguments are JSON."""
 
 from __future__ import annotations
 

@@ -32,11 +32,9 @@ class Data:
     """A sample of rows, and the properties of the data.
 
     Attributes:
-        rows: The sample.
         total: The number of all rows.
         is_exact: Whether ``total`` is exact, and not extrapolated from the sampled files.
         location: As the user named it.
-        is_table: Whether it is a table; otherwise files.
         dimensions, identity: From the format or the table; empty if it has none.
         notes: How the sample was taken.
     """
@@ -52,7 +50,6 @@ class Data:
 
 
 def sampled(location: str | os.PathLike[str], rows: int, seconds: float, seed: int = 0) -> Data:
-    """Reads about ``rows`` random rows in about ``seconds``."""
     name = location_of(location)
     try:
         with _create.open(name) as table:
@@ -114,7 +111,6 @@ def _of_files(location: str, rows: int, seconds: float, seed: int) -> Data:
 
 
 def _spread(items: Sequence[Any], count: int) -> list[Any]:
-    """Evenly spaced items, with the first and the last."""
     return [items[i] for i in sorted(set(np.linspace(0, len(items) - 1, count).astype(int)))]
 
 

@@ -34,11 +34,9 @@ class Design:
     """Domains by quantiles, for skewed values."""
 
     def domains(self) -> dict[str, Any]:
-        """Returns the dimensions with their domains, as for `kubist.create`."""
         return dict.fromkeys(self.dimensions, "quantile" if self.quantile else None)
 
     def options(self) -> dict[str, Any]:
-        """Returns the options of `kubist.create`."""
         return {
             "dimensions": self.domains(),
             "lookup": list(self.lookup),
@@ -55,12 +53,12 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The columns that the queries of a workload constrain, with the weight of these queries.
+    """The columns that the queries of a workload constrain, with query weights.
 
     Attributes:
-        ranges: Columns that are constrained to ranges.
-        values: Columns that are constrained to one value, by a box of width 0 or a condition
-        ``column = {value}``.
+        ranges: Columns with a range.
+        values: Columns with a single value, by a box of width 0 or a condition ``column =
+            {value}``.
     """
 
     ranges: dict[str, float]
@@ -107,7 +105,7 @@ def can_be_dimension(kind: pa.DataType) -> bool:
 def first_round(workload: Workload, rows: pa.Table, suggested: Sequence[str]) -> list[Design]:
     """Sets of dimensions, each with and without secondary indexes.
 
-    These are all sets of up to four of the columns with ranges, all of these columns together, each
+    The sets are every choice of up to four columns with ranges, all columns with ranges, each
     column with values, and the dimensions that the format suggests.
     """
     kinds = {field.name: field.type for field in rows.schema}

@@ -3,7 +3,7 @@
 The time of a query on this machine is linear in its cost: cubes visited, rows decoded, rows
 returned, bytes read. Least squares of relative errors over all trials give the constants. To
 extrapolate, the result grows with the rows, and the excess of rows read by the power that two
-sizes of the sample show.
+sample sizes show.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .measuring import Asked, Trial
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The time with its 95 % interval, and the cost, of one query on the whole data."""
+    """The cost of a query on the whole data, and the time with its 95 % interval."""
 
     seconds: float
     low: float

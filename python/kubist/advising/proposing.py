@@ -41,7 +41,7 @@ def propose(rows: pa.Table, dimensions: Sequence[str], identity: Sequence[str]) 
         positions = [name for name in ordered if name != object_][:2]
     queries = []
     if positions:
-        # 1 % of the space, with equal fractions of each domain.
+        # 1 % of the space, with equal fractions of all domains.
         side = 100 * 0.01 ** (1 / len(positions))
         box = {name: Range(share=side / 100) for name in positions}
         queries.append(Query("region", 4.0, box=box))

@@ -1,7 +1,7 @@
 """The search for a design: rounds of trials, each with fewer and better designs.
 
-It starts with sets of dimensions and secondary indexes on a small sample, and continues with the
-best designs on a larger sample, with other capacities, domains and compressions.
+It starts with sets of dimensions and secondary indexes on a small sample; the best designs continue
+on a larger sample, with other capacities, domains and compressions.
 """
 
 from __future__ import annotations
@@ -178,7 +178,6 @@ class Search:
         return notes
 
     def _reasons(self, advised: Sequence[Advised]) -> list[str]:
-        """Sentences about the best design and about designs that lack or add a part."""
         best = advised[0]
         of = best.design
         used = uses(self._workload).of(self._large.column_names)

@@ -1,6 +1,6 @@
 """The program of `kubist nearest`, `within`, `crossmatch`, `pairs`, `cluster` and `friends`.
 
-The verbs are the methods of `kubist.Table`, and the options have the names of their parameters.
+The verbs and options have the names of the methods of `kubist.Table` and of their parameters.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ def _with_tables(message: str, asked: argparse.Namespace) -> str:
 
 
 def _found(table: Table, asked: argparse.Namespace) -> Result:
-    """Starts the search."""
     options = _options(table, asked)
     match asked.verb:
         case "nearest":
@@ -93,7 +92,6 @@ def _found(table: Table, asked: argparse.Namespace) -> Result:
 
 
 def _options(table: Table, asked: argparse.Namespace) -> dict[str, Any]:
-    """The rows, their columns and the distance."""
     return {
         "on": arguments.names("on", asked.on),
         "period": arguments.periods(asked.period),
@@ -124,7 +122,6 @@ def _points(table: Table, asked: argparse.Namespace, options: Mapping[str, Any])
 
 
 def _data(location: str) -> Table | pa.Table:
-    """A table, or the rows of a file."""
     try:
         return _create.open(location)
     except NotATable:

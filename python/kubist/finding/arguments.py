@@ -193,8 +193,6 @@ def _helps(options: Any) -> None:
 
 
 class _Verb:
-    """The arguments of one verb."""
-
     def __init__(self, one: argparse.ArgumentParser) -> None:
         self._arguments = one.add_argument_group("Arguments")
         self._options = one.add_argument_group("Options")
@@ -230,7 +228,6 @@ class _Verb:
         )
 
     def common(self, sphere: str = "that of the table") -> None:
-        """The rows, their columns, the distance and the output."""
         add = self.add
         add(
             "--on",
@@ -407,7 +404,6 @@ def region(text: str | None) -> str | None:
 
 
 def length(text: str | None) -> float | str | None:
-    """A number, or text with a unit."""
     try:
         return None if text is None else float(text)
     except ValueError:

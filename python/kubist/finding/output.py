@@ -62,7 +62,6 @@ class Output:
         raise TableExists(f"{self._place} exists; give -o another name, or drop it")
 
     def write(self, table: Table, result: Result, progress: Progress) -> None:
-        """Writes all rows, and reports their number and the cost."""
         if self._form == "table":
             names, rows, notes = result._preview(result._read(), MANY)
             progress.close()
@@ -152,7 +151,6 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """The time since the start of the search."""
         return time.monotonic() - self._begin
 
     def _run(self) -> None:
@@ -167,7 +165,6 @@ class Progress:
             yield batch
 
     def close(self) -> None:
-        """Erases the line."""
         self._ended.set()
         if self._display is not None:
             self._thread.join()

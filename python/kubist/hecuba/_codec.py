@@ -36,7 +36,6 @@ class Codec:
         return self._value(found)
 
     def stored_key(self, key: Any) -> Key:
-        """Checks a key, and returns the values of its columns."""
         fields = self.spec.keys
         parts = [key] if len(fields) == 1 else key
         if not isinstance(parts, (tuple, list)) or len(parts) != len(fields):
@@ -53,7 +52,7 @@ class Codec:
         return tuple(stored)
 
     def parts(self, value: Any) -> list[Any]:
-        """Returns the value of each field that is not a key."""
+        """Returns the values of all fields that are not keys."""
         fields = self.spec.columns
         if len(fields) == 1:
             alone = isinstance(value, list) and len(value) == 1
@@ -65,7 +64,6 @@ class Codec:
         return list(value)
 
     def stored_value(self, parts: list[Any]) -> Values:
-        """Checks the values of fields, and returns the values of their columns."""
         return [
             member
             for field, part in zip(self.spec.columns, parts, strict=True)

@@ -1,7 +1,7 @@
 """Translates comparisons of Python into conditions of Kubist that select the same rows.
 
 Python and SQL treat None and NaN differently. A condition of this module is true exactly for rows
-where Python's value is true. It is not true where Python would raise because it cannot order None.
+where Python's value is true, and not where Python would raise because it cannot order None.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Unreadable(Exception):
 class Term:
     """An expression over columns.
 
-    ``bits`` bounds an integer. An ``approximate`` term is not negative, and Kubist's value differs
-    from Python's by a relative error below `SLACK`. A ``bare`` term is a column.
+    ``bits`` bounds an integer. An ``approximate`` term is not negative, with a relative error below
+    `SLACK` between Kubist and Python. A ``bare`` term is a column.
     """
 
     sql: str
@@ -99,7 +99,7 @@ def square(term: Term) -> Term:
 
 
 def root(terms: Sequence[Term]) -> Term:
-    """``sqrt`` of one term or ``hypot`` of two."""
+    """``sqrt`` for a single term, ``hypot`` for two."""
     if any(not term.numeric or (term.approximate and len(terms) > 1) for term in terms):
         raise Unreadable
     name = "sqrt" if len(terms) == 1 else "hypot"

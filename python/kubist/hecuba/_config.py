@@ -17,7 +17,7 @@ def _from_environment(name: str, otherwise: str) -> str:
 
 @dataclass
 class Config:
-    """Settings of this process. Set the fields of `kubist.hecuba.config`."""
+    """Settings of this process: set the fields of `kubist.hecuba.config`."""
 
     location: str = field(
         default_factory=lambda: _from_environment("KUBIST_DICTIONARIES", "dictionaries")

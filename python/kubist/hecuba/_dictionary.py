@@ -26,14 +26,14 @@ SHOWN = 1000
 class StorageDict(IStorage, MutableMapping[Any, Any]):
     """A dictionary whose items are rows of a Kubist table.
 
-    The docstring of a subclass describes the keys and values. Without a name, the dictionary is in
-    memory. A name, here or in `make_persistent`, stores it in a table.
+    The docstring of a subclass describes the keys and values. A name, here or in `make_persistent`,
+    stores the dictionary in a table; otherwise it is in memory.
 
     Parameters
     ----------
     name
-        The dictionary to open or create: ``group.name`` or ``name``; the default group is
-        ``config.execution_name``. None: in memory.
+        The dictionary to open or create: ``group.name``, or ``name`` in the group
+        ``config.execution_name``; None: in memory.
     primary_keys, columns
         The keys and values as pairs of a name and a type, if there is no docstring.
     indexed_on
@@ -99,7 +99,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         self.sync()
 
     def stop_persistent(self) -> None:
-        """Commits, then becomes an empty dictionary in memory. The table stays."""
+        """Commits, keeps the table, and becomes an empty dictionary in memory."""
         self._persistent().writes.commit()
         self._rows = None
         self._forget()
@@ -149,7 +149,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         Parameters
         ----------
         function
-            A lambda, or a function with one ``return``. Its argument has the keys and values as
+            A lambda, or a function with one ``return``, whose argument has the keys and values as
             attributes: ``lambda x: x.pid < 100 and 0.1 <= x.time < 0.2``. The index evaluates as
             many conditions as possible, and Python the rest. ``random() < 0.01`` is a uniform
             sample.

@@ -1,7 +1,7 @@
 """Identities of dictionaries and objects, and the dictionary that lists them.
 
-An identity is a UUID that depends on the full name. The dictionary ``hecuba.istorage`` stores the
-name and class for each identity, so that `getByID` finds them in another process.
+An identity is a UUID that depends on the full name. The dictionary ``hecuba.istorage`` stores its
+name and class, so that `getByID` finds them in another process.
 """
 
 from __future__ import annotations

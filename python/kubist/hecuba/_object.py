@@ -24,9 +24,9 @@ _SPEC = Spec.of([("storage_id", "str"), ("attribute", "str")], [("value", "str")
 class StorageObj(IStorage):
     """An object whose attributes are rows of a table.
 
-    The docstring of a subclass lists its attributes; other attributes stay in this process. Without
-    a name, the object is in memory. A name, here or in `make_persistent`, stores it. All objects of
-    a class in a group share one table.
+    The docstring of a subclass lists its attributes; other attributes stay in this process. A name,
+    here or in `make_persistent`, stores the object, which otherwise is in memory. All objects of a
+    class in a group share one table.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class StorageObj(IStorage):
         self.sync()
 
     def stop_persistent(self) -> None:
-        """Commits, then becomes an empty object in memory. The stored object stays."""
+        """Commits, keeps the stored object, and becomes an empty object in memory."""
         self.sync()
         self._rows = None
         self._nested = {}

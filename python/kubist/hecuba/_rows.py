@@ -1,13 +1,11 @@
-"""The table of a dictionary: the rows, the current row of each key, and the waiting writes.
+"""The table of a dictionary: the rows, the current rows by key, and the waiting writes.
 
-A table only grows, so a key that was set again has several rows. ``_version`` counts commits: each
+A table only grows, so a key that was set again has several rows. ``_version`` counts commits: a
 commit takes a number above all numbers in its snapshot, and the row with the highest version is
-current. Two commits that did not see each other may take the same number; then the higher
-``_writer``, a random number per writer, is current. If a key was removed, its current row has
-``_removed``.
+current. If concurrent commits take the same number, the higher ``_writer``, a random number per
+writer, is current. If a key was removed, its current row has ``_removed``.
 
-The identity of a row is its key, so all rows of a key have the same priority, and a sample contains
-all or none.
+The identity of a row is its key, so a sample contains all rows of a key or none.
 """
 
 from __future__ import annotations
@@ -78,7 +76,6 @@ class Rows:
         self.writes.put(key, values)
 
     def get(self, key: Key) -> Values | None:
-        """Returns the values of a key, or None."""
         self._check()
         with self.writes.lock:
             if key in self.writes.waiting:
@@ -149,7 +146,6 @@ class Rows:
     def _kept(
         self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch], whole: bool
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the batches that are current."""
         first: list[pa.RecordBatch] = []
         if whole or len(snapshot) <= SMALL_TABLE:
             newest = self._of(snapshot).newest
@@ -202,7 +198,7 @@ class Rows:
 
 
 def _raise_to(newest: dict[Any, tuple[int, int]], table: pa.Table, name: str) -> None:
-    """Stores the highest version of each key of a table in ``newest``."""
+    """Stores the highest version by key of a table in ``newest``."""
     columns = [table[each].to_pylist() for each in (name, VERSION, WRITER)]
     for key, version, writer in zip(*columns, strict=True):
         known = newest.get(key)

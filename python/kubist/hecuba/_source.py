@@ -1,7 +1,7 @@
 """The syntax tree of a function, found by its code object.
 
 Several lambdas may be on one line, and a file may have changed since its import. So the file is
-compiled again, and a tree is only used if its code object equals the code object of the function.
+compiled again, and a tree is only used if its code object equals the function's.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def _expression(definition: _Definition) -> tuple[ast.arguments, ast.expr] | Non
 
 @lru_cache(maxsize=16)
 def _definitions(text: str, filename: str, flags: int) -> tuple[tuple[CodeType, _Definition], ...]:
-    """The code and the tree of every function of a file."""
     try:
         tree = ast.parse(text)
         module = compile(text, filename, "exec", flags=flags, dont_inherit=True)

@@ -1,7 +1,7 @@
 """The types of a dictionary's keys and values, and their columns in a table.
 
-A field is a key or a value. It has one column, or, for a tuple, one column for each member.
-Integers and floats are stored with 64 bits, so reading returns exactly the value that was written.
+A field is a key or a value, with one column, or for a tuple, one column for each member. Integers
+and floats are stored with 64 bits, so reading returns exactly the written value.
 """
 
 from __future__ import annotations
@@ -65,8 +65,6 @@ _TUPLE = re.compile(r"tuple<(.*)>\Z")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column of a field."""
-
     name: str
     family: str
 
@@ -120,7 +118,6 @@ class Field:
         ]
 
     def decode(self, stored: Sequence[Any]) -> Any:
-        """Returns the value that the columns store."""
         if self.is_tuple:
             return None if all(member is None for member in stored) else tuple(stored)
         if stored[0] is not None and self.leaves[0].family == "array":

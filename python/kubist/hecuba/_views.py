@@ -70,7 +70,7 @@ class Filtered(Iterable[Any]):
         Raises
         ------
         InvalidInput
-            Python must evaluate a part of the filter: split the dictionary, and filter the parts.
+            Python must evaluate a part of the filter: split the dictionary and filter the parts.
         """
         if self.reading.rest is not None:
             raise InvalidInput(

@@ -19,7 +19,7 @@ Values = list[Any]
 
 
 class Writes:
-    """The newest value of each key since the last commit; None removes the key."""
+    """The newest values by key since the last commit; None removes the key."""
 
     def __init__(self, table: Table, spec: Spec, before: Callable[[], None]) -> None:
         self.lock = threading.RLock()

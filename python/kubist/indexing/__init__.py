@@ -4,7 +4,7 @@
 >>> files.query({"depth": (None, 100)}, where="temperature > 310").to_pandas()
 >>> files.count(where="temperature > 310")
 
-Each file gets an index, ``FILE.kubix``, with the minimum and maximum of every block. It has a few
+Each file gets an index, ``FILE.kubix``, with the minimum and maximum of every block, in a few
 thousandths of the file's size. A query reads only the blocks that can match.
 """
 
@@ -52,8 +52,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 class FileIndex:
     """Indexed files that are queried as one, from `kubist.index`.
 
-    The columns are the variables of a grid, the coordinates of its axes, and the positions along
-    the axes as ``AXIS_index``. Conditions have the same syntax as for tables.
+    The columns are a grid's variables, the coordinates of its axes, and the positions along axes as
+    ``AXIS_index``. Conditions have the syntax of table conditions.
     """
 
     def __init__(self, paths: Sequence[Path], into: Path | None, any: bool = False) -> None:
@@ -104,19 +104,19 @@ class FileIndex:
         where
             A condition in SQL over the variables of a grid, their coordinates and positions.
         region
-            A region of `kubist.region` in these columns, in addition to the other conditions.
+            A further condition: a region of `kubist.region` in these columns.
         isel
             Positions by axis: a number, or a slice without a step.
         columns
-            The columns to return. None: positions, coordinates, the columns of the condition, and
+            The columns to return; None: positions, coordinates, columns of the condition, and
             ``file`` for several files.
         sample
-            The fraction of the positions to return, as a uniform sample. A position has the same
+            The fraction of positions to return, as a uniform sample. A position has the same
             priority in all files and for all variables.
         limit
             The maximum number of rows, as a uniform sample.
         skip_damaged
-            Whether to skip data that cannot be read, and to list it in ``costs.damaged``.
+            Whether to skip unreadable data, and list it in ``costs.damaged``.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class FileIndex:
         """Estimates aggregates from a sample of blocks, each with a confidence interval.
 
         Sampled blocks are read completely, so intervals are wider if blocks differ more. An
-        aggregate is marked as exact if all its blocks were read.
+        aggregate is exact, and marked so, if all its blocks were read.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class FileIndex:
         x, y
             The columns of the axes.
         color
-            The column that colours the points. None: the number of points at each location.
+            The column that colours the points; None: the number of points at each location.
         box, where, region, isel, sample, limit
             The rows, as for `query`; by default at most 200,000.
         log, range, size, title, style
@@ -318,8 +318,8 @@ class FileIndex:
         workers
             The number of threads; None: one per core.
         gap
-            A request may also read up to this many bytes that are not needed, to fetch two blocks
-            together. None: the best value for the measured device.
+            The maximum bytes that are read in vain to fetch two blocks in a single request. None:
+            the best value for the measured device.
         sorted
             Whether to use sorted copies.
 
@@ -341,8 +341,8 @@ class FileIndex:
     ) -> list[FileSplit]:
         """Splits a query into disjoint parts for processes of MPI, Dask or Spark.
 
-        All machines must see the files under the same paths. The parts can be pickled, and read
-        about equally many bytes.
+        All machines must see the files under the same paths. Parts can be pickled, and read about
+        equally many bytes.
 
         Parameters
         ----------
@@ -412,8 +412,8 @@ class FileIndex:
     def scan(self, box: Ranges | None = None, **asked: Unpack[Part]) -> pl.LazyFrame:
         """Returns the rows as a Polars lazy frame, also for SQL.
 
-        It reads only the needed columns and the blocks that can match. The results are equal to a
-        filter in Polars itself.
+        It reads only the needed columns and the blocks that can match. Results are the same as in
+        Polars itself.
 
         Parameters
         ----------
@@ -599,24 +599,24 @@ def index(
 ) -> FileIndex:
     """Indexes the values of files that have no index yet, and opens all files as one.
 
-    The files stay unchanged. The index of a file is ``FILE.kubix`` in the same folder.
+    The files stay unchanged; a file's index is ``FILE.kubix`` in the same folder.
 
     Parameters
     ----------
     files
         A file, several files, or a pattern.
     variables
-        The variables to index. None: as in an existing index, or else all numeric arrays.
+        The variables to index; None: as in an existing index, or else all numeric arrays.
     block
-        The maximum size of a block in bytes, or its shape, as ``16x16x16``. None: as in an existing
+        The maximum size of a block in bytes, or its shape, as ``16x16x16``; None: as in an existing
         index, or else 64 KiB.
     sorted
-        The fraction of the blocks that get a sorted copy, starting with the blocks that most
-        queries read. None: as in an existing index, or else 0.
+        The fraction of blocks with a sorted copy, starting with the blocks that most queries read;
+        None: as in an existing index, or else 0.
     into
         A folder for the indexes, if the folder of the files is not writable.
     refresh
-        Whether to index changed files again. If a file grew, only the appended part is read.
+        Whether to index changed files again, or only the appended part of a file that grew.
     progress
         True to show the progress, or a function that is called with lines of text.
 

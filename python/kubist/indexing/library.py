@@ -1,8 +1,8 @@
 """A process that reads HDF5 files for the engine, with HDF5's own library.
 
 The process runs only this file, which imports nothing else of the package. A request is a line of
-JSON on standard input. The response is a line of JSON, followed by the number of bytes that it
-states. If a file crashes HDF5 or exhausts memory, only this process ends.
+JSON on standard input. The response is a line of JSON, followed by the bytes that it counts. If a
+file crashes HDF5 or exhausts memory, only this process ends.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def sound(text: str | bytes) -> str:
 def text(attributes: Any, name: str) -> str | None:
     value = attributes.get(name)
     if getattr(value, "size", None) == 1 and hasattr(value, "item"):
-        # netCDF-4 writes a string of variable length as an array of one.
+        # netCDF-4 writes a string of variable length as an array with one element.
         value = value.item()
     return sound(value) if isinstance(value, str | bytes) else None
 
@@ -164,7 +164,6 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
-    """All numeric arrays of a file."""
     import h5py
 
     dimensions: dict[tuple[str, int], int] = {}

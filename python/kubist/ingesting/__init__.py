@@ -1,8 +1,8 @@
 """Ingests files of particle codes and instruments into tables: `kubist.ingest`.
 
-Each format is a module in `kubist.ingesting.formats`. It finds the properties of a file (columns,
-units, time, identity, dimensions) and reads it step by step, with the usual library for the format.
-The driver in the crate kubist-ingest opens the table and commits the steps.
+Each format is a module in `kubist.ingesting.formats` that finds the properties of a file (columns,
+units, time, identity, dimensions) and reads it step by step, with the format's usual library. The
+driver in the crate kubist-ingest opens the table and commits the steps.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def ingest(
     """Ingests new files into a table, and creates the table if it is missing.
 
     Each step (a file, or a time step in a file) is one commit, stored as a whole or not at all, in
-    order of time. A file with one step is identified by its name and contents; a file or folder
-    with many steps by its location. So a repeated call ingests only new data.
+    order of time. A repeated call ingests only new data: a file with one step is identified by name
+    and contents, a file or folder with many steps by location.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def ingest(
         For a new table, as for `kubist.create`; None: as the format defines. Parquet, Arrow, CSV
         and NPZ define no dimensions.
     create
-        Other options of a new table, as for `kubist.create`: ``lookup``, ``capacity``, ``seed``,
+        Other options of `kubist.create` for a new table: ``lookup``, ``capacity``, ``seed``,
         ``units``, ``accuracy``, ``period``, ``sphere``, ``metadata``, ``storage``. Snapshots of
         GADGET, AREPO and SWIFT with periodic boundaries define the period; ``{"period": {}}``
         ignores it.
@@ -113,9 +113,9 @@ def ingest(
         Continue with the next file if one cannot be read.
     follow
         Wait for files and steps that a running simulation adds. True: until an interrupt. A
-        duration, in seconds or as ``"10 min"``: until nothing was added for this time.
+        duration, in seconds or as ``"10 min"``: until this time passed without new data.
     progress
-        Called repeatedly with a line of text. None: one line on a terminal, a bar in a notebook,
+        Called repeatedly with a line of text; None: one line on a terminal, a bar in a notebook,
         else at most one line every ten seconds.
 
     Returns
@@ -127,9 +127,9 @@ def ingest(
     ------
     InvalidInput
         A file is damaged, incomplete, or does not fit the table. The message names file, step and
-        column. No row of that step is stored.
+        column; no row of the step is stored.
     ImportError
-        The library that reads the format is missing; the message has the command that installs it.
+        The library that reads the format is missing; the message has the install command.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The part of `kubist ingest` that needs Python's libraries, with its options as JSON.
 
 Results go to standard output, everything else to standard error. A failure is one line, with the
-exit code of the command.
+command's exit code.
 """
 
 from __future__ import annotations

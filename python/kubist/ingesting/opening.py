@@ -19,7 +19,7 @@ CLOCK = "ps"
 
 
 class Files:
-    """The files of one ingestion, which are examined repeatedly.
+    """The files of an ingestion, which are examined repeatedly.
 
     Parameters
     ----------
@@ -87,7 +87,6 @@ class Files:
             return table._pinned().committed(f"{path.name}:{fingerprint(path)}/{label}") is not None
 
     def _report_overlaps(self, sources: list[Source]) -> None:
-        """Notes on trajectories whose times the table, or another file, has too."""
         try:
             table = _create.open(self._location)
         except NotATable:

@@ -13,12 +13,12 @@ class Plan:
 
     Attributes:
         files: The files and series, in the order of ingestion.
-        columns: Name, type and unit of each column.
+        columns: Columns as name, type and unit.
         dimensions, identity, lookup: The design of the table, from the format or the user.
-        steps, known: The number of steps, and the number that the table already has.
-        rows: The number of records, if the format has it.
-        times: The first and the last time, if the format has them.
-        notes: Notes, such as unknown units, and times that become timestamps.
+        steps, known: The number of steps, and how many the table already has.
+        rows: The number of records, if known.
+        times: The first and the last time, if known.
+        notes: Notes, such as unknown units, or times that become timestamps.
         left_out: For each file the parts that are not in the table, with the reason.
         text, told: The plan in lines, and as JSON.
     """
@@ -55,15 +55,15 @@ class Report:
     """The result of an ingestion.
 
     Attributes:
-        files: The number of records (``rows``) and commits of each file.
+        files: Records (``rows``) and commits by file.
         rows, bytes_written: The totals.
-        skipped: The number of steps that the table already had.
-        failed: The files that could not be read, with the error; none of their rows was written.
+        skipped: Steps that the table already had.
+        failed: Unreadable files with the error; none of their rows was written.
         notes: Notes, such as unknown units of the columns of a new table.
         left_out: For each file the parts that are not in the table, with the reason.
-        columns_added: Columns that the call added to the table; existing rows have null there.
-        rows_skipped: For each file the number of rows without a position that were skipped.
-        topology_added: Whether the call added its topology to the table, which had none.
+        columns_added: Columns that the call added, with null in existing rows.
+        rows_skipped: Skipped rows without a position, by file.
+        topology_added: Whether the call added a topology to the table.
         text, told: The report in lines, and as JSON.
     """
 

@@ -9,7 +9,7 @@ from .source import Source
 
 
 def report_missing(sources: Sequence[Source], has: Callable[[Path, str], bool]) -> None:
-    """Lists the missing files of each snapshot as left out, with its first file.
+    """Lists the missing files of snapshots as left out, with the snapshot's first file.
 
     Args:
         has: Returns whether the table has a step of a file.
@@ -52,7 +52,7 @@ def _report(sources: Sequence[Source], has: Callable[[Path, str], bool]) -> None
 def report_overlaps(sources: Sequence[Source], end: float | None) -> None:
     """Notes for trajectories that begin before the frames of the table, or of other files, end.
 
-    A run that was continued often has its last frames twice. All frames are stored.
+    A continued run often has its last frames twice, and all are stored.
 
     Args:
         sources: Trajectories that the table does not have.

@@ -41,12 +41,10 @@ class Options:
 
 @dataclass
 class State:
-    """The state that the steps of one ingestion share.
+    """The state that the steps of an ingestion share.
 
     Attributes:
-        next_frame: The number of the next frame.
-        schema: The table's columns.
-        added: Columns that were added to the table. Files without such a column get its default.
+        added: Columns that were added to the table, with a default for files that lack them.
         needed: Columns that each file must have: dimensions and identity.
     """
 
@@ -58,15 +56,15 @@ class State:
 
 @dataclass
 class Step:
-    """The rows of one commit: a file, or one of its time steps.
+    """The rows of a commit: a file, or a time step of a file.
 
     Attributes:
         label: Identifies the step within its file.
-        read: Returns the rows. An exception means a damaged file.
+        read: Returns the rows; an exception means a damaged file.
         time: The time in the file's unit; None if the file has none.
         part: Identifies the file among files of the same time, such as the rank that wrote it.
-        number: The number of the solver's step, for queries with ``steps``; None if the file has
-        none. The report lists repeated numbers.
+        number: The solver's step, for queries with ``steps``; None if the file has none. The report
+            lists repeated numbers.
     """
 
     label: str
@@ -78,14 +76,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Part:
-    """The position of a file among the files of one snapshot.
+    """The position of a file among the files of a snapshot.
 
     Attributes:
-        files: The number of files of the snapshot.
-        names: The names of these files; empty if unknown.
-        rows: The number of particles in this file, from its header.
-        total: The number of particles in the snapshot, from the header; 0 if unknown.
-        label: The label of the only step of each file.
+        names: The snapshot's files; empty if unknown.
+        rows: The particles in this file, from its header.
+        total: The particles in the snapshot, from the header; 0 if unknown.
+        label: The label of the file's only step.
     """
 
     files: int
@@ -102,11 +99,11 @@ class Source:
     Attributes:
         schema: The columns; the key ``unit`` of a field's metadata is its unit.
         capacity: The number of rows in a cube of a new table; None: the default.
-        steps: Returns the steps, in order of time. Its argument is a function that returns the
-        number of rows that were committed under a label, or None.
+        steps: Returns the steps, in order of time. Its argument returns the number of rows that
+            were committed under a label, or None.
         grows: The file may grow, so its location identifies it instead of its contents.
         in_order: The rows come in the order of a dimension, so the driver can store parts of a step
-        while it reads the next ones.
+            while it reads others.
         numbers_frames: The numbers of its frames continue the numbers in the table.
         file: The engine's own reader of the file, from which the driver gets everything except
         ``left_out``.
@@ -115,8 +112,8 @@ class Source:
         period: The lengths after which columns of positions repeat.
         left_out: The parts that are not in the table (columns, variables, tables, keywords), with
         reasons.
-        joins: Takes the metadata of the table that gets this file, and returns changes. It raises
-        InvalidInput if numbers have different meanings in the table and the file.
+        joins: Takes the table's metadata, and returns changes. It raises InvalidInput if numbers
+            have different meanings in the table and the file.
     """
 
     path: Path
@@ -230,7 +227,6 @@ class Format:
         extra: The extra of the package that installs ``module``.
         matches: Returns whether a file with this name and these first bytes has the format; a
         folder has no bytes.
-        open: Opens a file.
     """
 
     name: str

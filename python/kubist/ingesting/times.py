@@ -1,8 +1,8 @@
 """Times of the CF conventions (``hours since 1990-01-01``) as timestamps.
 
 Stored numbers become microseconds if all are whole microseconds (to a nanosecond, or to the
-resolution of the number's type), and otherwise nanoseconds. Times of other calendars, and times
-that do not fit, stay numbers.
+resolution of the number's type), otherwise nanoseconds. Times of other calendars, or that do not
+fit, stay numbers.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Loader:
     """Yields random batches of a snapshot for training; each row comes once in an epoch.
 
     A batch is a dict of contiguous NumPy arrays. Files store rows in order of their random
-    priority, so a batch is a uniform random sample although the loader reads ranges of the files.
-    A thread reads ahead.
+    priority, so a batch is a uniform random sample although a thread reads ranges of the files
+    ahead.
 
     The order depends only on the seed. Each process of ``world`` yields its part of every batch.
     `state_dict` and `load_state_dict` continue training after the last batch, in any process, also
@@ -57,7 +57,8 @@ class Loader:
     target
         A further column, which is never normalised.
     batch
-        The number of rows in a batch, over all processes. The last batch of an epoch is smaller.
+        The number of rows in a batch over all processes, except in the smaller last batch of an
+        epoch.
     box, where, region
         The rows, as for `query`.
     window
@@ -65,21 +66,20 @@ class Loader:
     order
         ``"uniform"``: random windows of priority, with a new permutation in every epoch.
         ``"pooled"``: random regions of space, which is fast for any table; see `variance_ratio`.
-        ``"growing"``: the first 1/128 of the rows, then as many again, then twice as many, and so
-        on.
+        ``"growing"``: windows that double the rows so far, starting with 1/128.
     pool
-        Memory for rows in bytes, such as ``"1 GiB"``. The loader shuffles the rows of a group
-        together, which takes a third of this memory.
+        Memory for rows in bytes, such as ``"1 GiB"``. A group of rows, which the loader shuffles
+        together, takes a third.
     dtype
         The type of all arrays, ``"float32"`` or ``"float64"``, except for an integer target. None:
         the types of the columns. In floats, null becomes NaN.
     normalise
-        Whether to subtract the mean of each column except the target, and divide by its standard
-        deviation. Both are estimated from the 100,000 rows of lowest priority.
+        Whether to subtract the mean of all columns except the target, and divide by the standard
+        deviation, both estimated from the 100,000 rows of lowest priority.
     seed
         The seed of the order.
     epochs
-        The number of epochs. None: without end.
+        The number of epochs; None: without end.
     rank, world
         The number of this process, from 0, and the number of processes.
 
@@ -183,12 +183,12 @@ class Loader:
         Parameters
         ----------
         fractions
-            The fraction of each part, which is rounded to a multiple of 1/128.
+            The parts' fractions, which are rounded to multiples of 1/128.
 
         Returns
         -------
         dict
-            The window of each part, for ``window`` of a loader or a query.
+            The parts' windows, for ``window`` of a loader or a query.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class Loader:
     def variance_ratio(self) -> float:
         """The expected variance of a batch mean, relative to the variance for a random batch.
 
-        It is 1 except for ``"pooled"``. There, a pilot of 64 regions estimates it for each column,
+        It is 1 except for ``"pooled"``, where a pilot of 64 regions estimates it for each column,
         and the largest value counts. This assumes that each row has its own identity.
         """
         return self._variance_ratio
@@ -280,8 +280,8 @@ class Loader:
         Parameters
         ----------
         state
-            From `state_dict` of a loader with the same options. ``epochs``, ``rank`` and ``world``
-            may differ, and also ``pool`` if a third of it is enough for a group of rows.
+            From `state_dict` of a loader with the same options, except ``epochs``, ``rank``,
+            ``world``, and ``pool`` if its third is enough for a group of rows.
 
         Raises
         ------
@@ -315,8 +315,7 @@ class Loader:
     def close(self) -> None:
         """Stops the reading thread, frees the memory, and releases the snapshot.
 
-        After `state_dict`, `clean` keeps the snapshot for another day, so that a new process can
-        continue.
+        After `state_dict`, `clean` keeps the snapshot for another day, for a new process.
         """
         if os.getpid() == self._process:
             self._forget()

@@ -1,7 +1,7 @@
 """The order of a loader: the groups of rows that are in memory together, as values.
 
-An epoch is a list of groups. A group is read as a whole and shuffled, so it must fit in the pool.
-The lists depend on the seed and the epoch, not on the number of processes.
+An epoch is a list of groups, which depends on the seed and the epoch, not on the number of
+processes. A group is read as a whole and shuffled, so it must fit in the pool.
 
 Rows are in random order of priority, so a window of priorities is a uniform sample of all rows, and
 so is a group of random windows. Two epochs never have the same groups.
@@ -52,7 +52,6 @@ class Group(NamedTuple):
 
 
 def plan(order: Order, rows: int, span: Range, most_rows: int) -> Plan:
-    """Divides ``rows`` rows with priorities in ``span`` into groups of at most ``most_rows``."""
     rows, most_rows = max(rows, 1), max(most_rows, 1)
     if order == "pooled":
         parts = min(max(math.ceil(rows / _CHUNK_ROWS), 1), _MOST_CHUNKS)

@@ -70,7 +70,6 @@ class Source:
         self.regions = self.pinned.splits(self._question, parts, False)
 
     def layout(self, dtype: str | None, target: str | None, normalise: bool) -> RowLayout:
-        """The types of the arrays, and the scale of the columns to normalise."""
         stream = self.pinned.query({**self._question, "limit": 1})
         empty = _columns(stream, stream.empty_batch())
         stream.close()

@@ -1,8 +1,8 @@
 """The expected variance of batch means when rows come from random regions of space.
 
-Rows of a region resemble each other, so batches from a pool of few regions differ more than random
-batches. The ratio follows from the variance between and within regions (cluster sampling: Cochran,
-Sampling Techniques, chapter 9).
+Rows of a region resemble each other, so batches from few regions differ more than random batches.
+The ratio follows from the variance between and within regions (cluster sampling: Cochran, Sampling
+Techniques, chapter 9).
 """
 
 from __future__ import annotations

@@ -12,8 +12,6 @@ _VERSION = 1
 
 
 class Position(NamedTuple):
-    """The position of the next batch."""
-
     epoch: int
     group: int
     row: int

@@ -1,8 +1,8 @@
 """Many runs as one table: `kubist.open_many`.
 
-A run is one table of a parameter study. The runs stay separate tables with their own grids and
-samples. `_runs` opens them, `_columns` finds the common columns, `_text` and `_part` rewrite a
-query for a run, `_pinned` joins the rows, and `_estimating` estimates.
+A run is a table of a parameter study, with its own grid and samples. `_runs` opens the runs,
+`_columns` finds the common columns, `_text` and `_part` rewrite a query for a run, `_pinned` joins
+the rows, and `_estimating` estimates.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def open_many(
         without ``.kubist``, with the folders before it if names are equal otherwise. A dict gives
         other names: ``{"slow": "runs/7.kubist", "fast": "runs/8.kubist"}``.
     run
-        The name of the column that contains the names of runs.
+        The name of the column with run names.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def open_many(
     NotATable
         There is no table at a location, or for the pattern.
     InvalidInput
-        The types or units of a column in two runs cannot be converted. The message names the runs.
+        The types or units of a column in two runs cannot be converted; the message names the runs.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Many(Looks):
     """Many runs as one read-only table, from `kubist.open_many`.
 
     It has the query methods of a table (`query`, `count`, `estimate`, `head`, `scan`, `sql`,
-    `to_dataset`, `plot`). `run` returns one run with all methods of its table.
+    `to_dataset`, `plot`); `run` returns a run with all methods of its table.
     """
 
     def __init__(self, runs: Sequence[Run], union: Union) -> None:
@@ -93,7 +93,7 @@ class Many(Looks):
         return [run.name for run in self._runs]
 
     def run(self, name: str) -> Looks:
-        """Returns the table of one run.
+        """Returns the table of a run.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Many(Looks):
         raise InvalidInput(f"no run is called {name!r}; the first is {self._runs[0].name!r}")
 
     def catalogue(self) -> pa.Table:
-        """Returns a `pyarrow.Table` with the name, metadata and number of rows of each run.
+        """Returns a `pyarrow.Table` of runs with name, metadata and number of rows.
 
         Examples
         --------
@@ -128,7 +128,7 @@ class Many(Looks):
     ) -> Picture:
         """Plots rows as points, like `Table.plot`.
 
-        With the column of run names as ``color``, each run has a colour by its index in `runs`.
+        With the column of run names as ``color``, colours follow the index in `runs`.
         """
         if isinstance(color, str) and self._union.names.find(color) == self._union.key:
             numbered = Many(self._runs, self._union)
@@ -158,10 +158,9 @@ class Many(Looks):
             ``"deposited"``. A group of several runs has counts, sums, means and proportions.
         contrast
             A column of ``group_by`` that depends only on the run, such as ``"run"``. The result has
-            the difference of each group to the first run, or to the group with the lowest value.
-            Runs with equal identity columns and equal seeds sample the same particles, so their
-            covariance makes the error of a difference smaller; a note in the result reports the
-            gain.
+            the differences to the first run, or to the group with the lowest value. Runs with equal
+            identity columns and equal seeds sample the same particles, so their covariance makes
+            the error of a difference smaller; a note in the result reports the gain.
         error, sample, confidence, tails
             As for `Table.estimate`, for each run. With a contrast or a group of several runs, all
             runs read the largest fraction that any run needs.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def array(values: Sequence[Any]) -> pa.Array:
-    """Values of one type, with None for null; an array of strings if all are null."""
+    """Values of a single type, with None for null; an array of strings if all are null."""
     pa, numpy = need("pyarrow", "open_many()"), need("numpy", "open_many()")
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {str}:

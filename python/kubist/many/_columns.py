@@ -1,12 +1,10 @@
 """The columns of all runs: types, units, the name of the run and its metadata.
 
 As in `Table.append`, different types become the common wider type. The first run with a column
-defines the column's unit. Units of another kind, and columns with a unit in only some runs, are
-refused.
+defines its unit. Units of another kind, and columns with a unit in only some runs, are refused.
 
-The engine uses two tables in memory. With the empty table `Union.shape`, which has all columns, it
-checks a query. On `Union.catalogue`, with a row of metadata for each run, it evaluates conditions
-on runs.
+In memory, the engine checks a query with the empty table `Union.shape`, which has all columns, and
+evaluates conditions on runs with `Union.catalogue`, which has a row of metadata for each run.
 """
 
 from __future__ import annotations

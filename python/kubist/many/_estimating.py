@@ -108,7 +108,6 @@ def _keys_of_runs(asked: Asked) -> list[Key]:
 
 
 def _by_run(asked: Asked, keys: Sequence[Key]) -> Figures:
-    """The engine's estimates of the runs, one after the other."""
     pa = need("pyarrow", "open_many()")
     found = each(lambda part: asked.request(part, asked.aggregates, asked.goal), asked.parts)
     abouts = [json.loads(figures.about()) for figures in found]

@@ -1,4 +1,4 @@
-"""A query over many runs, for one run: the run's query, and its rows in the common columns."""
+"""A query over many runs for a single run, and the run's rows in the common columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The snapshots of many runs as one snapshot for queries.
 
 Each run that the conditions select gets its own query. The batches of all runs form one Arrow
-stream, which the engine decodes like the response of a server. So all features of remote tables
-work with many runs.
+stream, which the engine decodes like a server's response, so all features of remote tables work
+with many runs.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Pinned:
         limit: int,
         fraction: float,
     ) -> _kubist.Stream:
-        """The rows of lowest priority of one run after the other, until the limit is reached."""
+        """The rows of lowest priority, run by run, until the limit is reached."""
         costs = Costs()
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,7 @@ class Pinned:
         limit: int | None,
         fraction: float,
     ) -> _kubist.Stream:
-        """All rows in memory, sorted; with a limit, only the first rows of each run."""
+        """All rows in memory, sorted; with a limit, only the runs' first rows."""
         pa = need("pyarrow", "open_many()")
         keys = [self._key(term) for term in order]
         names = fields.schema.names
@@ -297,7 +297,7 @@ class Pinned:
         """The priority below which all runs together have at most ``limit`` rows.
 
         All runs use the same cutoff, so their samples stay coordinated. The search counts rows
-        below a cutoff until at least 0.7 of the limit is used. None: no cutoff fits.
+        below a cutoff until at least 0.7 of the limit is used, and returns None if no cutoff fits.
         """
         if limit == 0 or not parts:
             return None
@@ -326,7 +326,6 @@ class Pinned:
         fields: Outputs,
         costs: Costs | None = None,
     ) -> tuple[Iterator[pa.RecordBatch], Costs]:
-        """The rows of the runs one after the other, and their cost."""
         pa = need("pyarrow", "open_many()")
         costs = costs or Costs()
 

@@ -100,7 +100,7 @@ def kept(
     warnings: Sequence[str],
     **own: Any,
 ) -> Figures:
-    """The figures of a result, in memory. ``own`` replaces values that the runs determine."""
+    """The figures of a result, in memory; ``own`` replaces values that the runs determine."""
     more = len(warnings) - _WARNINGS
     missed = [about["missed_group"] for about in abouts if about["missed_group"] is not None]
     stops = {about["stopped"] for about in abouts}

@@ -1,9 +1,9 @@
 """The error of a value over runs that sample the same particles.
 
 Runs with the same identity and seed sample the same particles, so their errors are not independent.
-The sample is divided into `GROUPS` windows of priority. A window has the same particles in every
-run. Sums and differences are computed in each window, so their spread includes all covariances
-(random groups: Wolter, Introduction to Variance Estimation, chapter 2).
+The sample is divided into `GROUPS` windows of priority, with the same particles in every run. Sums
+and differences are computed in each window, so their spread includes all covariances (random
+groups: Wolter, Introduction to Variance Estimation, chapter 2).
 """
 
 from __future__ import annotations

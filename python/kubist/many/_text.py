@@ -1,9 +1,9 @@
 """Expressions over many runs, rewritten for one run.
 
-The engine reads a single run. It does not know the run's name and metadata, the columns of other
-runs, or the shared units. So this module replaces such names by a literal, by null, or by the
-column in the shared unit. It recognises only names, strings and the ends of conditions; the engine
-parses the rest.
+The engine reads a single run, without the run's name and metadata, the columns of other runs, or
+the shared units. This module replaces such names by a literal, by null, or by the column in the
+shared unit. It recognises only names, strings and the ends of conditions; the engine parses the
+rest.
 """
 
 from __future__ import annotations
@@ -155,7 +155,6 @@ def _tokens(text: str) -> tuple[_Token, ...]:
 
 
 def _columns(text: str, names: Names) -> Iterator[tuple[_Token, str | None]]:
-    """The tokens of an expression, with the columns that they name."""
     tokens = _tokens(text)
     dense = [(place, token) for place, token in enumerate(tokens) if token.kind != "space"]
     following = {

@@ -1,8 +1,8 @@
 """Groups of several runs, and differences between runs or groups.
 
-All runs are read up to the same fraction, the largest that any run needs for the goal. Then the
-windows of this sample are read (see `_spread`). Totals add up over runs; means and proportions are
-totals divided by counts. For other aggregates, only differences between single runs are possible.
+All runs are read up to the largest fraction that any run needs for the goal, and then the windows
+of this sample (see `_spread`). Totals add up over runs; means and proportions are totals divided by
+counts. For other aggregates, only differences between single runs are possible.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _values(runs: Together, members: dict[Key, list[int]]) -> list[dict[str, Any
 def _differences(
     runs: Together, members: dict[Key, list[int]], first: Any, at: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The difference of each group to the group with the first value of the contrast."""
+    """The differences to the group with the first value of the contrast."""
     rows: list[dict[str, Any]] = []
     ratios: list[float] = []
     unpaired: dict[str, None] = {}
@@ -303,7 +303,6 @@ def _table(pa: Any, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> pa.
 
 
 def _contrasted(asked: Asked, contrast: str) -> int:
-    """The position of the contrast in the keys of runs."""
     of_runs = [name for at, name in enumerate(asked.names) if asked.of_runs[at]]
     wanted = asked.union.names.find(_text.plain(contrast)) or contrast
     if wanted not in of_runs:

@@ -26,7 +26,7 @@ LEVELS = {AtomAttr: "atom", ResidueAttr: "residue", SegmentAttr: "segment"}
 
 
 def stored(universe: mda.Universe, atoms: Any = None) -> Topology:
-    """The topology of a universe, or of some of its atoms, in the form that a table stores."""
+    """The topology of a universe or of selected atoms, in the form that a table stores."""
     topology = universe._topology
     attributes = {}
     for attribute in topology.attrs:

@@ -316,7 +316,7 @@ class KubistReader(ReaderBase):
         self._frame = -1
 
     def close(self) -> None:
-        """Discards frames that were read ahead. No other resources stay open between reads."""
+        """Discards frames that were read ahead; no other resources stay open between reads."""
         if hasattr(self, "_ahead"):
             self._ahead.clear()
 

@@ -32,8 +32,8 @@ class KubistWriter(WriterBase):
     append
         Continue after the frames of an existing table.
     commit_frames
-        The number of frames per commit; with 1, readers see each frame when it is written. None:
-        as few commits as memory allows.
+        The number of frames per commit; with 1, readers see each written frame. None: as few
+        commits as memory allows.
 
     Raises
     ------

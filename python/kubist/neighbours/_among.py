@@ -22,15 +22,15 @@ class Neighbours(Searches):
     def pairs(self, radius: Any, **options: Unpack[Options]) -> Result:
         """Returns all pairs of rows within a radius, each pair once.
 
-        It reads the rows tile by tile, together with the rows around the tile.
+        It reads rows tile by tile, with the rows around the tile.
 
         Parameters
         ----------
         radius
             As for `within`.
         on, period, sphere, box, where, region, sample, steps, columns
-            As for `nearest`; they apply to both rows of a pair. A sample of 1 % has about 0.01 % of
-            the pairs.
+            As for `nearest`, for both rows of a pair. A sample of 1 % has about 0.01 % of the
+            pairs.
 
         Returns
         -------
@@ -56,9 +56,9 @@ class Neighbours(Searches):
         """Finds clusters of rows (DBSCAN), and returns each row with the label of its cluster.
 
         A core row has at least ``min_samples`` rows, itself included, within ``eps``. Core rows
-        within ``eps`` of each other are in one cluster. Another row within ``eps`` of a core row
-        belongs to the cluster of its nearest core row; all other rows are noise. scikit-learn
-        differs only for a row at the border of several clusters, which it gives to the first.
+        within ``eps`` share a cluster. Another row within ``eps`` of a core row belongs to the
+        cluster of its nearest core row; all other rows are noise. scikit-learn differs only for a
+        row at the border of several clusters, which it gives to the first.
 
         Parameters
         ----------
@@ -72,8 +72,8 @@ class Neighbours(Searches):
         Returns
         -------
         Result
-            The columns of the row and ``label``: 0 for the cluster with most rows, -1 for noise. A
-            scratch file in ``TMPDIR`` stores the rows, so memory is bounded. To keep the labels,
+            The columns of the row and ``label``: 0 for the cluster with most rows, -1 for noise.
+            Memory is bounded, because a scratch file in ``TMPDIR`` stores the rows. To keep labels,
             write the result to a new table.
 
         Examples
@@ -155,7 +155,7 @@ class Neighbours(Searches):
             The edges of the bins, as radii for `within`, in ascending order. A bin has
             ``low <= distance < high``, the last one ``distance <= high``.
         confidence
-            The fraction of intervals that contain the count for all rows.
+            The confidence level of the intervals.
         on, period, sphere, box, where, region, sample, steps
             As for `nearest`.
 
@@ -190,9 +190,9 @@ class Neighbours(Searches):
     ) -> KMeans:
         """Finds ``k`` centres (k-means) from ever larger samples.
 
-        Each sample has four times as many rows as the previous one, and starts from its centres.
-        The search ends when the centres move by less than their standard errors (as a root mean
-        square), or when all rows were used.
+        Each sample has four times the rows of the previous one, and starts from its centres. The
+        search ends when the centres move by less than their standard errors (root mean square), or
+        all rows were used.
 
         Parameters
         ----------

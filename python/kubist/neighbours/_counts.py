@@ -104,10 +104,10 @@ PairCounts.__module__ = Curve.__module__ = "kubist.neighbours"
 def _deviation(found: Array, squares: Array, fraction: float) -> Array:
     """The standard deviation of estimated pairs.
 
-    Each row is in the sample with the probability p, independently. So a count of pairs has the
-    variance ``sum of pairs (1/p^2 - 1) + sum of ordered couples of pairs that share a row
-    (1/p - 1)``, and the sample estimates both sums without bias. Over all rows, the number of pairs
-    of a row adds up to twice ``found``, and its square to ``squares``.
+    Each row is in the sample independently with the probability p, so a count of pairs has the
+    variance ``sum of pairs (1/p^2 - 1) + sum of ordered couples of pairs that share a row (1/p -
+    1)``, and the sample estimates both sums without bias. Over all rows, the number of pairs of a
+    row adds up to twice ``found``, and its square to ``squares``.
     """
     numpy = need("numpy", "pair_counts")
     sharing = squares - 2 * found

@@ -98,7 +98,7 @@ def _spread(numpy: Any, rows: Array, k: int, seed: int) -> Array:
 
 
 def _nearest(numpy: Any, rows: Array, centres: Array) -> tuple[Array, Array]:
-    """The nearest centre of each row, and its squared distance."""
+    """The nearest centres, and their squared distances, by row."""
     labels = numpy.empty(len(rows), int)
     squares = numpy.empty(len(rows))
     step = max(1, _BLOCK // len(centres))

@@ -56,24 +56,24 @@ class Searches(Queries):
     def nearest(
         self, points: Any, k: int = 1, *, radius: Any = None, **options: Unpack[Options]
     ) -> Result:
-        """Returns the ``k`` nearest rows of each point, with their distances.
+        """Returns the points' ``k`` nearest rows, with their distances.
 
-        The result is exact. The memory does not depend on the size of the table. Each region of the
-        table is read about once.
+        The result is exact. Memory does not depend on the table's size, and each region is read
+        about once.
 
         Parameters
         ----------
         points
             An array of shape (points, axes) in the order of ``on``, one position, or data with
-            columns of these names: a dict, a pandas or Polars frame, an Arrow or astropy table.
-            With ``sphere`` also a `SkyCoord`.
+            equally named columns: a dict, a pandas or Polars frame, an Arrow or astropy table; with
+            ``sphere`` also a `SkyCoord`.
         k
             The number of rows for each point.
         radius
             The maximum distance, as for `within`; a point may then have fewer than ``k`` rows.
             Without a radius, ``k`` is at most the number of rows that match.
         on
-            The columns of the Euclidean distance, which have the same unit. None: all dimensions.
+            The columns of the Euclidean distance, which have the same unit; None: all dimensions.
         period
             ``{"x": 25.0}``: columns that repeat after this length; distances are to the nearest
             image. The periods of the table (`kubist.create`) apply too.
@@ -82,8 +82,7 @@ class Searches(Queries):
             latitudes, in degrees, also across 0h and near the poles. The default, without ``on``,
             is the ``sphere`` of the table.
         tile_rows
-            The approximate number of rows to search at a time, which bounds the memory. None:
-            400,000.
+            The approximate number of rows to search at a time, which bounds memory; None: 400,000.
         box, where, region, sample, steps, columns
             As for `query`: the rows to search, and their columns.
 
@@ -114,7 +113,7 @@ class Searches(Queries):
 
     @checked_options(Options)
     def within(self, points: Any, radius: Any, **options: Unpack[Options]) -> Result:
-        """Returns all rows within a radius of each point, with their distances.
+        """Returns all rows within a radius around the points, with their distances.
 
         Parameters
         ----------
@@ -157,8 +156,8 @@ class Searches(Queries):
     ) -> Result:
         """Finds the rows of another table near each row, by position.
 
-        Both tables are read in bounded memory. Data that is not a table becomes a table in
-        ``TMPDIR`` during the search.
+        Both tables are read in bounded memory. Other data becomes a table in ``TMPDIR`` during the
+        search.
 
         Parameters
         ----------
@@ -175,7 +174,7 @@ class Searches(Queries):
         on, period, box, where, region, sample, steps, columns
             As for `nearest`.
         other_sphere, other_on
-            The columns of the positions in ``other``. None: the same names.
+            The columns of the positions in ``other``; None: the same names.
         other_where, other_columns
             The rows of ``other`` to search, and the columns to return.
 

@@ -25,8 +25,6 @@ class Space(TypedDict, total=False):
 
 
 class Asked(TypedDict, total=False):
-    """The rows to search, and their distance."""
-
     query: QuerySpec
     on: list[str]
     period: dict[str, float]

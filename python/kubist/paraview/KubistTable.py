@@ -3,8 +3,8 @@
 It draws a uniform sample: the fraction Sample, or at most Limit points, whichever is smaller. The
 array ``inclusion`` is each point's probability to be in the sample, so a point represents
 1/inclusion rows. In ParaView's window, a thread refines the sample and reads each row once. All
-ranks of a parallel server open the snapshot of the first rank, and read disjoint parts
-(`Table.splits`). The table may also be the address of a server.
+ranks of a parallel server read disjoint parts (`Table.splits`) of the first rank's snapshot. The
+table may also be the address of a server.
 
 ParaView runs this file with its own Python and NumPy, and imports the package from the file's
 folder. It needs ParaView 5.11 and Python 3.11, or newer.
@@ -295,7 +295,6 @@ class KubistTable(VTKPythonAlgorithmBase):
         return self._snapshot.columns
 
     def _look(self):
-        """Determines the columns of position and time, and the time steps."""
         self._times = self._shown_times = None
         if self._snapshot is None:
             return

@@ -145,8 +145,8 @@ class PointStream:
     """The points of a query from coarse to fine; each row is read once.
 
     It reads consecutive windows of priority from 0, so the points so far are a sample whose
-    fraction is the end of the last window. A thread reads while the caller takes the points,
-    because Kubist releases the interpreter lock.
+    fraction is the end of the last window. A thread reads while the caller takes points, because
+    Kubist releases the GIL.
     """
 
     def __init__(
@@ -249,8 +249,8 @@ def same_snapshot(communicator: Any, table: Table | RemoteTable, snapshot: Snaps
 class Changes:
     """The newest snapshot of a table, for a reader that polls.
 
-    A thread waits for commits, so a slow or missing server does not block the caller. The thread
-    ends with this object.
+    A thread, which ends with this object, waits for commits, so a slow or missing server does not
+    block the caller.
     """
 
     def __init__(self, table: Any, seen: Snapshot) -> None:

@@ -359,7 +359,7 @@ def _durations(chunk: Chunk) -> Array:
 
 
 def _first_of(path: Array) -> Array:
-    """The first piece of each path."""
+    """The paths' first pieces."""
     fresh = np.ones(len(path), bool)
     fresh[1:] = path[1:] != path[:-1]
     return np.flatnonzero(fresh)

@@ -2,7 +2,7 @@
 
 As in `MDAnalysis.analysis.msd.EinsteinMSD`, it is the mean over all starts within a path. Sums over
 starts are correlations, which Fourier transforms compute (Calandrini et al., nMoldyn, 2011). In
-paths that lack rows, the same correlations count the pairs of rows that exist.
+paths that lack rows, they also count the existing pairs of rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNEVEN = 0.05
 def squares(
     chunk: Chunk, every: float | None, lags: int | None, by: str
 ) -> tuple[float | None, Array, Array]:
-    """The time step, the mean of each path and lag, and whether that is known."""
+    """The time step, the means by path and lag, and whether they are known."""
     path = chunk.of_row()
     step = np.diff(chunk.time)[path[1:] == path[:-1]]
     if len(step) and not step.min() > 0:

@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
     points: dict[str, Array]
 
     def of_row(self) -> Array:
-        """The path of each row, as a position in ``path``."""
+        """The rows' paths, as positions in ``path``."""
         return np.repeat(np.arange(len(self.path)), np.diff(self.starts))
 
     def columns(self) -> Array:
@@ -174,14 +174,14 @@ def unwrapped(chunk: Chunk, period: Mapping[str, Period], images: Mapping[str, s
         step = np.diff(points[axis], prepend=points[axis][:1])
         step[chunk.starts[:-1]] = 0
         crossed = np.cumsum(np.round(step / length))
-        # Relative to the first row of each path.
+        # Relative to the path's first row.
         crossed -= np.repeat(crossed[chunk.starts[:-1]], np.diff(chunk.starts))
         points[axis] = points[axis] - crossed * length
     return chunk._replace(points=points)
 
 
 def _changes(by: Array) -> Array:
-    """The first row of each path."""
+    """The paths' first rows."""
     if len(by) == 0:
         return np.zeros(0, np.int64)
     return np.concatenate([[0], np.flatnonzero(by[1:] != by[:-1]) + 1])

@@ -1,8 +1,8 @@
 """Regions on straight segments: where a segment crosses the surface of a region.
 
-A segment is a + t (b - a) with t from 0 to 1. Each shape gives the candidates for t at which a
-segment can enter or leave: roots of linear and quadratic equations. The midpoint between two
-candidates decides whether that piece is inside, so extra candidates do no harm.
+A segment is a + t (b - a) with t from 0 to 1. Each shape gives the candidates for t where a segment
+can enter or leave: roots of linear and quadratic equations. The midpoint between two candidates
+decides whether that piece is inside, so extra candidates do no harm.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Shape:
 
 
 def shape(region: Any) -> Shape:
-    """The shape of a region of `kubist.region` or of its JSON."""
     [(kind, value)] = to_dict(region).items()
     if kind in ("union", "intersection", "difference"):
         return _joined(kind, [shape(one) for one in value])

@@ -1,8 +1,8 @@
 """Figures of paths: totals, means and fractions with intervals.
 
-A sample of fraction p has each path with probability p, independently. Totals are estimated as for
-Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section 3.5). A
-mean is a linearised ratio of two totals; its interval uses Student's t over paths.
+A sample of fraction p has each path independently with probability p, so totals are estimated as
+for Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, section
+3.5). A mean is a linearised ratio of two totals; its interval uses Student's t over paths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sample:
         self.exact = fraction >= 1
 
     def number(self, values: Array, unit: str | None = None) -> Figure:
-        """The total of a nonnegative number of each path, such as its crossings."""
+        """The total of a nonnegative number per path, such as crossings."""
         total = float(values.sum())
         if self.exact:
             return Figure(total, total, total, True, unit)
@@ -37,7 +37,7 @@ class Sample:
         return Figure(total / self.fraction, float(low[0]), float(high[0]), False, unit)
 
     def net(self, values: Array, unit: str | None = None) -> Figure:
-        """The total of positive and negative values of each path."""
+        """The total of positive and negative values per path."""
         total = float(values.sum())
         if self.exact:
             return Figure(total, total, total, True, unit)

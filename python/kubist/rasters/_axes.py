@@ -28,7 +28,7 @@ class Axis(NamedTuple):
         return len(self.edges) - 1
 
     def places(self, values: Array) -> tuple[Array, Array]:
-        """The interval of each value, and whether it has one; null and NaN have none."""
+        """The values' intervals, and which values have an interval; null and NaN have none."""
         values = np.ma.filled(values.astype(float, copy=False), np.nan)
         edges = self.edges
         with np.errstate(invalid="ignore", over="ignore"):
@@ -46,7 +46,7 @@ class Axis(NamedTuple):
 def axis(name: str, width: float, low: float, high: float, given: tuple[bool, bool]) -> Axis:
     """The intervals from ``low`` to ``high``.
 
-    They start at a given low end. Otherwise edges are multiples of the width, so that rasters of
+    They start at a given low end; otherwise edges are multiples of the width, so that rasters of
     neighbouring regions fit together.
     """
     if given[0]:
@@ -75,8 +75,8 @@ def axis(name: str, width: float, low: float, high: float, given: tuple[bool, bo
 def check(width: float, low: float, high: float, across: float) -> float:
     """The number of cells along an axis; refuses a raster with too many cells.
 
-    It is a float, because the quotient may be infinite. ``across`` is the number of cells along the
-    other axis.
+    It is a float, because the quotient may be infinite. ``across`` is the number along the other
+    axis.
     """
     cells = max((high - low) / width, 1.0)
     if not cells * across <= CELLS or not math.isfinite(low / width):

@@ -1,9 +1,9 @@
-"""Aggregates of the rows of each cell in memory: quantiles, and intervals of a sample.
+"""Aggregates by cell of rows in memory: quantiles, and intervals of a sample.
 
-The identity is the sampling unit: a sample of fraction p has all rows of an identity with
-probability p. Variances of sums are estimated as for Poisson sampling (Saerndal, Swensson, Wretman:
-Model Assisted Survey Sampling, 1992, section 3.5); means and variances are linearised (section
-5.5). Intervals use Student's t with n - 1 degrees of freedom for n identities in the cell.
+A sample of fraction p has all rows of an identity, the sampling unit, with probability p. Variances
+of sums are estimated as for Poisson sampling (Saerndal, Swensson, Wretman: Model Assisted Survey
+Sampling, 1992, section 3.5); means and variances are linearised (section 5.5). Intervals use
+Student's t with n - 1 degrees of freedom for n identities in the cell.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Rows:
         return np.bincount(self.cell, weights=of, minlength=self.cells)
 
     def sampling_units(self) -> tuple[Array, Array, Array]:
-        """The cell of each unit, the unit of each row, and the number of units of each cell."""
+        """Cells by unit, units by row, and the number of units by cell."""
         order = np.argsort(self.cell * (int(self._unit.max(initial=0)) + 1) + self._unit)
         cell, unit = self.cell[order], self._unit[order]
         fresh = np.ones(len(cell), bool)
@@ -66,7 +66,7 @@ class Rows:
             return np.where(between > 0, low + (high - low) * between, low)
 
     def at(self, rank: Array) -> Array:
-        """The value of each cell at a rank; NaN in a cell without rows."""
+        """The values at a rank by cell; NaN in a cell without rows."""
         found = np.full(self.cells, np.nan)
         some = self.count > 0
         found[some] = self.value[(self._starts[:-1][some] + rank[some]).astype(np.int64)]
@@ -74,7 +74,7 @@ class Rows:
 
 
 def estimates(rows: Rows, of: Aggregate, fraction: float, confidence: float) -> Estimates:
-    """The aggregate of each cell, with its interval if the rows are a sample."""
+    """The aggregates by cell, with intervals if the rows are a sample."""
     n = rows.count
     if of.kind == "quantile" and fraction >= 1:
         value = rows.quantile(of.q)

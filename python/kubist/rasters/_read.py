@@ -33,7 +33,6 @@ class Reader:
         self.identity: list[str] = json.loads(pinned.about())["identity"]
 
     def result(self, columns: Mapping[str, str], where: str | None = None) -> Result:
-        """The rows with the given expressions as columns, by name."""
         asked = {
             **self.question,
             "columns": [f"{text} AS {name}" for name, text in columns.items()],
@@ -56,7 +55,7 @@ class Reader:
         yield from self.result(columns, where)._numpy_batches(np)
 
     def ends(self, texts: list[str]) -> list[float | None]:
-        """The exact minimum and maximum of each expression; None without a row."""
+        """The exact minima and maxima by expression; None without a row."""
         # All rows, also for a sample: cells must not depend on the fraction.
         rows = {name: value for name, value in self.question.items() if name != "sample"}
         request = _estimate.request(
@@ -182,7 +181,7 @@ def _placed(
 
 
 def complete(reader: Reader, x: Axis, y: Axis, of: Aggregate) -> tuple[Array, Array]:
-    """The aggregate and the number of rows of each cell, in one pass."""
+    """The aggregates and row counts by cell, in one pass."""
     totals = Totals(of.kind, x.cells * y.cells)
     for batch in reader.batches(_columns(reader, of)):
         cell, value, _ = _placed(batch, x, y, of)
@@ -193,7 +192,7 @@ def complete(reader: Reader, x: Axis, y: Axis, of: Aggregate) -> tuple[Array, Ar
 def stripwise(
     reader: Reader, x: Axis, y: Axis, of: Aggregate, fraction: float, confidence: float
 ) -> Estimates:
-    """The aggregate of each cell with its interval, one strip of cells after the other."""
+    """The aggregates by cell with intervals, strip by strip."""
     cells = x.cells * y.cells
     columns = _columns(reader, of)
     if fraction < 1:

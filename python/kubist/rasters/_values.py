@@ -24,8 +24,6 @@ KNOWN = ("count", "sum", "mean", "min", "max", "var", "std", "median", "p95", "q
 
 
 class Aggregate(NamedTuple):
-    """An aggregate of the rows of a cell."""
-
     text: str
     kind: str
     """count, sum, mean, min, max, var, std or quantile."""
@@ -77,10 +75,10 @@ def _fraction(text: str, terms: list[str]) -> float:
 
 
 class Totals:
-    """Running aggregates of each cell.
+    """Running aggregates by cell.
 
-    Sums, means and variances add differences to the first value of the cell, which keeps digits
-    of values far from zero.
+    Sums, means and variances add differences to the cell's first value, which keeps digits of
+    values far from zero.
     """
 
     def __init__(self, kind: str, cells: int) -> None:

@@ -77,8 +77,8 @@ def recompute(path: str | os.PathLike[str], *, newest: bool = False) -> Recomput
     path
         A file from `Result.save` or `Estimate.save`.
     newest
-        Whether to query the newest snapshot instead of the saved one, to see whether the result is
-        still valid.
+        Whether to query the newest snapshot instead of the saved one, to check the result's
+        validity.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def history(
     path
         The location of the table.
     folder
-        The folder of the saved results. None: the current directory and the table's folder.
+        The folder of the saved results; None: the current directory and the table's folder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`kubist history` and `kubist recompute`. The command passes their arguments as JSON."""
+"""`kubist history` and `kubist recompute`. Their arguments are JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Workloads: files of weighted queries with random parameters, and a load generator.
 
-A workload is a TOML file (docs/workloads.md). `run` plays it on a table, a server or another
-system, and reports throughput and latencies; `kubist.advise` finds a suitable design.
+`run` plays a workload, a TOML file (docs/workloads.md), on a table, a server or another system, and
+reports throughput and latencies; `kubist.advise` finds a suitable design.
 """
 
 from __future__ import annotations
@@ -66,17 +66,16 @@ def run(
     seed
         Runs with the same seed and data send the same requests.
     keep
-        A table that gets a row for each request, to compare runs over time. It is created if
-        necessary.
+        A table, created if necessary, that gets a row for each request, to compare runs over time.
     report
         Write the figures, latencies over time and metrics of the process into this HTML file.
     progress
-        Called repeatedly with a line of text. None: shown on a terminal.
+        Called repeatedly with a line of text; None: shown on a terminal.
 
     Returns
     -------
     list of Played
-        The measurements of each system; ``print(kubist.workloads.compared(runs))`` compares them.
+        The measurements by system; ``print(kubist.workloads.compared(runs))`` compares them.
 
     Raises
     ------

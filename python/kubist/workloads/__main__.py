@@ -1,4 +1,4 @@
-"""`kubist workload run` and `compare`. The command passes their arguments as JSON."""
+"""`kubist workload run` and `compare`. Their arguments are JSON."""
 
 from __future__ import annotations
 

@@ -53,13 +53,13 @@ def compare(
         The location of the tables: a folder, ``s3://bucket/prefix`` or
         ``cassandra://hosts/keyspace``. Each gets the name of its design.
     keep_tables
-        Keep the tables; by default each is deleted after its run.
+        Keep the tables, which are otherwise deleted after their runs.
     seed
         The seed of the requests, which are the same for all designs.
     keep, report
         As for `kubist.workloads.run`.
     progress
-        Called repeatedly with a line of text. None: shown on a terminal.
+        Called repeatedly with a line of text; None: shown on a terminal.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def compare(
 def parsed(
     designs: str | os.PathLike[str] | Mapping[str, Mapping[str, Any]],
 ) -> dict[str, dict[str, Any]]:
-    """The options of each design for `kubist.ingest`."""
+    """The designs' options for `kubist.ingest`."""
     named, of = "", designs
     if isinstance(of, (str, os.PathLike)):
         path = Path(of)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request with all its parameters for a table."""
-
     name: str
     verb: str
     asked: Mapping[str, Any]
@@ -28,8 +26,6 @@ class Draws:
 
     Parameters
     ----------
-    workload
-        The workload.
     rows
         A sample of the data, which gives values, domains and ranks of columns.
     seed

@@ -64,7 +64,7 @@ def report(
     path
         The page, which needs no other file.
     last
-        Show only so many of the newest runs. None: all.
+        Show only so many of the newest runs; None: all.
 
     Returns
     -------

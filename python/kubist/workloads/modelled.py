@@ -19,8 +19,8 @@ def predicted(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None:
     """The predicted requests, and their times in seconds; None if the costs are unknown.
 
-    The model (`kubist._speed`) is fitted to every second request and predicts the others. It uses
-    cubes, rows and bytes, not the query, the load of the machine or other clients.
+    The model (`kubist._speed`) is fitted to every second request and predicts the others from
+    cubes, rows and bytes, not from the query, the machine's load or other clients.
     """
     import numpy as np
 

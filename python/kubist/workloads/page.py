@@ -61,7 +61,7 @@ def _title(one: Played, played: Sequence[Played]) -> str:
 
 
 def _ratios(played: Sequence[Played]) -> tuple[list[str], list[list[str | None]], list[str]]:
-    """The median time of each query, divided by the median in the first run."""
+    """Median times by query, divided by the medians in the first run."""
     base = {query.query: query.median for query in played[0].queries}
     rows: list[list[str | None]] = []
     for one in played[1:]:
@@ -216,7 +216,6 @@ def _metric(one: Played, name: str) -> str:
 
 
 def _plot(body: Sequence[str], marks: Sequence[tuple[float, str]], end: float) -> str:
-    """A frame with marks of the vertical axis and the time below."""
     parts: list[Any] = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">']
     for y, text in marks:
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#eee"/>')

@@ -41,10 +41,10 @@ OF_RUN = ("seconds", "clients", "rate", "load", "memory", "built", "commits")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The measurements of one query.
+    """The measurements of a query.
 
     Times are in seconds. In an open loop, latencies count from the time when the request was due,
-    so percentiles include the wait for a stalled system (no coordinated omission).
+    so percentiles include waits for a stalled system (no coordinated omission).
     """
 
     query: str
@@ -396,7 +396,7 @@ def _measured(
 
 
 def side_by_side(played: Sequence[Played]) -> tuple[list[str], list[list[str | None]]]:
-    """A line for each system: median and p99 of each query, and responses per second."""
+    """A line for each system: median and p99 by query, and responses per second."""
     names = list(dict.fromkeys(one.query for run in played for one in run.queries))
     head = ["", *(f"{name}{what}" for name in names for what in ("", ", p99")), "answers/s"]
     rows: list[list[str | None]] = []
@@ -411,5 +411,5 @@ def side_by_side(played: Sequence[Played]) -> tuple[list[str], list[list[str | N
 
 
 def compared(played: Sequence[Played]) -> str:
-    """Returns several systems side by side: median and p99 of each query, and throughput."""
+    """Returns several systems side by side: median and p99 by query, and throughput."""
     return text_table(*side_by_side(played), [])

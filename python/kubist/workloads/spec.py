@@ -23,8 +23,8 @@ class Place:
 
     Attributes:
         kind: One of `PLACES`.
-        mean, deviation: For a Gaussian, in the column's unit. None: the middle of the domain, and a
-            tenth of the domain's width.
+        mean, deviation: For a Gaussian, in the column's unit; None: the domain's middle and a tenth
+            of its width.
         exponent: For Zipf's law: the value of rank k has a probability proportional to
             ``k ** -exponent``.
     """
@@ -100,8 +100,7 @@ class Workload:
 
     Attributes:
         clients: The number of requests that run at the same time.
-        seconds: The duration of a run.
-        rate: Requests per second of all clients, at random times (open loop). None: each client
+        rate: Requests per second of all clients, at random times (open loop); None: each client
             sends the next request after a response (closed loop).
         think: Time in seconds between a response and the client's next request (closed loop).
     """

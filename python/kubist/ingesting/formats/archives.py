@@ -1,7 +1,7 @@
 """Text tables of archives: VOTable, IPAC, and ECSV, which is also Gaia's CSV.
 
-Astropy reads VOTable and IPAC whole, but only the header of ECSV, with types and units. The rows of
-ECSV are CSV, which is read in batches.
+Astropy reads VOTable and IPAC whole, but only the header of ECSV, with types and units. The CSV
+rows of ECSV are read in batches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FITS tables: astropy reads the headers, and this package the rows by the standard.
 
 One part (HDU) of a file becomes rows: the part that the user names, else the first table with
-positions, else the first table. The other parts are reported as left out.
+positions, else the first table. Other parts are reported as left out.
 """
 
 from __future__ import annotations
@@ -127,7 +127,6 @@ def _positions(header: Mapping[str, Any]) -> list[str]:
 
 
 def _others(hdus: Any, number: int) -> dict[str, str]:
-    """The parts of the file that do not become rows, with reasons."""
     from astropy.io import fits
 
     left_out = {}
@@ -197,8 +196,8 @@ def _fields(one: Column) -> list[pa.Field]:
 def _check_nulls(path: Path, begin: int, header: Mapping[str, Any], columns: list[Column]) -> None:
     """Finds the meaning of TNULL for unsigned integers.
 
-    The standard means the stored number, but astropy writes the scaled number. A file with both
-    numbers is refused, because either may be a value.
+    The standard means the stored number, but astropy writes the scaled number. A file with both is
+    refused, because either may be a value.
     """
     unclear = [
         c

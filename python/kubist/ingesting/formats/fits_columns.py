@@ -42,7 +42,6 @@ class Column:
     """The storage of a column, and the meaning of its values.
 
     Attributes:
-        name: A unique name.
         place: The number of the column from 1, as in keywords of the header.
         code: The letter of TFORM; ``T`` for strings that are numbers.
         count: Elements of a row: numbers, bits, strings.

@@ -1,7 +1,7 @@
 """Stored rows of FITS tables in plain files, compressed files, and compressed tables.
 
-A compressed table (`fpack -table`) has a row for each tile of rows, with the bytes of each column,
-compressed with GZIP_1, GZIP_2 (bytes in another order), or RICE_1.
+A compressed table (`fpack -table`) has a row for each tile of rows, with column bytes compressed
+with GZIP_1, GZIP_2 (bytes in another order), or RICE_1.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def matches(path: Path, head: bytes) -> bool:
 def parts(
     path: Path, begin: int, header: Mapping[str, Any], columns: Sequence[Column]
 ) -> Iterator[tuple[int, list[Array]]]:
-    """The stored rows of some columns in parts, each with the number of its first row.
+    """The stored rows of the columns in parts, each with the number of its first row.
 
     Args:
         begin: The first byte of the data.
@@ -109,7 +109,7 @@ def _plain(
 
 
 def _offsets(header: Mapping[str, Any]) -> dict[int, int]:
-    """The first byte of each column in a row."""
+    """The first byte in a row, by column."""
     fields = range(1, int(header["TFIELDS"]) + 1)
     if header["XTENSION"].strip() == "TABLE":
         return {place: int(header[f"TBCOL{place}"]) - 1 for place in fields}
@@ -197,7 +197,7 @@ def _decompressed(raw: bytes, how: str, column: Column, rows: int) -> Array:
 def _of_rice(raw: bytes, element: int, count: int) -> bytes:
     """Integers of RICE_1, in the byte order of FITS.
 
-    Astropy decompresses only images, so it gets the integers as an image of one tile.
+    Astropy decompresses only images, so it gets the integers as a single image tile.
     """
     import numpy as np
     from astropy.io import fits

@@ -2,8 +2,8 @@
 
 A parcel's position may be stored within a tetrahedron: a cell, a face of the cell, a point of the
 face, and four barycentric coordinates. The corners are the cell's centre, the face's base point,
-and two neighbouring points of the face (OpenFOAM's tetIndices::faceTriIs). Centres of faces and
-cells are computed as in OpenFOAM's primitiveMesh.
+and two neighbouring points (OpenFOAM's tetIndices::faceTriIs). Centres of faces and cells are as in
+OpenFOAM's primitiveMesh.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FACE = re.compile(rb"(\d+)\s*\(([^)]*)\)")
 
 @dataclass
 class Mesh:
-    """Points, faces as lists of points, and the cells on both sides of each face.
+    """Points, faces as lists of points, and the cells on both sides of the faces.
 
     Attributes:
         points: Shape (points, 3), in metres.
         starts, corners: Face i has the points ``corners[starts[i]:starts[i + 1]]``.
-        owner: For each face, the cell that the face's normal leaves.
-        neighbour: For each face, the cell that the normal enters. It is shorter than ``owner``,
-        because faces of the boundary have no such cell.
+        owner: By face, the cell that its normal leaves.
+        neighbour: By face, the cell that its normal enters. It is shorter than ``owner``, because
+            boundary faces have no such cell.
     """
 
     points: Any
@@ -110,7 +110,7 @@ class Mesh:
 
         Args:
             weights: Shape (parcels, 4), for the cell's centre, the base point, and two points.
-            cells, faces, points: The tetrahedron of each parcel.
+            cells, faces, points: The tetrahedra by parcel.
 
         Raises:
             ValueError: The mesh lacks the cell or face of a parcel.
@@ -162,7 +162,7 @@ def find_mesh(case: Path, time: Path, find: Callable[[Path], Path | None]) -> di
     """The files of the mesh at a time; a moving mesh has points for each time.
 
     Args:
-        case: The folder of the case, or of one rank.
+        case: The folder of the case, or of a rank.
         time: The folder of the time.
         find: Returns a file with or without ``.gz``.
 

@@ -50,8 +50,6 @@ AGREE = 1e-3
 
 @dataclass
 class Clock:
-    """The time of a snapshot, its redshift and scale factor."""
-
     time: float | None
     redshift: float | None = None
     scale_factor: float | None = None
@@ -237,7 +235,7 @@ def snapshot(
     """Opens a file of a snapshot, in any of the formats.
 
     Args:
-        positions: Returns positions of some particles, as rows of x, y and z.
+        positions: Returns the positions of particles as rows of x, y and z.
     """
     dated = clock.time is not None or options.time is not None
     return Source(
@@ -259,8 +257,8 @@ def snapshot(
 def period_of(about: Mapping[str, Any], positions: Callable[[], Any]) -> dict[str, float]:
     """The lengths of the box of a run with periodic boundaries.
 
-    Every run has a BoxSize. It is a period if the file states this, or if the universe expands and
-    the first particles are in the box.
+    Every run has a BoxSize, which is a period if the file states this, or if the universe expands
+    and the first particles are in the box.
     """
     header = about["header"]
     said = {**about.get("parameters", {}), **about.get("runtimepars", {}), **header}
@@ -389,7 +387,6 @@ def _number(said: Mapping[str, Any], *names: str) -> float | None:
 
 
 def clock_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Clock:
-    """The time, and for an expanding universe the redshift and the scale factor."""
     time, redshift = _number(header, "Time"), _number(header, "Redshift")
     if redshift is None or redshift <= -1 or not is_cosmological(header, about):
         return Clock(time)

@@ -1,8 +1,8 @@
 """Snapshots of GADGET in its binary formats 1 and 2.
 
-A file is a sequence of Fortran records, each between two copies of its length in bytes. The first
-is the header. In format 2 a record before each block has its name. In format 1 the order identifies
-the blocks, and later unknown blocks are left out.
+A file is a sequence of Fortran records, each between two copies of its length in bytes, starting
+with the header. In format 2 a record before each block has its name. In format 1 the order
+identifies the blocks, and later unknown blocks are left out.
 """
 
 from __future__ import annotations
@@ -67,8 +67,6 @@ def _order(head: bytes) -> str | None:
 
 @dataclass
 class _Block:
-    """The position of a block, and the types of particles that have it."""
-
     name: str
     at: int
     kinds: tuple[int, ...]
@@ -143,7 +141,7 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _records(path: Path, file: Any, order: str) -> Iterator[tuple[str | None, int, int]]:
-    """Returns name, first byte and length of each block; format 1 has no names."""
+    """Yields blocks as name, first byte and length; format 1 has no names."""
     size, name, named = path.stat().st_size, None, False
     while file.tell() < size:
         at = file.tell()

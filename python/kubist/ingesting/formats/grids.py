@@ -1,8 +1,8 @@
 """Arrays of netCDF, HDF5 and NumPy as points: one row per grid point, with coordinates.
 
 Values and coordinates follow the CF conventions and come from the engine's reader, as in
-`kubist.index`. Times in the standard calendar are timestamps. A grid point where all variables are
-missing gives no row.
+`kubist.index`. Times in the standard calendar are timestamps. Grid points without any value give no
+row.
 """
 
 from __future__ import annotations
@@ -245,7 +245,6 @@ def _moments(
     names: Mapping[str, str],
     options: Options,
 ) -> tuple[dict[str, _Moments], list[str]]:
-    """Returns the variables with timestamps, and notes about times."""
     found: dict[str, _Moments] = {}
     notes = []
     for variable in variables:
@@ -347,8 +346,8 @@ def _has_scales(some: Sequence[str] | None, of_grid: Sequence[str] | None) -> bo
 def _grids(
     variables: Sequence[Mapping[str, Any]], own: netcdf.Beside
 ) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Groups of variables with the same axes. A shorter variable belongs to a group only along
-    an unlimited axis, because HDF5 groups may have different axes of the same name.
+    """Groups of variables with the same axes; a variable may be shorter only along an unlimited
+    axis, because HDF5 groups may have different axes of the same name.
     """
     by_axes: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for variable in variables:

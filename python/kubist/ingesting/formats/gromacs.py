@@ -28,10 +28,10 @@ class Frames:
     """The complete frames of a file.
 
     Attributes:
-        count: The number of frames; None if they were not counted.
-        vectors: The vectors of each frame, if frames may differ.
-        wrong: The defect of the first incomplete frame, and its position.
-        times: The time of each frame, if it is known.
+        count: None if frames were not counted.
+        vectors: The vectors by frame, if frames may differ.
+        wrong: The first incomplete frame's defect and position.
+        times: The times by frame, if known.
     """
 
     count: int | None
@@ -83,10 +83,10 @@ def _of_xtc(path: Path) -> Frames:
 
 
 def _of_dcd(path: Path) -> Frames:
-    """The complete frames of a DCD file. MDAnalysis does not report an incomplete last frame.
+    """The complete frames of a DCD file, because MDAnalysis reports no incomplete last frame.
 
-    Each record has its length before and after its data. A frame has one record each for x, y and
-    z, and before them a record for its cell if the header states this.
+    Each record has its length before and after its data. A frame has a record each for x, y and z,
+    after a record for its cell if the header states this.
     """
     size = path.stat().st_size
     with path.open("rb") as opened:

@@ -1,8 +1,8 @@
 """H5MD: particles over time, through h5py.
 
-An element that is written less often than positions is null at the other steps, because the order
-of the particles may have changed. The edges of a changing box are columns; the edges of a fixed box
-are in the metadata.
+An element that is written less often than positions is null at the other steps, because the
+particle order may have changed. A changing box has its edges in columns, a fixed box in the
+metadata.
 """
 
 from __future__ import annotations
@@ -129,7 +129,6 @@ def _looked_at(path: str, group: Any, left_out: dict[str, str]) -> _Group:
 
 
 def _leave_out_steps(path: str, element: Any, steps: Any, left_out: dict[str, str]) -> None:
-    """Reports values of steps without positions."""
     import numpy as np
 
     if not _is_timed(element):
@@ -145,7 +144,6 @@ def _values(element: Any) -> Any:
 
 
 def _unreadable(element: Any, values: Any, count: int) -> str | None:
-    """The reason why a table cannot store an element, or None."""
     import h5py
 
     if values is None:
@@ -235,12 +233,12 @@ def _steps(element: Any) -> Any:
 
 
 def _times(element: Any) -> Any:
-    """The time of each frame, or its step without times."""
+    """The times by frame, or the steps if there are no times."""
     return _of_frames(element, "time" if "time" in element else "step").astype(float)
 
 
 def _of_frames(element: Any, name: str) -> Any:
-    """The values of each frame, stored one by one, or as an interval with an offset."""
+    """The values by frame, stored individually, or as an interval with an offset."""
     import numpy as np
 
     said, frames = element[name], element["value"].shape[0]

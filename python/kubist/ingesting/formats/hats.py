@@ -19,7 +19,7 @@ ROWS = 1 << 18
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Whether a folder is a catalogue, or a collection of one and its margins and indices."""
+    """Whether a folder is a catalogue, or a collection of a catalogue, margins and indices."""
     return path.is_dir() and any((path / name).is_file() for name in PROPERTIES)
 
 

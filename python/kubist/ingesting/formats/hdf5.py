@@ -57,7 +57,7 @@ def check_sources(path: Path, file: Any) -> None:
     """Checks that the source files of virtual and external datasets exist.
 
     Raises:
-        InvalidInput: A file is missing. HDF5 would return fill values instead.
+        InvalidInput: A file is missing, and HDF5 would return fill values.
     """
     import h5py
 

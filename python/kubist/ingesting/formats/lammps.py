@@ -1,7 +1,7 @@
 """LAMMPS dumps: text, also compressed, and binary.
 
-No library reads all columns of dumps. This module reads text as LAMMPS' manual describes it, and
-the binary form like LAMMPS' converter binary2txt.
+No library reads all columns of dumps. This module reads text by LAMMPS' manual, and the binary form
+like LAMMPS' converter binary2txt.
 
 Scaled positions (`xs ys zs`) become true positions (`x y z`) with the box of the same time step.
 Every row stores the box of its step, so a sample has it too.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A dump begins with one of these items; TIME also matches TIMESTEP.
+# A dump begins with such an item; TIME also matches TIMESTEP.
 ITEM = b"ITEM: "
 ITEMS = (b"ITEM: TIME", b"ITEM: UNITS")
 
@@ -211,8 +211,8 @@ def _joined(
     """The table's metadata after this file is added.
 
     Raises:
-        InvalidInput: The file has another style of units than the table, and some of its columns
-        cannot be converted.
+        InvalidInput: The file has another style of units than the table, and some columns cannot be
+            converted.
     """
     if here is None:
         return {"lammps": about}
@@ -264,7 +264,6 @@ def _with_unit(field: pa.Field, style: str | None) -> pa.Field:
 
 
 def _true(frame: Frame, rows: pa.Table) -> pa.Table:
-    """The rows with true positions, and with the box of their step."""
     import numpy as np
     import pyarrow as pa
 
@@ -448,7 +447,6 @@ def _rows(path: Path, file: IO[bytes], frame: Frame, texts: set[str]) -> pa.Tabl
 
 
 def _check_lines(where: str, frame: Frame, lines: list[bytes]) -> None:
-    """Checks the number of atoms, and the number of values per atom."""
     for row, line in enumerate(lines):
         if len(line.split()) != len(frame.columns):
             there = line.decode("utf-8", "replace").strip()
@@ -477,8 +475,8 @@ def _is_number(word: bytes, is_integer: bool = False) -> bool:
 def _memory(body: bytes) -> pa.BufferReader:
     """`body` in Arrow's own memory.
 
-    Arrow's threads may outlive the call, and one that releases a Python object at the exit of the
-    interpreter would crash the process.
+    Arrow's threads may outlive the call, and would crash the process if they released a Python
+    object at the exit of the interpreter.
     """
     import pyarrow as pa
 

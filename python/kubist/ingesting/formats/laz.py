@@ -39,9 +39,10 @@ VARIABLE = 2**32 - 1
 
 
 def points(path: Path, header: Any) -> int | None:
-    """The least number of points that the chunks of a file have; None if it is not known.
+    """The minimum number of points in the chunks of a file; None if unknown.
 
-    Chunks have one size but for the last. In point formats from 6 on a chunk says its own number.
+    All chunks except the last have one size. In point formats from 6 on, a chunk stores its number
+    of points.
     """
     records = header.vlrs.get(RECORD)
     if not records or len(record := records[0].record_data) < 16:
@@ -108,7 +109,7 @@ def unpacked(path: Path, header: Any) -> Iterator[bytes]:
 def _chunk(
     path: Path, header: Any, record: bytes, found: int, broken: _Broken
 ) -> tuple[int, list[int] | None]:
-    """The number of points before the damaged chunk, and the bytes of that chunk."""
+    """The number of points before the damaged chunk, and the chunk's bytes."""
     if broken.reads is not None:
         try:
             for part in _parts(path, header, record, found, alone=True):

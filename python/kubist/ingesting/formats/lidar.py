@@ -279,7 +279,6 @@ def _more_points(path: Path, header: Any) -> str | None:
 
 
 def _of_header(path: Path) -> str:
-    """Returns a reason why the header cannot be read, or None."""
     with path.open("rb") as opened:
         head = opened.read(105)
     # Two bits of the format's number mark compressed points.

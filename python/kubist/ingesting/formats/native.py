@@ -84,7 +84,7 @@ def _look(format: str, path: Path, options: Options) -> Source:
 def _of_npz(path: Path) -> tuple[list[str], dict[str, str]]:
     """The columns of the arrays that are rows, and the other arrays with the reason.
 
-    The length of most arrays is the number of rows. Other files have no rows.
+    The length of most arrays is the number of rows; other files have no rows.
     """
     heads: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
     try:

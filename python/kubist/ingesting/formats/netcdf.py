@@ -1,8 +1,8 @@
 """Strings and valid ranges of netCDF, which the engine's reader lacks.
 
 The engine reads numbers, with `_FillValue` and `missing_value` as missing values. The CF
-conventions also define `valid_range`, `valid_min` and `valid_max`, as stored numbers. If a netCDF
-variable has no `_FillValue`, data that was not written has the library's default fill value.
+conventions also define `valid_range`, `valid_min` and `valid_max`, as stored numbers. In a netCDF
+variable without `_FillValue`, unwritten data has the library's default fill value.
 """
 
 from __future__ import annotations
@@ -67,7 +67,6 @@ class Valid:
     unwritten: float | int | None
 
     def mask(self, values: Array) -> Array:
-        """Returns a mask of invalid values."""
         import numpy as np
 
         wrong = np.zeros(len(values), bool)
@@ -91,11 +90,10 @@ class Beside:
     """Strings, valid ranges, unlimited axes and attributes of the variables of a file, by name.
 
     Attributes:
-        scales: The dimension scale of each axis, if it has one. Groups may have axes with the same
-            name.
+        scales: The dimension scales of axes, because groups may have axes with the same name.
         links: Names that refer to other files or to nothing, and why they are not read.
-        attributes: The attributes, except attributes that define the storage. The attributes of the
-            file have an empty name.
+        attributes: The attributes that do not define the storage; for the file, under an empty
+            name.
     """
 
     texts: Mapping[str, Texts]
@@ -200,7 +198,7 @@ def _links(file: Any) -> dict[str, str]:
 
 
 def _scales(data: Any) -> tuple[str, ...]:
-    """The path of each axis's scale; empty for an axis without a scale."""
+    """The paths of the axes' scales; empty for an axis without a scale."""
     if text(data.attrs.get("CLASS", "")) == "DIMENSION_SCALE" and data.ndim == 1:
         return (data.name,)
     return tuple(
@@ -284,10 +282,10 @@ def _decoded(value: Any) -> str | None:
 
 
 def of_rows(axes: Sequence[str], values: Array, places: Mapping[str, Array]) -> Array:
-    """Returns the string of each row.
+    """Returns the strings by row.
 
     Args:
-        places: The index of each row along each axis.
+        places: The row indices along each axis.
     """
     found: Array = values[tuple(places[axis] for axis in axes)]
     return found

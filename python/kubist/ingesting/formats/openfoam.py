@@ -1,7 +1,7 @@
 """Clouds of OpenFOAM: the time folders of a case, also decomposed and collated.
 
-A cloud has a file of positions and a file for each field, as text or binary (the header states
-which), possibly compressed with gzip. No library reads clouds.
+A cloud has a file of positions and a file for each field, as text or binary by the header, possibly
+compressed with gzip. No library reads clouds.
 
 A position is three numbers (OpenFOAM.com), or four barycentric coordinates within a tetrahedron of
 the mesh (OpenFOAM.org, and the file `coordinates` of OpenFOAM.com). A field is null at times that
@@ -52,7 +52,7 @@ IDENTITY = ("origProcId", "origId")
 
 @dataclass
 class Block:
-    """The data of a file, or of one rank in a collated file."""
+    """The data of a file, or of a rank in a collated file."""
 
     kind: str
     binary: bool
@@ -106,7 +106,6 @@ def look(path: Path, options: Options) -> Source:
 
 
 def _others(case: Path, found: list[tuple[str, list[Path]]]) -> dict[str, str]:
-    """The parts of the time folders that are not in the table, with reasons."""
     left_out: dict[str, str] = {}
     for time, folders in found:
         for folder in sorted({cloud.parent.parent for cloud in folders}):
@@ -202,7 +201,6 @@ def _bytes(file: Path, most: int = -1) -> bytes:
 
 
 def _kinds(cloud: Path) -> dict[str, pa.DataType]:
-    """The columns of a cloud's fields, from the headers of its files."""
     import numpy as np
     import pyarrow as pa
 
@@ -251,8 +249,8 @@ def _reading(
 def _domains(found: list[tuple[str, list[Path]]]) -> dict[str, tuple[float, float]]:
     """All times, and the bounds of the first and the last parcels.
 
-    A cloud spreads after its first time. The bounds are wider by half of the extent on each side,
-    as those of a table that learns them.
+    A cloud spreads after its first time, so the bounds are wider by half of the extent on each
+    side, as in a table that learns them.
     """
     import numpy as np
 
@@ -269,7 +267,7 @@ def _domains(found: list[tuple[str, list[Path]]]) -> dict[str, tuple[float, floa
 
 
 def _first_points(found: Iterable[tuple[str, list[Path]]]) -> Any:
-    """Positions of the first time with parcels; none if a file of it is damaged or incomplete."""
+    """Positions of the first time with parcels; none if its files are damaged or incomplete."""
     import numpy as np
 
     # The report of its time names the file.
@@ -319,7 +317,7 @@ def _blocks(file: Path) -> list[Block]:
     body = entries.pop("end")
     if entries.get("class") != "decomposedBlockData":
         return [_block(file, entries, raw, body)]
-    # Collated: a list with the bytes of each rank's file; the first has the common header.
+    # Collated: a list with the bytes of the ranks' files; the first has the common header.
     blocks, place, header = [], body, None
     while (found := re.compile(rb"\s*(?://[^\n]*\n\s*)*(\d+)\s*\(").match(raw, place)) is not None:
         length, begin = int(found[1]), found.end()
@@ -451,7 +449,7 @@ def _mesh(files: dict[str, Path], rank: int) -> Mesh:
     points = _of_width(files["points"], block("points"), 3)
     faces = block("faces")
     if faces.binary:
-        # A compact list: the start of each face, then the corners of all faces.
+        # A compact list: the starts of faces, then the corners of all faces.
         count, begin, _ = _list(files["faces"], faces)
         end = begin + count * np.dtype(faces.label).itemsize
         starts = np.frombuffer(faces.raw, faces.label, count, begin).astype(np.int64)

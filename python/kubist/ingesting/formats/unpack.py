@@ -1,8 +1,8 @@
 """Decompresses points of LAZ for `laz`, in a process that imports nothing else of the package.
 
-Damaged bytes make lazrs use huge amounts of memory, or read outside of its memory, which then ends
-only this process. A request is a line of JSON. Each response is a line of JSON, followed by the
-number of bytes in that line. A response announces each part of the file before lazrs reads it.
+Damaged bytes make lazrs use huge amounts of memory, or read outside of its memory, which ends only
+this process. A request is a line of JSON. A response is a line of JSON, followed by the bytes that
+it counts; it announces each part of the file before lazrs reads it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def together(
     """Parts of at most ``most`` points: their number, and the bytes of their chunks.
 
     Args:
-        chunks: The number of points and bytes of each.
+        chunks: Each as number of points and bytes.
         at: The first byte.
         points: The total number of points.
         alone: Each part is in one chunk.
@@ -56,7 +56,7 @@ def limit(memory: int) -> None:
 
 
 def table(file: BinaryIO, about: bytes) -> list[tuple[int, int]]:
-    """The number of points and bytes of each chunk; leaves the file at the first one."""
+    """The chunks as number of points and bytes; leaves the file at the first chunk."""
     import lazrs
 
     begin, size = file.tell(), os.fstat(file.fileno()).st_size

@@ -1,7 +1,7 @@
 """Ingests files of VTK: each point of a data set becomes a row, and each file one step.
 
 The columns are the position, the arrays of point data, and each value of field data that is the
-same for all points. Cells and their data are left out, which the report of the ingest lists.
+same for all points. The ingest reports that cells and their data are left out.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def look(path: Path, options: Options) -> Source:
 def _read(path: Path) -> Any:
     """Returns the data set of a file.
 
-    VTK does not raise errors, such as an unfinished file or a missing piece of a `.pvtu`: it logs
-    them. So this function collects the log and raises the first error in it.
+    VTK only logs errors, such as an unfinished file or a missing piece of a `.pvtu`, so this
+    function raises the first error in the log.
 
     Raises:
         InvalidInput: VTK logged an error, or the file is no single data set.
@@ -116,7 +116,6 @@ def _read(path: Path) -> Any:
 
 
 def _time(mesh: Any) -> float | None:
-    """Returns the time in the field data, or None."""
     for name in TIMES:
         if name in mesh.field_data and len(mesh.field_data[name]) == 1:
             return float(mesh.field_data[name][0])
@@ -128,9 +127,9 @@ BITS = "_PYVISTA_BITARRAY_POINT_"
 
 
 def _values_of_step(mesh: Any, left_out: dict[str, str]) -> dict[str, Any]:
-    """Returns the field data with one value each. Each becomes a column with equal values.
+    """Returns field data with a single value, which becomes a column of equal values.
 
-    Adds the other field data to ``left_out``, which lists names and reasons.
+    Adds other field data, with reasons, to ``left_out``.
     """
     found = {}
     for name in mesh.field_data:
@@ -169,7 +168,7 @@ def _unit(array: Any) -> str | None:
 
 
 def _columns(mesh: Any, part: slice, of_step: dict[str, Any], left_out: dict[str, str]) -> pa.Table:
-    """Returns the columns of some points, with units.
+    """Returns the columns of the points, with units.
 
     A vector becomes one column per component. Adds arrays of unsupported types to ``left_out``.
     """

@@ -1,10 +1,10 @@
 """XYZ and extended XYZ: atoms frame by frame.
 
-ASE reads extended XYZ. In plain XYZ, ASE refuses labels that are not elements (types of LAMMPS,
-beads), and ignores numbers after the position (charges of DFTB+). So this module reads plain XYZ.
+ASE reads extended XYZ. This module reads plain XYZ, where ASE refuses labels that are not elements
+(types of LAMMPS, beads), and ignores numbers after the position (charges of DFTB+).
 
-Every row stores the values of its frame (cell, periodicity, energy, other scalars of the comment),
-so a sample has them too.
+Every row, also in a sample, has the values of its frame (cell, periodicity, energy, other scalars
+of the comment).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
 
 
 def look(path: Path, options: Options) -> Source:
-    """Opens a file, whose frames may have different atoms. The first frame defines the columns."""
+    """Opens a file, whose frames may have different atoms; the first frame defines the columns."""
     import pyarrow as pa
 
     left_out: dict[str, str] = {}

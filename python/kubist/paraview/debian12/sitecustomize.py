@@ -1,7 +1,7 @@
 """Makes ParaView 5.11 of Debian 12 load Python plug-ins.
 
-ParaView imports `inspect.getargspec`, which Python 3.11 has removed. With this directory on
-PYTHONPATH it finds a replacement. Newer versions of ParaView do not need it.
+This ParaView imports `inspect.getargspec`, which Python 3.11 has removed. With this directory on
+PYTHONPATH it finds a replacement.
 """
 
 import inspect

@@ -18,9 +18,7 @@ class Answered:
     Attributes:
         rows: Returned rows; 1 for a count and an estimate.
         read: Decoded rows; None: unknown.
-        cubes: Visited cubes of the index.
-        bytes: Bytes read from the store and from caches.
-        trips: Requests for bytes.
+        bytes: Bytes read from the store and from caches, in ``trips`` requests.
     """
 
     rows: int

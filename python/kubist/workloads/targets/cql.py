@@ -115,7 +115,7 @@ class Cassandra(Loaded):
                 raise InvalidInput(f"{self.name}: rows could not be written: {error}")
 
     def _batches(self, rows: pa.Table, statement: Any) -> Iterator[Any]:
-        """Batches of rows of one partition."""
+        """Batches of rows, each from a single partition."""
         from cassandra.query import BatchStatement, BatchType
 
         if self.objects:

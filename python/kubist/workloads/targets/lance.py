@@ -26,8 +26,6 @@ DIALECT = Dialect(
 
 
 class Lance(Loaded):
-    """Rows in a dataset in a temporary folder."""
-
     def __init__(self, name: str, path: Path) -> None:
         lance = need("lance", "a workload on Lance", "lance")
         super().__init__(name, path)

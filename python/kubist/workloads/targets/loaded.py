@@ -18,7 +18,7 @@ class Loaded:
     """The rows of a Parquet file, and the columns that a system indexes.
 
     Attributes:
-        positions: The columns of the position, by their names.
+        positions: The position columns, found by name.
         times, objects: The column of the time and the column that identifies an object, if any.
     """
 
@@ -41,7 +41,7 @@ class Loaded:
         return self.rows.take(np.sort(chosen))
 
     def types(self, known: dict[str, str], otherwise: str) -> dict[str, str]:
-        """The type of each column in the system, by its Arrow type without unit."""
+        """The column types in the system, by Arrow types without unit."""
         found: dict[str, Any] = {}
         for field in self.rows.schema:
             found[field.name] = known.get(str(field.type).partition("[")[0], otherwise)

@@ -33,8 +33,6 @@ ALL = 1e30
 
 
 class PostGIS(Loaded):
-    """Rows in a table of PostgreSQL."""
-
     def __init__(self, name: str, path: Path) -> None:
         self._driver = need("psycopg", "a workload on PostGIS")
         super().__init__(name, path)

@@ -17,15 +17,12 @@ class Dialect:
     """The SQL of a system.
 
     Attributes:
-        system: Its name, for messages.
-        table: The table with the rows.
         columns: All columns, for a query without columns.
         aggregates: Names of aggregates that differ, each with its parenthesis.
-        has_between: Whether it has BETWEEN.
         lacks: Parameters that have no counterpart.
         quote: The quote of a column's name.
         percent: The word after a percentage of rows.
-        end: The end of each statement.
+        end: The statement's end.
     """
 
     system: str
@@ -39,7 +36,7 @@ class Dialect:
     end: str = ""
 
     def sql(self, question: Question, more: Sequence[str] = ()) -> str:
-        """The request as a statement. ``more`` are conditions for an index.
+        """The request as a statement; ``more`` are conditions for an index.
 
         Raises
         ------
