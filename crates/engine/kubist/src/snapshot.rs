@@ -299,7 +299,8 @@ impl Snapshot {
         info::about(&self.pinned)
     }
 
-    /// Properties, contents and layout of the table. Reads the manifest and lists the files.
+    /// Properties, contents and layout of the table. Reads the manifest, and the positions in runs that leave the
+    /// domain; lists the files.
     ///
     /// # Errors
     ///
