@@ -1,5 +1,7 @@
 //! Parses fractions, error goals, times, windows and sizes.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use kubist::Absolute;
 use kubist_plot::SIDES;
 use kubist_types::human::number_or_percent;
@@ -77,6 +79,15 @@ pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
         text => text.parse().map(Some).map_err(|_| format!("{text:?} is not a step: expected 3, 3:7, :7 or 3:")),
     };
     Ok((end(low)?, end(high)?))
+}
+
+/// The reason, without the digits and target types of the standard library.
+pub fn why_no_integer(error: &ParseIntError) -> &'static str {
+    match error.kind() {
+        IntErrorKind::PosOverflow => "the number is too large",
+        IntErrorKind::NegOverflow => "the number is too small",
+        _ => "expected an integer",
+    }
 }
 
 /// A number, or a percentage.
