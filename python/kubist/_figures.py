@@ -416,8 +416,8 @@ class Info:
     rows_to_move: int
     """Rows in older grids, which the optimizer has yet to move."""
     rows_outside: int
-    """Approximate number of rows outside the newest grid's domain in some dimension. Queries find
-    them too; if there are many, the optimizer makes a new grid.
+    """Rows outside the newest grid's domain in some dimension. Queries find them too; if there
+    are many, the optimizer makes a new grid.
     """
     height: int
     """Levels of the cube tree."""
@@ -527,7 +527,7 @@ class Info:
             lines.append(
                 (
                     "outside",
-                    f"about {counted(self.rows_outside, 'record')} ({share:.1f} %) outside of the "
+                    f"{counted(self.rows_outside, 'record')} ({share:.1f} %) outside of the "
                     "domain: queries find them more slowly; the optimizer makes a new grid when "
                     "that pays off",
                 )

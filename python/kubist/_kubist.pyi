@@ -84,6 +84,8 @@ def sync(
     progress: Callable[[int, int], object] | None,
 ) -> str: ...
 def command(interpreter: str, arguments: list[str]) -> int: ...
+def box_ranges(options: list[str], schema: Schema) -> str: ...
+def csv(batch: Batch, header: bool) -> bytes: ...
 def put_frames(
     batch: Batch,
     slot_of_frame: npt.NDArray[np.int64],
@@ -104,7 +106,13 @@ def within(
 ) -> Stream: ...
 def pairs(snapshot: Snapshot, asked: NeighboursAsked, radius: float | str) -> Stream: ...
 def clusters(
-    snapshot: Snapshot, asked: NeighboursAsked, radius: float | str, *, least: int, members: int
+    snapshot: Snapshot,
+    asked: NeighboursAsked,
+    radius: float | str,
+    *,
+    parameter: str,
+    least: int,
+    members: int,
 ) -> Stream: ...
 def pair_counts(
     snapshot: Snapshot, asked: NeighboursAsked, edges: list[float | str]

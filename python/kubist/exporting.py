@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from . import _ecsv, _fits, _forms, _las
+from . import _ecsv, _fits, _forms, _kubist, _las
 from ._errors import InvalidInput
 from ._libraries import need
 
@@ -121,17 +121,18 @@ def arrow(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
 
 
 def csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
-    """CSV with a header line of names, without units."""
+    """CSV with a header line of names, as of ``kubist query``; unlike ECSV, without units."""
     import pyarrow as pa
-    from pyarrow.csv import CSVWriter
 
     for field in rows.schema:
         # CSV would lose the unit of durations, and cannot store binary data.
         if pa.types.is_duration(field.type) or "binary" in str(field.type):
             raise InvalidInput(f"column {field.name}: CSV has no place for {field.type}")
-    with CSVWriter(out, rows.schema) as file:
-        for batch in rows:
-            file.write_batch(batch)
+    # An empty result has a header too.
+    empty = pa.RecordBatch.from_pylist([], rows.schema)
+    out.write(_kubist.csv(_kubist.Batch(empty), header=True))
+    for batch in rows:
+        out.write(_kubist.csv(_kubist.Batch(batch), header=False))
 
 
 def ecsv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:

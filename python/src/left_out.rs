@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 const PARTS: [(&[&str], &str); 3] = [
     (&["File", "FileRows", "fingerprint", "Files", "expanded", "ingest"], "readers and indexes of files"),
     (&["Picture", "Scene"], "plots"),
-    (&["command"], "the command"),
+    (&["box_ranges", "command"], "the command"),
 ];
 
 /// Called by Python for a missing name of the module.

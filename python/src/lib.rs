@@ -9,6 +9,7 @@ mod call;
 mod column;
 #[cfg(feature = "command")]
 mod command;
+mod csv;
 mod dictionary;
 mod error;
 mod estimate;
@@ -53,7 +54,9 @@ mod _kubist {
     use crate::column::Column;
     #[cfg(feature = "command")]
     #[pymodule_export]
-    use crate::command::command;
+    use crate::command::{box_ranges, command};
+    #[pymodule_export]
+    use crate::csv::csv;
     #[pymodule_export]
     use crate::dictionary::{Dictionary, DictionaryRange};
     #[pymodule_export]

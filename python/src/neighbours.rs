@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -26,18 +27,26 @@ struct Search {
     cancel: Cancel,
     fraction: f64,
     rows: AtomicU64,
+    /// The start of the search.
+    begin: Instant,
     results: ProcessBound<Mutex<Open>>,
 }
 
 struct Open {
     results: Box<dyn Results>,
     closed: bool,
+    /// From the start of the search to the last batch.
+    seconds: f64,
 }
 
-fn stream(location: &str, fraction: Option<f64>, results: Box<dyn Results>) -> Stream {
+fn stream(location: &str, fraction: Option<f64>, begin: Instant, results: Box<dyn Results>) -> Stream {
     let (schema, cancel) = (results.schema(), results.cancel());
-    let results = ProcessBound::new(location, Mutex::new(Open { results, closed: false }));
-    Stream(Arc::new(Search { schema, cancel, fraction: fraction.unwrap_or(1.0), rows: AtomicU64::new(0), results }))
+    let results = ProcessBound::new(
+        location,
+        Mutex::new(Open { results, closed: false, seconds: begin.elapsed().as_secs_f64() }),
+    );
+    let (fraction, rows) = (fraction.unwrap_or(1.0), AtomicU64::new(0));
+    Stream(Arc::new(Search { schema, cancel, fraction, rows, begin, results }))
 }
 
 impl BatchSource for Search {
@@ -49,7 +58,10 @@ impl BatchSource for Search {
         let batch = run(py, &self.cancel, || {
             let mut open = self.results.get()?.lock().unwrap_or_else(PoisonError::into_inner);
             let batch = if open.closed { None } else { open.results.batch()? };
-            open.closed = batch.is_none();
+            if !open.closed {
+                open.closed = batch.is_none();
+                open.seconds = self.begin.elapsed().as_secs_f64();
+            }
             Ok(batch)
         })?;
         self.rows.fetch_add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64), Ordering::Relaxed);
@@ -62,7 +74,8 @@ impl BatchSource for Search {
 
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let stats = run(py, &Cancel::default(), || {
-            Ok(self.results.get()?.lock().unwrap_or_else(PoisonError::into_inner).results.stats())
+            let open = self.results.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(kubist::Stats { seconds: open.seconds, ..open.results.stats() })
         })?;
         let stats = kubist::Stats { rows_returned: self.rows.load(Ordering::Relaxed), ..stats };
         Ok(serde_json::to_string(&stats).expect("numbers are valid JSON"))
@@ -102,13 +115,14 @@ pub fn nearest(
     k: usize,
     radius: Option<FromJson<Length>>,
 ) -> PyResult<Stream> {
+    let begin = Instant::now();
     let (asked, cancel, points) = (asked.0, Cancel::default(), whole(py, &points)?);
     let results = run(py, &cancel, || {
         let searched = Searched::new(snapshot.bound().get()?, &asked, &cancel)?;
         let most = radius.map(|radius| searched.radius("radius", &radius.0)).transpose()?;
         Nearest::new(&searched, Points::new(&searched, &points)?, k, most)
     })?;
-    Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
+    Ok(stream(snapshot.bound().location(), asked.query.sample, begin, Box::new(results)))
 }
 
 #[pyfunction]
@@ -119,13 +133,14 @@ pub fn within(
     points: Vec<PyRef<'_, Incoming>>,
     radius: FromJson<Length>,
 ) -> PyResult<Stream> {
+    let begin = Instant::now();
     let (asked, cancel, points) = (asked.0, Cancel::default(), whole(py, &points)?);
     let results = run(py, &cancel, || {
         let searched = Searched::new(snapshot.bound().get()?, &asked, &cancel)?;
         let radius = searched.radius("radius", &radius.0)?;
         Within::new(&searched, Points::new(&searched, &points)?, radius)
     })?;
-    Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
+    Ok(stream(snapshot.bound().location(), asked.query.sample, begin, Box::new(results)))
 }
 
 #[pyfunction]
@@ -135,32 +150,33 @@ pub fn pairs(
     asked: FromJson<SearchRequest>,
     radius: FromJson<Length>,
 ) -> PyResult<Stream> {
-    let (asked, cancel) = (asked.0, Cancel::default());
+    let (asked, cancel, begin) = (asked.0, Cancel::default(), Instant::now());
     let results = run(py, &cancel, || {
         let searched = Searched::new(snapshot.bound().get()?, &asked, &cancel)?;
         Pairs::new(&searched, searched.radius("radius", &radius.0)?)
     })?;
-    Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
+    Ok(stream(snapshot.bound().location(), asked.query.sample, begin, Box::new(results)))
 }
 
-/// Rows with the labels of their clusters.
+/// Rows with the labels of their clusters. Errors name the radius as the caller's `parameter`.
 #[pyfunction]
-#[pyo3(signature = (snapshot, asked, radius, *, least, members))]
+#[pyo3(signature = (snapshot, asked, radius, *, parameter, least, members))]
 pub fn clusters(
     py: Python<'_>,
     snapshot: &Snapshot,
     asked: FromJson<SearchRequest>,
     radius: FromJson<Length>,
+    parameter: &str,
     least: usize,
     members: u64,
 ) -> PyResult<Stream> {
-    let (asked, cancel) = (asked.0, Cancel::default());
+    let (asked, cancel, begin) = (asked.0, Cancel::default(), Instant::now());
     let results = run(py, &cancel, || {
         let searched = Searched::new(snapshot.bound().get()?, &asked, &cancel)?;
-        let radius = searched.radius("radius", &radius.0)?;
+        let radius = searched.radius(parameter, &radius.0)?;
         Clusters::new(&searched, Linking { radius, least, least_members: members })
     })?;
-    Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
+    Ok(stream(snapshot.bound().location(), asked.query.sample, begin, Box::new(results)))
 }
 
 /// Pairs of rows in bins of distance, as JSON.
@@ -193,6 +209,7 @@ pub fn crossmatch(
     radius: FromJson<Length>,
     best: Option<usize>,
 ) -> PyResult<Stream> {
+    let begin = Instant::now();
     let (asked, theirs, cancel) = (asked.0, asked_of_other.0, Cancel::default());
     let mut temporary = None;
     if let Some(first) = data.first() {
@@ -218,5 +235,5 @@ pub fn crossmatch(
         let second = Searched::new(&second, &theirs, &cancel)?;
         Ok(CrossMatch::new(&searched, &second, radius, best)?.keeping(temporary.take()))
     })?;
-    Ok(stream(snapshot.bound().location(), asked.query.sample, Box::new(results)))
+    Ok(stream(snapshot.bound().location(), asked.query.sample, begin, Box::new(results)))
 }

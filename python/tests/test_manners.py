@@ -93,6 +93,28 @@ def test_a_result_can_be_read_again_and_kept(asked: Asked, table: kubist.Table) 
         r.to_numpy()
 
 
+def test_info_counts_the_rows_outside_of_the_domain(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    rows = {"x": random.random(1000), "y": random.random(1000)}
+    with kubist.create(tmp_path / "t", rows, ["x", "y"]) as t:
+        assert t.info().rows_outside == 0
+        x = random.random(5000)
+        x[:700], x[700:800] = 5 + x[:700], np.nan
+        t.append({"x": x, "y": random.random(5000)})
+        info = t.info()
+        low, high = next((each.low, each.high) for each in info.dimensions if each.column == "x")
+        assert info.rows_outside == t.count(where=f"x < {low} OR x > {high}") == 700
+
+
+def test_trajectories_take_one_column(asked: Asked) -> None:
+    box = {"x": (0, 0.01)}
+    one = asked.trajectories(box=box, by=["id"]).to_arrow()
+    assert one.equals(asked.trajectories(box=box, by="id").to_arrow())
+    for by, why in [(["id", "x"], "by: id, x: .* takes one column"), ([], "by: no column")]:
+        with pytest.raises(kubist.InvalidInput, match=why):
+            asked.trajectories(box=box, by=by)
+
+
 def test_paths_and_steps_of_refinement_can_be_read_again(asked: Asked) -> None:
     paths = asked.trajectories(box={"x": (0, 0.01)}, by="id")
     assert paths.to_arrow().sort_by("id").equals(paths.to_arrow().sort_by("id"))

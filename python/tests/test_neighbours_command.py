@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from pyarrow import parquet
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from servers import COMMAND
 
 import kubist
 from kubist import _progress
@@ -249,6 +251,32 @@ def test_labels_become_a_table_or_a_file(space: Path, at: Array, run: Run) -> No
     assert labelled(parquet.read_table("b.parquet")) == groups(distances(at, at) <= 0.02, 20)
 
 
+def test_csv_has_the_bytes_of_kubist_query(space: Path, tmp_path: Path, run: Run) -> None:
+    rows = {
+        "x": np.array([0.0, 1e-7, 3e20]),
+        "a, b": ["plain", 'with "quotes"', None],
+        "when": pa.array([0, 1_600_000_000, None], pa.timestamp("s")),
+        "is": [True, None, False],
+    }
+    kubist.create("c.kubist", pa.table(rows), ["x"]).close()
+    options = ["--columns", 'x,"a, b",when,is']
+    asked = [COMMAND, "query", "c.kubist", *options, "--order-by", "x", "--output", "q.csv"]
+    subprocess.run(asked, check=True, capture_output=True)
+    ours = Path("q.csv").read_text().splitlines()
+    found = run("nearest", "c.kubist", "--at", "0", "--k", "3", *options, "-o", "n.csv")
+    assert found[0] == 0, found
+    theirs = Path("n.csv").read_text().splitlines()
+    # After the point, its rank and the distance.
+    assert [line.split(",", 3)[3] for line in theirs] == ours
+
+
+def test_the_cost_has_a_time(space: Path, run: Run) -> None:
+    with kubist.open("t.kubist") as table:
+        result = table.pairs(0.02)
+        result.to_arrow()
+        assert result.stats.seconds > 0
+
+
 def test_clusters(space: Path, at: Array, run: Run) -> None:
     code, _, err = run("cluster", "t.kubist", "--eps", 0.02, "--min-samples", 6, "-o", "c.parquet")
     assert code == 0, err
@@ -312,8 +340,9 @@ BAD: list[tuple[list[str], int, str]] = [
     (["nearest", "t.kubist", *AT, "--k", "many"], 2, "--k: invalid int value: 'many'"),
     (["nearest", "t.kubist", *AT, "--columns", "z"], 2, "t.kubist: no column `z`"),
     (["nearest", "t.kubist", *AT, "--columns", ""], 2, "--columns: expected columns"),
-    (["nearest", "t.kubist", *AT, "--box", "z=1:2"], 2, "t.kubist: no column `z`"),
-    (["nearest", "t.kubist", *AT, "--box", "x"], 2, "--box: expected COLUMN=LOW:HIGH"),
+    (["nearest", "t.kubist", *AT, "--box", "z=1:2"], 2, "--box: no column `z`"),
+    (["nearest", "t.kubist", *AT, "--box", "x"], 2, '--box: "x": expected COLUMN=LOW:HIGH'),
+    (["nearest", "t.kubist", *AT, "--box", "x=a:"], 2, '"a" is not a value for column "x"'),
     (["nearest", "t.kubist", *AT, "--box", "x=2:1"], 2, "x: the lower end 2 is above"),
     (["nearest", "t.kubist", *AT, "--box", "x=0:1:2"], 2, "--box: x=0:1:2: write LOW..HIGH"),
     (["nearest", "t.kubist", *AT, "--box", "x=0:1", "--box", "x=0:2"], 2, "--box: x has two"),
@@ -342,6 +371,8 @@ BAD: list[tuple[list[str], int, str]] = [
     (["crossmatch", "t.kubist", "gone", "--radius", "1", "--on", "x,y"], 3, "gone does not exist"),
     (["crossmatch", "t.kubist", "p.csv", "--radius", "1", "--best", "few"], 2, "--best: expected"),
     (["cluster", "t.kubist"], 2, "required: --eps"),
+    (["cluster", "t.kubist", "--eps", "x mm"], 2, 't.kubist: eps: "x mm" is no length'),
+    (["friends", "t.kubist", "--length", "-1"], 2, "t.kubist: length: -1 is negative"),
     (["cluster", "t.kubist", "--eps", "1", "--min-samples", "0"], 2, "min_samples: 0"),
     (["friends", "t.kubist"], 2, "volume: give it, because x, y have no period"),
     (["friends", "t.kubist", "--b", "1", "--length", "1"], 2, "--b: --length replaces it"),

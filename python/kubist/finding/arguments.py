@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -338,20 +339,11 @@ def box(texts: Sequence[str] | None, schema: pa.Schema) -> dict[str, tuple[Any, 
     """Ranges such as ``x=0.1:0.2``, as for ``kubist query``."""
     if texts is None:
         return None
-    found: dict[str, tuple[Any, Any]] = {}
-    for column, ends in _entries("box", texts, "COLUMN=LOW:HIGH, like x=0.1:0.2"):
-        if ".." in ends:
-            low, _, high = ends.partition("..")
-        elif ends.count(":") > 1:
-            raise InvalidInput(
-                f"--box: {column}={ends}: write LOW..HIGH if a bound contains colons"
-            )
-        else:
-            low, _, high = ends.partition(":") if ":" in ends else (ends, "", ends)
-        if column in found:
+    query = json.loads(_kubist.box_ranges(list(texts), _kubist.Schema(schema)))
+    for column, ends in query["box"].items():
+        if any(isinstance(end, list) for end in ends):
             raise InvalidInput(f"--box: {column} has two ranges; give one")
-        found[column] = _bound(column, low, schema), _bound(column, high, schema)
-    return found
+    return {column: (low, high) for column, (low, high) in query["box"].items()}
 
 
 def _entries(option: str, texts: Sequence[str], shape: str) -> list[tuple[str, str]]:
@@ -362,25 +354,6 @@ def _entries(option: str, texts: Sequence[str], shape: str) -> list[tuple[str, s
             raise InvalidInput(f"--{option}: expected {shape}, not {part!r}")
         entries.append((column, value))
     return entries
-
-
-def _bound(column: str, text: str, schema: pa.Schema) -> Any:
-    """A bound in the type of its column; text for the engine if it has a unit or is a date."""
-    text = text.strip()
-    if not text:
-        return None
-    place = schema.get_field_index(column)
-    kind = str(schema.field(place).type) if place >= 0 else "double"
-    if kind == "bool" and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if not kind.startswith(("int", "uint", "float", "double", "halffloat", "decimal", "duration")):
-        return text
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
 
 
 def steps(text: str | None) -> tuple[int | None, int | None] | None:

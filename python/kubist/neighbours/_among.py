@@ -84,7 +84,9 @@ class Neighbours(Searches):
         asked, most = self._neighbours_asked(options), _space.radius("eps", eps)
         least = _box.count("min_samples", min_samples, least=1)
         return self._found(
-            lambda pinned: _kubist.clusters(pinned, asked, most, least=least, members=1)
+            lambda pinned: _kubist.clusters(
+                pinned, asked, most, parameter="eps", least=least, members=1
+            )
         )
 
     @checked_options(Options)
@@ -137,7 +139,9 @@ class Neighbours(Searches):
             rows = pinned.count(_counts.without_columns(asked["query"]))
             most = _box.finite("b", b, low=0) * (filled / max(rows, 1)) ** (1 / len(axes))
         return self._found(
-            lambda pinned: _kubist.clusters(pinned, asked, most, least=1, members=least)
+            lambda pinned: _kubist.clusters(
+                pinned, asked, most, parameter="length", least=1, members=least
+            )
         )
 
     @checked_options(Options)

@@ -73,7 +73,8 @@ pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: format!(
-            "{needs} needs the Python package, which is not installed next to this command: pip install kubist"
+            "{needs} needs the Python package, which {} lacks: pip install kubist",
+            python::interpreter().display()
         ),
     })
 }

@@ -93,7 +93,7 @@ fn page(info: &Info) -> String {
         line("thinned", format!("{steps}: {} of {rows} were kept", human::count(thinned.kept)));
     }
     if info.rows_outside > 0 {
-        line("outside", kubist_ingest::outside(info.rows_outside, info.about.rows, "about "));
+        line("outside", kubist_ingest::outside(info.rows_outside, info.about.rows));
     }
     page.push('\n');
     let dimensions = info.about.dimensions.iter().map(|dimension| {

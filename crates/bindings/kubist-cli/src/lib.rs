@@ -49,20 +49,33 @@ mod upkeep;
 mod verify;
 mod view;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
+use std::num::ParseIntError;
 use std::path::PathBuf;
 
+use arrow_schema::Schema;
 use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Command, Kubist};
 use failure::{Failure, Kind, Result};
-use kubist::Cancel;
+use kubist::{Bound, Cancel};
 use kubist_types::human;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const FILES: u64 = 8192;
+
+/// Parses `--box` options of a search for neighbours, whose other options Python parses.
+///
+/// # Errors
+///
+/// Why an option is no list of ranges, or a bound no value of its column.
+pub fn box_bounds(options: &[String], schema: &Schema) -> Result<Vec<Bound>, String> {
+    let ranges = options.iter().map(|option| option.parse()).collect::<Result<Vec<parse::Ranges>, _>>()?;
+    parse::bounds(&ranges, schema).map_err(|failure| failure.message)
+}
 
 /// Runs the command with these arguments, the program name first, and returns the exit code. `interpreter` is the path
 /// of Python if this process is one. From then on, this function handles SIGINT and SIGTERM.
@@ -181,5 +194,9 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
     let message = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
     let message = message.split("\n\nFor more information").next().unwrap_or(message);
     let message = message.trim_start_matches("error: ").trim().replace("\n\n", ";");
+    let message = match error.source().and_then(|source| source.downcast_ref::<ParseIntError>()) {
+        Some(reason) => message.replace(&reason.to_string(), parse::why_no_integer(reason)),
+        None => message,
+    };
     report(&Failure::usage(format!("{message} (see --help)")), arguments)
 }

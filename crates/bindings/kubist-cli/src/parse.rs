@@ -7,7 +7,7 @@ mod groups;
 mod region;
 mod shape;
 
-pub use amounts::{Goal, bytes, fraction, goal, number_range, seconds, share, size, steps, window};
+pub use amounts::{Goal, bytes, fraction, goal, number_range, seconds, share, size, steps, why_no_integer, window};
 pub use columns::{Bounds, ColumnText, Periods, Types, Units, charts, entry, named_table, new_column};
 pub use grid::{DimensionText, dimension, dimensions};
 pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};

@@ -124,14 +124,10 @@ impl Frame {
         (0..rows).filter(row_is_out).count() as u64
     }
 
-    /// Estimates rows outside the domain, for a uniform distribution between their lowest and highest coordinates.
-    pub fn outside_of_box(&self, rows: u64, low: &[u32], high: &[u32]) -> f64 {
-        let inside = |d: usize| {
-            let (first, last) = self.domains[d];
-            let common = f64::from(high[d].min(last)) - f64::from(low[d].max(first)) + 1.0;
-            common.max(0.0) / (f64::from(high[d]) - f64::from(low[d]) + 1.0)
-        };
-        rows as f64 * (1.0 - (0..self.domains.len()).map(inside).product::<f64>())
+    /// Whether the domain contains a box of coordinates.
+    pub fn domain_contains(&self, low: &[u32], high: &[u32]) -> bool {
+        let ends = low.iter().zip(high).zip(&self.domains);
+        ends.into_iter().all(|((low, high), (first, last))| first <= low && high <= last)
     }
 
     pub fn keys(&self, batch: &RecordBatch) -> Vec<MortonKey> {

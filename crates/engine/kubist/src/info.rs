@@ -12,7 +12,10 @@ use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::planner::{CompactionPlanner, Debt};
 use kubist_model::{Costs, PRICES, Prices};
+use kubist_read::count;
+use kubist_read::request::RunOptions;
 use kubist_store::StoreExt;
+use kubist_types::query::QuerySpec;
 use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result, sphere};
 
 /// Properties and contents of a table, read without the manifest.
@@ -80,7 +83,7 @@ pub struct Info {
     pub debt: u64,
     /// Rows in an older grid that the optimizer has to move.
     pub rows_to_move: u64,
-    /// Estimated number of rows outside the domain of the newest grid, from the bounding boxes of runs. Queries still
+    /// Number of rows outside the domain of the newest grid in some dimension, as a query would count them. Queries still
     /// find such rows; if there are many, the optimizer creates a grid with a larger domain.
     pub rows_outside: u64,
     /// Levels of the tree of cubes.
@@ -151,7 +154,8 @@ struct OfRuns {
     most_runs: u64,
     height: u32,
     replica_rows: u64,
-    rows_outside: f64,
+    /// Some run may have rows outside the domain of the newest grid.
+    crosses_domain: bool,
     bytes: u64,
     debt: Debt,
 }
@@ -180,9 +184,10 @@ impl OfRuns {
             of_cube += 1;
             found.most_runs = found.most_runs.max(of_cube);
             found.runs += 1;
-            if let Some(frame) = frame.filter(|_| run.cube.grid() == newest) {
-                found.rows_outside += frame.outside_of_box(run.rows, &run.payload.low, &run.payload.high);
-            }
+            // The coordinates of runs in older grids are others.
+            found.crosses_domain |= frame.is_some_and(|frame| {
+                run.cube.grid() != newest || !frame.domain_contains(&run.payload.low, &run.payload.high)
+            });
             Ok(())
         })?;
         Ok(OfRuns { bytes: found.bytes + lookups.bytes, debt: planner.finish().debt, ..found })
@@ -246,6 +251,17 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     })
 }
 
+/// Counts the rows whose position is below or above the domain in some dimension. No domain contains null or NaN.
+fn rows_outside(snapshot: &Snapshot, dimensions: &[DimensionInfo], cancel: &Cancel) -> Result<u64> {
+    let sides = dimensions.iter().filter_map(|DimensionInfo { column, low, high, .. }| {
+        let column = format!("\"{}\"", column.replace('"', "\"\""));
+        Some(format!("{column} < {:?} OR {column} > {:?}", (*low)?, (*high)?))
+    });
+    let filter = Some(sides.collect::<Vec<_>>().join(" OR "));
+    let query = QuerySpec { filter, ..QuerySpec::default() };
+    count::count(snapshot, RunOptions::with_cancel(cancel).of(query))
+}
+
 /// Collects the layout from the manifest and the store; the caller adds advice.
 pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let (core, view) = (&snapshot.core, &snapshot.view);
@@ -266,7 +282,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         replica_rows: runs.replica_rows,
         debt: runs.debt.total(),
         rows_to_move: runs.debt.rows_to_move,
-        rows_outside: runs.rows_outside as u64,
+        rows_outside: if runs.crosses_domain { rows_outside(snapshot, &about.dimensions, cancel)? } else { 0 },
         height: runs.height,
         bytes: runs.bytes,
         bytes_per_row: if about.rows == 0 { 0.0 } else { runs.bytes as f64 / about.rows as f64 },

@@ -297,7 +297,8 @@ impl Snapshot {
         info::about(&self.pinned)
     }
 
-    /// Properties, contents and layout of the table, from the manifest and a list of the files.
+    /// Properties, contents and layout of the table, from the manifest, and the positions in runs that leave the
+    /// domain; lists the files.
     ///
     /// # Errors
     ///

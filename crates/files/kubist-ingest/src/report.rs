@@ -147,17 +147,16 @@ impl Report {
         }
         lines.push(text);
         if self.rows_outside > 0 {
-            lines.push(outside(self.rows_outside, self.rows, ""));
+            lines.push(outside(self.rows_outside, self.rows));
         }
         lines
     }
 }
 
-/// The line about rows outside the domain. `about` is its beginning.
-pub fn outside(outside: u64, rows: u64, about: &str) -> String {
+pub fn outside(outside: u64, rows: u64) -> String {
     let share = 100.0 * outside as f64 / rows.max(1) as f64;
     format!(
-        "{about}{} ({share:.1} %) outside of the domain: queries find them more slowly; \
+        "{} ({share:.1} %) outside of the domain: queries find them more slowly; \
          the optimizer makes a new grid when that pays off",
         human::counted(outside, "record")
     )

@@ -1,5 +1,7 @@
 //! Parses fractions, error goals, times, windows and sizes.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use kubist::Absolute;
 use kubist_plot::SIDES;
 use kubist_types::human::number_or_percent;
@@ -79,6 +81,16 @@ pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
     Ok((end(low)?, end(high)?))
 }
 
+/// The reason, without the digits and target types of the standard library.
+pub fn why_no_integer(error: &ParseIntError) -> &'static str {
+    match error.kind() {
+        IntErrorKind::PosOverflow => "the number is too large",
+        IntErrorKind::NegOverflow => "the number is too small",
+        _ => "expected an integer",
+    }
+}
+
+/// A number, or a percentage.
 fn number(text: &str) -> Result<f64, String> {
     number_or_percent(text).ok_or_else(|| format!("{:?} is not a fraction (like 0.01 or 1%)", text.trim()))
 }

@@ -2,6 +2,7 @@
 //! the Python package with the same keys. Each option is an argument of its own, because values may contain
 //! commas.
 
+use std::any::Any;
 use std::path::PathBuf;
 
 use kubist::{Compression, Metadata, Replication, Strata};
@@ -10,7 +11,7 @@ use kubist_files::{Decimal, Delimiter};
 use kubist_plot::{Colormap, RADII, Style};
 use serde_json::{Value, json};
 
-use super::amounts::{bytes, frame_rate};
+use super::amounts::{bytes, frame_rate, why_no_integer};
 use super::columns::{Bounds, Periods, Types, Units};
 use crate::failure::{Failure, Result};
 
@@ -72,10 +73,13 @@ impl Entry {
 
     fn parsed<T: std::str::FromStr>(&self) -> Result<T, String>
     where
-        T::Err: std::fmt::Display,
+        T::Err: std::fmt::Display + 'static,
     {
         let text = self.text()?;
-        text.parse().map_err(|error: T::Err| format!("{text:?}: {error}"))
+        text.parse().map_err(|error: T::Err| match (&error as &dyn Any).downcast_ref() {
+            Some(reason) => format!("{text:?}: {}", why_no_integer(reason)),
+            None => format!("{text:?}: {error}"),
+        })
     }
 
     fn is_on(&self) -> Result<bool, String> {
@@ -434,7 +438,7 @@ mod tests {
         for (text, why) in [
             ("lokup=pid", "--create lokup: unknown key; did you mean lookup? The keys are lookup, capacity"),
             ("capacity", "--create capacity: expected capacity=VALUE"),
-            ("capacity=many", "--create capacity: \"many\": invalid digit"),
+            ("capacity=many", "--create capacity: \"many\": expected an integer"),
             ("compression=tiny", "fast, balanced, small"),
             ("shared=perhaps", "expected true or false"),
             ("=7", "expected KEY=VALUE"),
