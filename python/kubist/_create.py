@@ -190,7 +190,9 @@ def create(
     return table
 
 
-def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
+def open(
+    path: str | os.PathLike[str], *, optimize: bool = False, fetch: bool = False
+) -> Table:
     """Opens the table at ``path``.
 
     Each query on the table includes the newest commits of all processes. Use `Table.snapshot` to
@@ -205,15 +207,21 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     optimize
         If True, a thread rewrites the regions where queries of this process read many more rows
         than they return. It needs write access to the table.
+    fetch
+        If True, queries fetch what a partial copy lacks from its source, and keep it (`clone`).
 
     Raises
     ------
+    InvalidInput
+        ``fetch`` was set, and the table is no partial copy.
     NotATable
         There is no table at ``path``.
     NewerFormat
         A newer version of Kubist wrote the table.
     """
     table = _kubist.Table.open(location_of(path))
+    if fetch:
+        table.fetch_missing(True)
     return Table(table, table.optimize_reads() if optimize else None)
 
 

@@ -17,6 +17,7 @@ pub fn store_error(error: kubist_store::Error) -> Error {
             Error::Damaged { file, offset: 0, what: format!("it is {found}, not {wanted}") }
         }
         Store::Stopped { .. } => Error::Cancelled,
+        Store::NotHere { location, bytes } => Error::NotHere { location, bytes },
         Store::Missing { file } => Error::Damaged { file, offset: 0, what: "the file is missing".into() },
         failed => Error::storage(storage_kind(&failed), failed.to_string(), failed),
     }
@@ -50,6 +51,11 @@ pub fn missing_alteration(location: &str, number: u64) -> Error {
 /// True if stored bytes are damaged. Repair acts only on these errors.
 pub fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
+}
+
+/// True if a partial copy does not hold the bytes.
+pub fn is_not_here(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotHere
 }
 
 /// True if the storage failed or did not respond.

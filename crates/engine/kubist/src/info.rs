@@ -15,6 +15,8 @@ use kubist_model::{Costs, PRICES, Prices};
 use kubist_store::StoreExt;
 use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result, sphere};
 
+use crate::partial::PartialCopy;
+
 /// Properties and contents of a table, read without the manifest.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct About {
@@ -60,6 +62,9 @@ pub struct About {
     pub declared: Vec<DeclaredWriters>,
     /// The subsampled steps, if any.
     pub thinned: Option<ThinnedSteps>,
+    /// What a partial copy holds; `None` for other tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<PartialCopy>,
 }
 
 /// Properties, contents and layout of a table.
@@ -235,6 +240,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         sphere: sphere(&schema.conditional()),
         metadata: schema.metadata.clone(),
         thinned,
+        partial: core.store.partial().map(PartialCopy::of),
         declared: history
             .declarations()
             .into_iter()

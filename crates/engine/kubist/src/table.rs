@@ -145,6 +145,21 @@ impl Table {
         self.core.limit_runs_in_memory(runs);
     }
 
+    /// Sets whether queries of this handle and its clones fetch missing bytes of a partial copy from its source,
+    /// and keep them; otherwise they return [`Error::NotHere`]. Returns whether they did before.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the table is no partial copy.
+    pub fn fetch_missing(&self, fetches: bool) -> Result<bool> {
+        let Some(partial) = self.core.store.partial() else {
+            return Err(Error::invalid(format!("{} is not a partial copy", self.location())));
+        };
+        let before = partial.fetches();
+        partial.fetch_missing(fetches);
+        Ok(before)
+    }
+
     /// The absolute path of the table's directory, or the location as the caller gave it.
     pub fn location(&self) -> &str {
         self.core.store.location()

@@ -42,7 +42,7 @@ pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::{Switches, check_stopped, stoppable, switches};
 use store::read_watched;
 pub use store::{
-    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, Kept, LogEntry, LogOwner, LogTail, Logs, Reads,
+    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, Kept, LogEntry, LogOwner, LogTail, Logs, Partial, Reads,
     ReplicaLocation, Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store,
     StoreExt, local_scratch, sound_log,
 };

@@ -3,6 +3,7 @@
 //! Zone maps decide first. For zones that they leave open, the columns of the predicate are decoded and every
 //! row is tested. Only then are the wanted columns of the matching rows read.
 
+pub mod held;
 mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};
