@@ -138,7 +138,11 @@ fn held(partial: &PartialCopy) -> String {
     let of_query = |query: &Query| {
         let mut words = vec![format!("{} % of the records", 100.0 * query.sample.unwrap_or(1.0))];
         words.extend(query.bounds.iter().map(|bound| {
-            let end = |value: &Option<kubist::Value>| value.as_ref().map_or(String::new(), |value| value.to_string());
+            let end = |value: &Option<kubist::Value>| match value {
+                Some(kubist::Value::Float(number)) => number.to_string(),
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
             format!("{}={}:{}", bound.column, end(&bound.low), end(&bound.high))
         }));
         words.extend(query.region.iter().map(|_| "in a region".to_string()));

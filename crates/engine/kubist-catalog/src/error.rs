@@ -53,11 +53,6 @@ pub fn is_damage(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt
 }
 
-/// True if a partial copy does not hold the bytes.
-pub fn is_not_here(error: &Error) -> bool {
-    error.kind() == ErrorKind::NotHere
-}
-
 /// True if the storage failed or did not respond.
 pub fn is_unread(error: &Error) -> bool {
     error.kind() == ErrorKind::Unavailable

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_store::{Partial, StoreExt};
@@ -64,6 +65,7 @@ pub fn fraction(snapshot: &Snapshot, request: &Request) -> Result<f64> {
 
 fn below(planner: &mut Planner, partial: &dyn Partial, others: &[usize]) -> Result<Threshold> {
     let query = planner.logical.query.clone();
+    partial.catch_up().map_err(store_error)?;
     let plan = planner.read_plan(PriorityRange::ALL, &mut Stats::default())?;
     holding(&query, partial, PriorityRange::ALL, others).below(&plan.visits)
 }
@@ -95,6 +97,7 @@ pub fn of_estimate(planner: &mut Planner, columns: &[usize], low: f64) -> Result
 pub fn check(planner: &mut Planner) -> Result<()> {
     let query = planner.logical.query.clone();
     let (Some(partial), Some(range)) = (query.snapshot.core.store.partial(), query.range()) else { return Ok(()) };
+    partial.catch_up().map_err(store_error)?;
     let plan = planner.read_plan(range, &mut Stats::default())?;
     let holding = holding(&query, partial, range, &[]);
     match holding.missing(&plan.visits)? {

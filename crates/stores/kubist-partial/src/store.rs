@@ -258,8 +258,7 @@ impl PartialStore {
     fn read_all(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         let asked = Instant::now();
         if self.missing(wanted) > 0 {
-            // Another handle may have fetched.
-            self.held().catch_up(&*self.own)?;
+            Partial::catch_up(self)?;
         }
         let mut missing = self.missing(wanted);
         if missing > 0 && self.fetches() {
@@ -453,6 +452,10 @@ impl Partial for PartialStore {
 
     fn missing(&self, wanted: &[(&str, &[Range<u64>])]) -> u64 {
         self.gaps(wanted).iter().flat_map(|(_, gaps)| gaps).map(|gap| gap.end - gap.start).sum()
+    }
+
+    fn catch_up(&self) -> Result<()> {
+        self.held().catch_up(&*self.own)
     }
 
     fn fetches(&self) -> bool {

@@ -226,6 +226,13 @@ pub trait Partial {
     /// How many of these bytes the copy does not hold.
     fn missing(&self, wanted: &[(&str, &[Range<u64>])]) -> u64;
 
+    /// Sees bytes that other handles have fetched since.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`; `Newer`; `Io`.
+    fn catch_up(&self) -> Result<()>;
+
     /// Whether reads fetch missing bytes from the source, and keep them.
     fn fetches(&self) -> bool;
 
