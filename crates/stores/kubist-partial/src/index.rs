@@ -51,6 +51,9 @@ impl Index {
     /// The pieces with bytes of a range, in order, and the parts of the range that no piece has.
     pub fn find(&self, segment: &str, range: &Range<u64>) -> (Vec<Piece>, Vec<Range<u64>>) {
         let (mut found, mut gaps, mut at) = (Vec::new(), Vec::new(), range.start);
+        if range.is_empty() {
+            return (found, gaps);
+        }
         for piece in self.segments.get(segment).into_iter().flat_map(|pieces| meeting(pieces, range)) {
             if at < piece.range.start {
                 gaps.push(at..piece.range.start);
@@ -67,8 +70,8 @@ impl Index {
 
 fn meeting<'a>(pieces: &'a BTreeMap<u64, Piece>, range: &Range<u64>) -> impl Iterator<Item = &'a Piece> + use<'a> {
     let before = pieces.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
-    let (first, end) = (range.start, range.end.max(before));
-    pieces.range(before..end).map(|(_, piece)| piece).filter(move |piece| piece.range.end > first)
+    let first = range.start;
+    pieces.range(before..range.end.max(before)).map(|(_, piece)| piece).filter(move |piece| piece.range.end > first)
 }
 
 #[cfg(test)]
