@@ -184,6 +184,27 @@ def test_an_estimate_uses_what_is_held(source: kubist.Table, tmp_path: Path) -> 
         copy.estimate("mean(mass)", window=(0.5, 0.6))
 
 
+def test_counts_are_exact_or_not_here(source: kubist.Table, tmp_path: Path) -> None:
+    copy = kubist.clone(source.location, tmp_path / "copy", sample=0.1, columns=["mass"])
+    choose = random.Random(5)
+    boxes = [box_of(choose) for _ in range(100)] + [{"x": (0.0, 0.5)}, {}]
+    counts = [source.count(box=box) for box in boxes]
+    away(source)
+    exact = 0
+    for box, count in zip(boxes, counts, strict=True):
+        try:
+            assert copy.count(box=box) == count, box
+            exact += 1
+        except kubist.NotHere:
+            pass
+    assert exact > 0
+    with pytest.raises(kubist.NotHere):
+        copy.estimate("count_distinct(kind)")
+    with pytest.raises(kubist.NotHere):
+        copy.query(sample=0.05).to_arrow()
+    assert copy.held(columns=["kind"]) < 0.001 < copy.held() <= copy.held(columns=["mass", "x"])
+
+
 def test_intervals_of_a_copy_cover(tmp_path: Path) -> None:
     hits = []
     for seed in range(40):

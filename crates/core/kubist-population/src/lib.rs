@@ -221,7 +221,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// `NotHere` if it is not above `low`; a storage error, or damage.
+    /// `NotHere` if no record with a priority from `low` on is expected to be here; a storage error, or damage.
     fn held(&self, _columns: &[usize], _low: f64) -> Result<f64> {
         Ok(1.0)
     }

@@ -75,16 +75,16 @@ fn below(planner: &mut Planner, partial: &dyn Partial, others: &[usize]) -> Resu
 ///
 /// # Errors
 ///
-/// `NotHere` if nothing with priorities from `low` on is held; the errors of [`fraction`].
+/// `NotHere` if less than one row with priorities from `low` on is expected to be held; the errors of [`fraction`].
 pub fn of_estimate(planner: &mut Planner, columns: &[usize], low: f64) -> Result<f64> {
     let query = planner.logical.query.clone();
     let partial = query.snapshot.core.store.partial().filter(|partial| !partial.fetches());
     let Some(partial) = partial else { return Ok(1.0) };
     let held = below(planner, partial, columns)?.to_fraction();
-    if held > low {
+    let plan = planner.read_plan(PriorityRange::ALL, &mut Stats::default())?;
+    if held == 1.0 || (held - low) * plan.expected_rows() >= 1.0 {
         return Ok(held);
     }
-    let plan = planner.read_plan(PriorityRange::ALL, &mut Stats::default())?;
     let bytes = holding(&query, partial, PriorityRange::ALL, columns).missing(&plan.visits)?;
     Err(Error::NotHere { location: query.snapshot.core.store.location().into(), bytes })
 }
