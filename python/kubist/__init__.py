@@ -69,6 +69,7 @@ from ._errors import (
     NewerFormat,
     NoSpace,
     NotATable,
+    NotHere,
     NotPermitted,
     Refused,
     SnapshotExpired,
@@ -87,6 +88,7 @@ from ._figures import (
     DiskUse,
     Explanation,
     Info,
+    PartialCopy,
     Stages,
     Stats,
     ThinnedSteps,
@@ -97,6 +99,7 @@ from ._picture import Picture
 from ._remote import RemoteSnapshot, RemoteTable, connect
 from ._reports import (
     Cleaning,
+    Cloned,
     Dropped,
     Moved,
     OptimizeReport,
@@ -109,7 +112,7 @@ from ._reports import (
 from ._result import Result
 from ._split import Split
 from ._table import Snapshot, Table
-from ._unopened import drop, salvage, sync, unpack
+from ._unopened import clone, drop, salvage, sync, unpack
 from ._view import View
 from ._writer import Writer
 from .advising import Advice, Advised, Design, advise
@@ -133,6 +136,7 @@ __all__ = [
     "Busy",
     "Cancelled",
     "Cleaning",
+    "Cloned",
     "Column",
     "Commit",
     "Costs",
@@ -159,8 +163,10 @@ __all__ = [
     "NewerFormat",
     "NoSpace",
     "NotATable",
+    "NotHere",
     "NotPermitted",
     "OptimizeReport",
+    "PartialCopy",
     "Paths",
     "Picture",
     "Raster",
@@ -191,6 +197,7 @@ __all__ = [
     "WriterInfo",
     "__version__",
     "advise",
+    "clone",
     "cone",
     "connect",
     "create",

@@ -192,7 +192,9 @@ def create(
     return table
 
 
-def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
+def open(
+    path: str | os.PathLike[str], *, optimize: bool = False, fetch: bool = False
+) -> Table:
     """Opens the table at ``path``.
 
     Each query reads the newest commits of all processes. To run several queries on the same rows,
@@ -207,15 +209,21 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     optimize
         If True, a thread rewrites regions where queries of this process read many more rows than
         they return, which needs write access.
+    fetch
+        If True, queries fetch what a partial copy lacks from its source, and keep it (`clone`).
 
     Raises
     ------
+    InvalidInput
+        ``fetch`` was set, and the table is no partial copy.
     NotATable
         There is no table at ``path``.
     NewerFormat
         A newer version of Kubist wrote the table.
     """
     table = _kubist.Table.open(location_of(path))
+    if fetch:
+        table.fetch_missing(True)
     return Table(table, table.optimize_reads() if optimize else None)
 
 

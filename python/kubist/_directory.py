@@ -88,6 +88,26 @@ class InDirectory(Neighbours, Looks, Generic[Opened]):
         return replace(found, expected=expected(own, {"box": box, **asked}, found.stats))
 
     @checked_options()
+    def held(self, box: Box | None = None, *, columns: Sequence[str] | None = None) -> float:
+        """Returns the fraction of the rows of a box that a partial copy holds; 1 for other tables.
+
+        Queries on the box with at most this ``sample`` are answered without the source.
+
+        Parameters
+        ----------
+        box
+            The region, as for `query`; None: everywhere.
+        columns
+            The columns of the queries; None: all columns that the copy was made for.
+
+        Examples
+        --------
+        >>> t.held({"x": (0.1, 0.2)})
+        0.0121
+        """
+        return self._pinned().held(self._question(box=box, columns=columns))
+
+    @checked_options()
     def crops(
         self,
         number: int,

@@ -18,6 +18,7 @@ __all__ = [
     "NewerFormat",
     "NoSpace",
     "NotATable",
+    "NotHere",
     "NotPermitted",
     "Refused",
     "SnapshotExpired",
@@ -45,6 +46,15 @@ class InvalidInput(Error, ValueError):
 
 class NotATable(Error, FileNotFoundError):
     """There is no Kubist table at this path."""
+
+
+class NotHere(Error, LookupError):
+    """A partial copy does not hold all data of this query: deepen it, fetch the rest, or ask for less.
+
+    ``bytes`` is about the number of bytes that are missing.
+    """
+
+    bytes: int = 0
 
 
 class TableExists(Error, FileExistsError):
@@ -116,7 +126,7 @@ def exit_code(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt():
             return 130
-        case FileNotFoundError() | FileExistsError() | ImportError():
+        case FileNotFoundError() | FileExistsError() | ImportError() | NotHere():
             return 3
         case InvalidInput():
             return 2

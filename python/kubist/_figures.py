@@ -393,6 +393,37 @@ class About:
         return _of(cls, values)
 
 
+@dataclass(frozen=True, slots=True)
+class PartialCopy:
+    """The chosen content of a partial copy."""
+
+    source: str
+    """The location of the source."""
+    held_bytes: int
+    """Bytes of the source's segments in the copy."""
+    queries: list[dict[str, Any]]
+    """The copy answers all queries on the region of one of these, up to its ``sample`` and over its
+    ``columns``.
+    """
+    columns: list[str] | None = None
+    """All columns of these queries; None: all columns of the table."""
+
+    def __str__(self) -> str:
+        held = "; ".join(_of_query(query) for query in self.queries) or "nothing complete yet"
+        return f"copy of {self.source} with {size(self.held_bytes)}: {held}"
+
+
+def _of_query(query: dict[str, Any]) -> str:
+    words = [f"{100 * query.get('sample', 1.0):g} % of the records"]
+    for column, (low, high) in query.get("box", {}).items():
+        words.append(f"{column}={'' if low is None else low}:{'' if high is None else high}")
+    if "region" in query:
+        words.append("in a region")
+    if "columns" in query:
+        words.append("columns " + ", ".join(query["columns"]))
+    return ", ".join(words)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Info:
     """The contents and layout of a table; ``print(info)`` shows them."""
@@ -456,6 +487,8 @@ class Info:
     """The subsampled steps, if there are any."""
     costs: Costs | None = None
     """The cost; None if the table is not on an object store."""
+    partial: PartialCopy | None = None
+    """What a partial copy holds; None for other tables."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -469,6 +502,8 @@ class Info:
         values["costs"] = None if costs is None else _of(Costs, costs)
         thinned = values.get("thinned")
         values["thinned"] = None if thinned is None else _of(ThinnedSteps, thinned)
+        partial = values.get("partial")
+        values["partial"] = None if partial is None else _of(PartialCopy, partial)
         return _of(cls, values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -493,6 +528,7 @@ class Info:
             ("records", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes per record)"),
             ("disk", str(self.disk)),
+            *([] if self.partial is None else [("partial", str(self.partial))]),
             *([] if self.costs is None else [("costs", str(self.costs))]),
             ("identity", f"{identity} (seed {self.seed})"),
         ]

@@ -32,6 +32,7 @@ _KINDS: dict[str, type[Error]] = {
     "no_such_table": NotATable,
     "not_a_table": NotATable,
     "nothing_here": NotATable,
+    "not_here": _errors.NotHere,
     "gone": _errors.SnapshotExpired,
     "replaced": _errors.TableReplaced,
     "busy": _errors.Busy,

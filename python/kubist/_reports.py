@@ -58,6 +58,10 @@ class VerifyReport:
     """Rows that the storage failed to read; they may be intact."""
     unread: list[str] = field(default_factory=list)
     """One line per location that could not be read. This is not damage: try again."""
+    held: int | None = None
+    """The bytes that a partial copy holds. Only these were checked, and ``rows`` counts the rows of
+    their runs.
+    """
 
     @property
     def ok(self) -> bool:
@@ -229,7 +233,25 @@ class Synced:
         return _of(cls, values)
 
 
+@dataclass(frozen=True, slots=True)
+class Cloned:
+    """The result of `kubist.clone` and `Table.deepen`."""
+
+    location: str
+    source: str
+    rows: int
+    """Rows of the source."""
+    fetched: int
+    """Bytes that came, without the manifest."""
+    bytes: int
+    """The size of the copy."""
+    source_bytes: int
+    """The size of the source."""
+    seconds: float
+
+
 for _kind in (
+    Cloned,
     Moved,
     Synced,
     VerifyReport,

@@ -16,8 +16,8 @@ from ._extent import checked
 from ._figures import Commit, parse
 from ._objects import Objects
 from ._options import checked_options
-from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, Synced, VerifyReport
-from ._sites import synced
+from ._reports import Cleaning, OptimizeReport, Regridded, Retraction, VerifyReport
+from ._sites import AtSites
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ._widget import Widget
 
 
-class Table(Objects["Table"]):
+class Table(Objects["Table"], AtSites):
     """An open table, from `kubist.create` or `kubist.open`.
 
     Threads may share a handle, but each process opens its own: after a fork, the parent's handle
@@ -411,33 +411,6 @@ class Table(Objects["Table"]):
             debt_share=share, replication=policy, recompress=bool(recompress)
         )
         return parse(OptimizeReport, report)
-
-    @checked_options()
-    def sync(
-        self,
-        other: str | os.PathLike[str],
-        *,
-        push: bool = True,
-        pull: bool = True,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Synced:
-        """Exchanges the changes of this table and its copy at ``other``; see `kubist.sync`.
-
-        Parameters
-        ----------
-        other
-            The location of the copy, which is created if it does not exist.
-        push, pull
-            Whether to send changes to the copy, and whether to fetch its changes.
-        progress
-            Called every 50 ms with the number of rows done and in total.
-
-        Examples
-        --------
-        >>> t.sync("laptop.kubist").came.rows
-        """
-        self._check()
-        return synced(self.location, location_of(other), push, pull, progress=progress)
 
     @checked_options()
     def regrid(

@@ -1,16 +1,20 @@
-"""Operations on tables that are not open: drop, salvage, unpack and sync."""
+"""Operations on tables that are not open: drop, salvage, unpack, sync and clone."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from . import _create, _kubist
 from ._directory import location_of
 from ._figures import parse
 from ._reports import Dropped, SalvageReport, Synced
-from ._sites import synced
+from ._sites import part, synced
 from ._table import Table
+
+if TYPE_CHECKING:
+    from ._arguments import Box
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
@@ -153,6 +157,60 @@ def sync(
     return synced(location_of(a), location_of(b), push, pull, memory=memory, progress=progress)
 
 
-for _public in (drop, salvage, unpack, sync):
+def clone(
+    source: str | os.PathLike[str],
+    dest: str | os.PathLike[str],
+    *,
+    sample: float | str | None = None,
+    box: Box | None = None,
+    columns: Sequence[str] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Table:
+    """Makes a partial copy of the table at ``source`` in the new directory ``dest``.
+
+    The copy has the whole manifest and the chosen part of the rows. It answers every query on this
+    part exactly as its source, without a network. Other queries raise `NotHere`, or fetch what is
+    missing if the copy was opened with ``fetch=True``. A copy cannot be written to. An interrupted
+    call is continued by the same call. The page "One table at several sites" has more.
+
+    Parameters
+    ----------
+    source
+        The location of the table.
+    dest
+        A new or empty directory.
+    sample
+        The fraction of the rows, such as 0.01 or ``"1%"``; None: all.
+    box
+        The region, as for `Table.query`; None: everywhere.
+    columns
+        The columns; None: all. The copy also has the dimensions and the identity.
+    progress
+        Called repeatedly with the number of runs done and in total.
+
+    Returns
+    -------
+    Table
+        The copy, open.
+
+    Raises
+    ------
+    InvalidInput
+        ``source`` is a partial copy, or the part does not fit the table.
+    TableExists
+        Something exists at ``dest``.
+
+    Examples
+    --------
+    >>> t = kubist.clone("/data/airway.kubist", "laptop.kubist", sample=0.01)
+    >>> t.estimate("mean(diameter)")
+    """
+    location = location_of(dest)
+    query = part(lambda: _create.open(source).schema, sample, box, columns)
+    _kubist.clone(location_of(source), location, query, progress=progress)
+    return _create.open(location)
+
+
+for _public in (drop, salvage, unpack, sync, clone):
     _public.__module__ = "kubist"
 del _public

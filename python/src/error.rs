@@ -12,6 +12,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Damaged { .. } => "Damaged",
         Error::Newer(_) => "NewerFormat",
         Error::Busy(_) => "Busy",
+        Error::NotHere { bytes, .. } => return not_here(py, &error.to_string(), *bytes),
         Error::SnapshotExpired { .. } => "SnapshotExpired",
         Error::Replaced { .. } => "TableReplaced",
         Error::Cancelled => "Cancelled",
@@ -80,6 +81,15 @@ pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
     raise(py, "InternalError", &format!("a bug in Kubist stopped this call: {message}"))
+}
+
+/// A `NotHere` with the number of missing bytes.
+fn not_here(py: Python<'_>, message: &str, bytes: u64) -> PyErr {
+    let exception = raise(py, "NotHere", message);
+    match exception.value(py).setattr("bytes", bytes) {
+        Ok(()) => exception,
+        Err(failure) => failure,
+    }
 }
 
 fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {

@@ -96,7 +96,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]
-    use crate::sync::sync;
+    use crate::sync::{clone, deepen, sync};
     #[pymodule_export]
     use crate::table::{ReadOptimizer, Snapshot, Table};
     #[pymodule_export]

@@ -117,6 +117,10 @@ impl Table {
         run(py, &Cancel::default(), || kubist::Table::open(location)).map(Table::new)
     }
 
+    fn fetch_missing(&self, py: Python<'_>, fetches: bool) -> PyResult<bool> {
+        run(py, &Cancel::default(), || self.0.get()?.fetch_missing(fetches))
+    }
+
     #[staticmethod]
     #[pyo3(signature = (location, *, force))]
     fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
@@ -572,6 +576,12 @@ impl Snapshot {
             false => self.0.get()?.splits(&query, parts),
         })?;
         splits.iter().map(as_json).collect()
+    }
+
+    /// The largest sample fraction of the query that a partial copy answers.
+    fn held(&self, py: Python<'_>, query: FromJson<Query>) -> PyResult<f64> {
+        let query = request(query.0, Cancel::default());
+        run(py, &query.run.cancel, || self.0.get()?.held(&query))
     }
 
     fn count(&self, py: Python<'_>, query: FromJson<Query>) -> PyResult<u64> {

@@ -39,6 +39,8 @@ export interface TableInfo {
   steps: number[];
   /** Subsampled steps: the table contains their rows with priorities below `below`, out of `rows`. */
   thinned_steps?: { step: number; below: number; rows: number }[];
+  /** The fraction of all rows that a partial copy holds. */
+  held?: number;
   commits: number;
 }
 

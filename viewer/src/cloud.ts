@@ -45,12 +45,13 @@ export class PointCloud {
     low: number[],
     high: number[],
     total: number,
+    held: number,
     private readonly changed: () => void,
     private readonly failed: (error: unknown) => void,
   ) {
     this.group = scene.newGroup();
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
-    this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
+    this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell), held);
     this.weights = new Weights(this.tree);
     this.fading = new Fading(this.weights);
     // The root is drawn first, for any camera.

@@ -30,7 +30,7 @@ function firstPoints(opened: Opened): Prefetched {
   complete(view, profile);
   const spec = pointsSpec(view, profile);
   const { low, high } = extentOf(view, profile);
-  const { root } = new Tree(low, high, profile.info.rows, () => {}, () => {});
+  const { root } = new Tree(low, high, profile.info.rows, () => {}, () => {}, profile.held);
   const query = pointsQuery(spec, [root]);
   const frames: Frame[] = [];
   const received = points(spec.table, query, (frame) => frames.push(frame));

@@ -22,9 +22,15 @@ export class TableProfile {
     return name !== null && this.histograms.has(name);
   }
 
-  /** A note about subsampled steps, if there are any. */
+  /** The largest fraction to request. A copy that holds no sample of everything reports what it lacks. */
+  get held(): number {
+    return this.info.held || 1;
+  }
+
+  /** A note about a partial copy or subsampled steps. */
   get thinned(): string {
     const { steps, thinned_steps: thinned = [] } = this.info;
+    if (this.held < 1) return `partial copy: ${percent(this.held)} of all records`;
     const rows = thinned.reduce((sum, step) => sum + step.rows, 0);
     if (rows === 0) return "";
     const kept = thinned.reduce((sum, step) => sum + step.below * step.rows, 0);

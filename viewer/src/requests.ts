@@ -75,7 +75,7 @@ export class Requests {
     const guess = view.time && root?.state === "ready" ? root.rows / root.window[1] : 0;
     const total = guess > 0 && before?.spec.region.box?.[view.time!.column] ? guess : profile.info.rows;
     const failed = (error: unknown) => void this.retry(error);
-    this.next = new PointCloud(this.scene, pointsSpec(view, profile), low, high, total, () => state.invalidate(), failed);
+    this.next = new PointCloud(this.scene, pointsSpec(view, profile), low, high, total, profile.held, () => state.invalidate(), failed);
     this.nextSince = 0;
     state.shown.busy = true;
     state.total = null;

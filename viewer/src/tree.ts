@@ -75,18 +75,19 @@ export class Tree {
   private coarsest = 1;
   private readonly choice: Choice = { wanted: [], rows: 0, fraction: [1, 1], reference: 1 };
 
-  /** `low` and `high`: approximate range of the rows; `total`: their number. */
+  /** `low` and `high`: approximate range of the rows; `total`: their number; `held`: the largest fraction. */
   constructor(
     readonly low: number[],
     readonly high: number[],
     total: number,
     readonly added: (cell: Cell) => void,
     readonly removed: (cell: Cell) => void,
+    private readonly held = 1,
   ) {
     const axes = low.map(() => true);
     this.least = low.map(() => Infinity);
     this.most = low.map(() => -Infinity);
-    const end = Math.min(1, FIRST_ROWS / Math.max(1, total));
+    const end = Math.min(held, FIRST_ROWS / Math.max(1, total));
     this.root = newCell(null, 0, low, high, axes, axes, [0, end]);
   }
 
@@ -153,7 +154,7 @@ export class Tree {
     // Extrapolates from the rows seen so far to ROWS more.
     const most = begin * (1 + ROWS / (parent!.below[octant] + 1));
     const end = Math.min(most, Math.max(want, WIDER * begin));
-    return end > 0.6 ? 1 : end;
+    return end > 0.6 * this.held ? this.held : end;
   }
 
   /** Chooses the cells to draw and to fetch; allocates nothing while no new cell is needed. */
@@ -203,7 +204,7 @@ export class Tree {
   private look(cell: Cell, eye: Eye, kept: number): void {
     const end = cell.window[1];
     const stays = this.stays(cell) ? cell.end : kept;
-    if (end >= 1 || cell.depth >= DEEPEST) {
+    if (end >= this.held || cell.depth >= DEEPEST) {
       this.level.add(this.recordsOf(cell) * eye.visible(cell), this.importance(cell, eye), stays);
       return;
     }

@@ -91,6 +91,15 @@ for (const axes of [2, 3]) {
     }
   });
 
+  test(`a partial copy is asked for no more than it holds, in ${axes} dimensions`, () => {
+    const [low, high] = box();
+    const tree = new Tree(low, high, records.length, () => {}, () => {}, 0.3);
+    settle(tree, new Server(records), new Window([0.5, 0.5], 0.1), 60_000);
+    const ends = [...tree.cells].map((cell) => cell.window[1]);
+    assert.equal(Math.max(...ends), 0.3);
+    assert(ends.every((end) => end <= 0.3));
+  });
+
   test(`coming back asks for nothing again, in ${axes} dimensions`, () => {
     const [low, high] = box();
     const tree = new Tree(low, high, records.length, () => {}, () => {});

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::Schema;
-use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Stop, Table};
+use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Stop};
 use kubist_blocks::{FileQuery, Positions};
 use kubist_estimate::values_in_words;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
         return of_files(command, cancel);
     }
-    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let snapshot = command.region.open(&command.table)?.snapshot()?;
     let options = options(command, &command.aggregates, &snapshot.schema(), cancel)?;
     match command.watch {
         true => watch(command, snapshot.estimates(&options)?),

@@ -115,7 +115,10 @@ impl From<kubist::Error> for Failure {
             kubist::ErrorKind::Cancelled => return Failure::interrupted(),
             kubist::ErrorKind::InvalidInput => Kind::Usage,
             kubist::ErrorKind::Corrupt => Kind::Unsound,
-            kubist::ErrorKind::NotFound | kubist::ErrorKind::Exists | kubist::ErrorKind::Unsupported => Kind::Existence,
+            kubist::ErrorKind::NotFound
+            | kubist::ErrorKind::NotHere
+            | kubist::ErrorKind::Exists
+            | kubist::ErrorKind::Unsupported => Kind::Existence,
             // Includes kinds added later.
             _ => Kind::System,
         };
@@ -137,6 +140,7 @@ mod tests {
         }
         assert_eq!(kind(kubist::Error::internal("x")), Kind::System);
         assert_eq!(kind(kubist::Error::Damaged { file: "f".into(), offset: 1, what: "w".into() }), Kind::Unsound);
+        assert_eq!(kind(kubist::Error::NotHere { location: "t".into(), bytes: 1 }), Kind::Existence);
         assert_eq!(kind(kubist::Error::NotATable { location: "t".into(), why: "w".into() }), Kind::Existence);
     }
 

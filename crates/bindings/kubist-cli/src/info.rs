@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use arrow_schema::DataType;
-use kubist::{Cancel, ColumnInfo, DeclaredWriters, DimensionInfo, Info, Table};
+use kubist::{Cancel, ColumnInfo, DeclaredWriters, DimensionInfo, Info, PartialCopy, Query, Table};
 use kubist_estimate::bound_in_words;
 use kubist_maintain::column_use::ColumnsUse;
 use kubist_maintain::disk_use::DiskUse;
@@ -39,6 +39,9 @@ fn page(info: &Info) -> String {
     line("records", human::count(info.about.rows));
     line("size", format!("{} ({:.1} bytes per record)", human::bytes(info.bytes), info.bytes_per_row));
     line("disk", disk(&info.disk));
+    if let Some(partial) = &info.about.partial {
+        line("partial", held(partial));
+    }
     if let Some(costs) = &info.costs {
         line("costs", cost_text(costs));
     }
@@ -128,6 +131,27 @@ fn page(info: &Info) -> String {
         page += &table::aligned(&["advice"], &[], &advice.collect::<Vec<_>>());
     }
     page
+}
+
+/// What a partial copy holds.
+fn held(partial: &PartialCopy) -> String {
+    let of_query = |query: &Query| {
+        let mut words = vec![format!("{} % of the records", 100.0 * query.sample.unwrap_or(1.0))];
+        words.extend(query.bounds.iter().map(|bound| {
+            let end = |value: &Option<kubist::Value>| match value {
+                Some(kubist::Value::Float(number)) => number.to_string(),
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
+            format!("{}={}:{}", bound.column, end(&bound.low), end(&bound.high))
+        }));
+        words.extend(query.region.iter().map(|_| "in a region".to_string()));
+        words.extend(query.columns.iter().map(|columns| format!("columns {}", columns.join(", "))));
+        words.join(", ")
+    };
+    let queries: Vec<String> = partial.queries.iter().map(of_query).collect();
+    let queries = if queries.is_empty() { "nothing complete yet".into() } else { queries.join("; ") };
+    format!("copy of {} with {}: {queries}", partial.source, human::bytes(partial.held_bytes))
 }
 
 fn cost_text(costs: &Costs) -> String {

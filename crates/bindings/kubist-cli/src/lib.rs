@@ -9,6 +9,7 @@ mod args;
 mod browser;
 mod cache;
 mod catalog;
+mod clone;
 mod copy;
 mod cost;
 mod design;
@@ -136,6 +137,8 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::Alter(command) => alter::run(command, cancel),
         Command::Copy(command) => copy::run(command, cancel),
         Command::Sync(command) => sync::run(command, cancel),
+        Command::Clone(command) => clone::clone(command, cancel),
+        Command::Deepen(command) => clone::deepen(command, cancel),
         Command::Pack(command) => pack::pack(command, cancel),
         Command::Unpack(command) => pack::unpack(command, cancel),
         Command::Regrid(command) => regrid::run(command, cancel),

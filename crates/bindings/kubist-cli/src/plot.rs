@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use arrow_schema::{Field, Schema};
-use kubist::{Cancel, Query, RunOptions, Snapshot, Stats, Table, Value};
+use kubist::{Cancel, Query, RunOptions, Snapshot, Stats, Value};
 use kubist_expr::{Meant, Output, named};
 
 use kubist_plot::{Axis, Coloring, Colormap, Format, Kind, Picture, Points, Projection, Scale};
@@ -29,10 +29,10 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
             true => Failure::usage(format!("{why}; an animation needs --animate COLUMN")),
             false => Failure::usage(why),
         })?;
-        let snapshot = Table::open(&command.table)?.snapshot()?;
+        let snapshot = command.region.open(&command.table)?.snapshot()?;
         return PlotRequest::new(command, &snapshot)?.draw(format, cancel);
     }
-    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let snapshot = command.region.open(&command.table)?.snapshot()?;
     animate::run(&PlotRequest::new(command, &snapshot)?, cancel)
 }
 

@@ -1,6 +1,6 @@
 //! `kubist trajectories`: the complete trajectories that pass through a region.
 
-use kubist::{Cancel, Query, RunOptions, Snapshot, Table};
+use kubist::{Cancel, Query, RunOptions, Snapshot};
 
 use crate::answer;
 use crate::args;
@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::outside;
 
 pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
-    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let snapshot = command.region.open(&command.table)?.snapshot()?;
     let by = match &command.by {
         Some(by) => by.clone(),
         None => only_column(&snapshot)?,

@@ -34,10 +34,14 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
         human::bytes(report.bytes),
         human::duration(seconds)
     );
+    let held = match report.held {
+        Some(_) => "; a partial copy: the rest is at its source",
+        None => "",
+    };
     if command.json {
         print_json(&report)?;
     } else if report.is_sound() {
-        print(&format!("intact: {checked}\n"))?;
+        print(&format!("intact: {checked}{held}\n"))?;
     } else {
         let unread = report.unread.iter().map(|what| format!("could not be read: {what}\n"));
         print(&report.findings.iter().map(|finding| format!("{finding}\n")).chain(unread).collect::<String>())?;

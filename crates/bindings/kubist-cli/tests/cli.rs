@@ -642,6 +642,8 @@ fn help_has_examples_and_exit_codes() {
         "alter",
         "copy",
         "sync",
+        "clone",
+        "deepen",
         "regrid",
         "retract",
         "drop",

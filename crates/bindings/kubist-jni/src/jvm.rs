@@ -59,6 +59,7 @@ fn number(kind: ErrorKind) -> jint {
         ErrorKind::Unsupported => 8,
         ErrorKind::NotFound => 9,
         ErrorKind::Exists => 10,
+        ErrorKind::NotHere => 13,
         _ => 11,
     }
 }

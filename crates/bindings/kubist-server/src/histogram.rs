@@ -29,20 +29,33 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if !(1..=MOST_SAMPLE).contains(&asked.limit) {
         return Err(Problem::invalid(format!("limit: expected 1 to {MOST_SAMPLE} rows, not {}", asked.limit)));
     }
+    let about = snapshot.about()?;
+    // A copy has its dimensions, too.
+    let chosen = about.partial.as_ref().and_then(|partial| partial.columns.as_ref());
+    let is_here = |name: &String| {
+        chosen.is_none_or(|chosen| chosen.contains(name)) || about.dimensions.iter().any(|of| of.column == *name)
+    };
     let names = match &asked.columns {
         Some(names) => names.clone(),
         None => {
             let schema = snapshot.schema();
             let drawn = schema.fields().iter().filter(|field| kind_of(field.data_type()) != "other");
-            drawn.map(|field| field.name().clone()).take(MOST_COLUMNS).collect()
+            drawn.map(|field| field.name().clone()).filter(is_here).take(MOST_COLUMNS).collect()
         }
     };
     if names.is_empty() || names.len() > MOST_COLUMNS {
         return Err(Problem::invalid(format!("columns: expected 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    let weighted = snapshot.about()?.sampling != "uniform";
+    let weighted = about.sampling != "uniform";
     let inclusion = weighted.then(|| INCLUSION.to_string());
-    let query = Query { limit: Some(asked.limit), columns: Some(names.clone()), inclusion, ..region.spec.clone() };
+    let mut query = Query { columns: Some(names.clone()), inclusion, ..region.spec.clone() };
+    if about.partial.is_some() {
+        let held = snapshot.held(RunOptions::with_cancel(cancel).of(query.clone()))?;
+        let most = query.sample.unwrap_or(1.0);
+        // Without any of these rows, the query reports what is missing.
+        query.sample = if held > 0.0 { Some(most.min(held)) } else { query.sample };
+    }
+    query.limit = Some(asked.limit);
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();

@@ -50,6 +50,7 @@ impl From<kubist::Error> for Problem {
         let (status, code) = match error.kind() {
             ErrorKind::InvalidInput => (StatusCode::BAD_REQUEST, "invalid"),
             ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_a_table"),
+            ErrorKind::NotHere => (StatusCode::CONFLICT, "not_here"),
             ErrorKind::Expired if matches!(error, Error::SnapshotExpired { .. }) => (StatusCode::GONE, "gone"),
             ErrorKind::Expired if matches!(error, Error::Replaced { .. }) => (StatusCode::GONE, "replaced"),
             ErrorKind::Cancelled => (StatusCode::GATEWAY_TIMEOUT, "too_long"),
@@ -121,6 +122,7 @@ mod tests {
         let text = |message: &str| message.to_string();
         assert_eq!(of(Error::Invalid(text("x"))), (400, "invalid"));
         assert_eq!(of(Error::NotATable { location: text("t"), why: text("w") }), (404, "not_a_table"));
+        assert_eq!(of(Error::NotHere { location: text("t"), bytes: 1 }), (409, "not_here"));
         assert_eq!(of(Error::SnapshotExpired { location: text("t"), why: text("w") }), (410, "gone"));
         assert_eq!(of(Error::Replaced { location: text("t"), why: text("w") }), (410, "replaced"));
         assert_eq!(of(Error::Refused(text("x"))), (500, "failed"));

@@ -170,6 +170,10 @@ impl Pinned {
         about["id"] = snapshot.token().table.into();
         // Clients must not see the server's paths.
         about["location"] = Value::Null;
+        if known.partial.is_some() {
+            about["partial"]["source"] = Value::Null;
+            about["held"] = snapshot.held(kubist::Query::default())?.into();
+        }
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
     }
 

@@ -216,6 +216,15 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// The errors of opening the population.
     fn frame(&self) -> Result<Self>;
 
+    /// The priority below which all records are here with these stored columns; 1 unless it is a partial copy.
+    ///
+    /// # Errors
+    ///
+    /// `NotHere` if no record with a priority from `low` on is expected to be here; a storage error, or damage.
+    fn held(&self, _columns: &[usize], _low: f64) -> Result<f64> {
+        Ok(1.0)
+    }
+
     /// Totals of subsampled steps, or `None` if all records were written.
     fn kept(&self) -> Option<SampledStep> {
         None

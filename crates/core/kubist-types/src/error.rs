@@ -16,6 +16,8 @@ use std::io;
 use arrow_schema::ArrowError;
 use kubist_expr::ExprError;
 
+use crate::human;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -43,6 +45,8 @@ pub enum ErrorKind {
     Unsupported,
     /// There is no table at this location.
     NotFound,
+    /// A partial copy does not hold the data: fetch it, or ask for less.
+    NotHere,
     /// Something already exists at this location.
     Exists,
     /// A bug in Kubist: report it.
@@ -99,6 +103,13 @@ pub enum Error {
     /// Another table, or another history of the same table, is at the location: open it again.
     #[error("the table at {location} was replaced by another: {why}; open it again")]
     Replaced { location: String, why: String },
+    /// A partial copy does not hold all data of a query: fetch it, or ask for less.
+    #[error(
+        "{location} is a partial copy and lacks about {} of this query: deepen it, fetch the rest, or ask for a smaller \
+         sample or region",
+        human::bytes(*.bytes)
+    )]
+    NotHere { location: String, bytes: u64 },
     #[error("cancelled")]
     Cancelled,
     /// A handle was used in a forked process.
@@ -160,6 +171,7 @@ impl Error {
             Error::Invalid(_) | Error::Expression(_) => ErrorKind::InvalidInput,
             Error::NotATable { .. } | Error::Missing { .. } => ErrorKind::NotFound,
             Error::Exists { .. } => ErrorKind::Exists,
+            Error::NotHere { .. } => ErrorKind::NotHere,
             Error::Damaged { .. } => ErrorKind::Corrupt,
             Error::Newer(_) | Error::Unsupported(_) => ErrorKind::Unsupported,
             Error::Busy(_) => ErrorKind::Busy,

@@ -17,6 +17,7 @@ pub fn store_error(error: kubist_store::Error) -> Error {
             Error::Damaged { file, offset: 0, what: format!("it is {found}, not {wanted}") }
         }
         Store::Stopped { .. } => Error::Cancelled,
+        Store::NotHere { location, bytes } => Error::NotHere { location, bytes },
         Store::Missing { file } => Error::Damaged { file, offset: 0, what: "the file is missing".into() },
         failed => Error::storage(storage_kind(&failed), failed.to_string(), failed),
     }

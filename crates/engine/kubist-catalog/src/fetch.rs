@@ -38,10 +38,10 @@ struct Merged {
 
 impl Merged {
     /// Pieces must come in the order of their offsets.
-    fn push(&mut self, index: usize, piece: &Piece) {
+    fn push(&mut self, index: usize, piece: &Piece, gap: u64) {
         let end = piece.offset + piece.length;
         match self.ranges.last_mut() {
-            Some(range) if piece.offset <= range.end + MERGE_GAP && end.max(range.end) - range.start <= MERGE_LIMIT => {
+            Some(range) if piece.offset <= range.end + gap && end.max(range.end) - range.start <= MERGE_LIMIT => {
                 range.end = range.end.max(end);
             }
             _ => self.ranges.push(piece.offset..end),
@@ -95,9 +95,11 @@ fn fetch_once(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetch
     let mut found = vec![Bytes::new(); pieces.len()];
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_unstable_by_key(|index| pieces[*index].offset);
+    // A partial copy may not hold the bytes between two pieces.
+    let gap = if files.store.partial().is_some() { 0 } else { MERGE_GAP };
     let mut segments: BTreeMap<&str, Merged> = BTreeMap::new();
     for index in order {
-        segments.entry(&pieces[index].segment).or_default().push(index, &pieces[index]);
+        segments.entry(&pieces[index].segment).or_default().push(index, &pieces[index], gap);
     }
     let wanted: Vec<_> = segments.iter().map(|(segment, merged)| (*segment, &merged.ranges[..])).collect();
     let ranges = wanted.iter().flat_map(|(_, ranges)| *ranges);

@@ -7,16 +7,27 @@ use kubist_format::location::Location;
 use kubist_format::names::segment_file;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::state::Run;
+use kubist_store::StoreExt;
 use kubist_types::{Cost, Error, Result};
 
-use crate::error::bad_entry;
+use crate::error::{bad_entry, store_error};
 use crate::fetch::Piece;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// `SnapshotExpired` if the run was replaced and its bytes freed.
+    /// `SnapshotExpired` if the run was replaced and its bytes freed. A partial copy that fetches forgets the run's
+    /// bytes, so that they are fetched again.
     pub fn explained(&self, run: &Run<Location>, damage: Error) -> Error {
-        let site = run.payload.site();
+        let (site, place) = (run.payload.site(), &run.payload);
+        if let Some(partial) = self.core.store.partial().filter(|partial| partial.fetches()) {
+            let map = place.map_offset..place.map_offset + u64::from(place.map_length);
+            for range in [place.data_offset..place.data_offset + place.data_length, map] {
+                if let Err(error) = partial.forget(&place.segment, range) {
+                    return store_error(error);
+                }
+            }
+            return damage;
+        }
         self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 

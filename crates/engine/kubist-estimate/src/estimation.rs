@@ -84,6 +84,9 @@ struct EstimateQuery<P> {
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
     known: Option<KnownTotals>,
+    /// A partial copy holds the records below this priority.
+    held: f64,
+    /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
     /// An aggregate needs all rows.
@@ -257,11 +260,20 @@ impl<P: Population> Estimation<P> {
         let everything = records.weight().is_some() && weighted::reads_all(&task, &options, watched, low, end)?;
         let known = KnownTotals::of(&records, &options, &task)?;
         let kept = known.as_ref().map_or(1.0, KnownTotals::below);
-        let end = end.min(kept);
+        let held = records.held(&columns, low)?;
+        let end = end.min(kept).min(held);
         // In subsampled steps, only records below this priority exist.
         let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
-        let facts = Facts { rows: known.as_ref().and_then(KnownTotals::rows), ..Facts::default() };
+        let rows = match &known {
+            Some(known) => known.rows(),
+            // The manifest of a partial copy is whole, and may decide alone.
+            None if held < 1.0 && options.group_by.is_empty() && records.weight().is_none() => {
+                records.counted(0, None)?.map(|(rows, _)| Number::exact(rows))
+            }
+            None => None,
+        };
+        let facts = Facts { rows, ..Facts::default() };
         let sample = Sample {
             source: Source {
                 records: records.clone(),
@@ -296,6 +308,7 @@ impl<P: Population> Estimation<P> {
             absolute,
             tails,
             known,
+            held,
             end,
             expected,
             everything,

@@ -16,6 +16,7 @@ use kubist_population::seek::Seek;
 use kubist_population::{Number, Population, SampledStep, Scan, Scanned, Subregions, Worth};
 use kubist_read::bind::BoundQuery;
 use kubist_read::execute::{self, Projection, Skips};
+use kubist_read::held;
 use kubist_read::plan::{Pieces, Planner, RowsByManifest};
 use kubist_read::request::RunOptions;
 use kubist_read::runs::zone_of;
@@ -251,6 +252,10 @@ impl Population for Records {
 
     fn frame(&self) -> Result<Records> {
         Records::new(&self.snapshot, &QuerySpec { filter: None, ..self.spec.clone() }, &self.run)
+    }
+
+    fn held(&self, columns: &[usize], low: f64) -> Result<f64> {
+        held::of_estimate(&mut self.planner(), columns, low)
     }
 
     fn kept(&self) -> Option<SampledStep> {

@@ -1,6 +1,6 @@
 //! Sizes of a table's files by purpose, which add up to all of its files.
 
-use kubist_store::StoredKind;
+use kubist_store::{StoreExt, StoredKind};
 
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Entry;
@@ -59,6 +59,17 @@ impl DiskUse {
                 StoredKind::Object if size.name.starts_with(CHECKPOINTS) => &mut found.checkpoints,
                 StoredKind::Object | StoredKind::Temporary => &mut found.other,
             } += size.bytes;
+        }
+        if core.store.partial().is_some() {
+            // Its segments have parts of runs and of the manifest.
+            let DiskUse { logs, other, .. } = found;
+            return Ok(DiskUse {
+                primary: segments,
+                logs,
+                other,
+                total: segments + logs + other,
+                ..DiskUse::default()
+            });
         }
         let live = found.primary + found.replicas + found.zone_maps + found.lookups;
         found.dead = segments.saturating_sub(live + pages);

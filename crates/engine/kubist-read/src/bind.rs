@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema};
 use kubist_expr::{Meant, Nulls, Predicate, Value, Zone, in_unit_of};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
+use kubist_store::StoreExt;
 
 use crate::grids::Grids;
 use crate::postings::KeyLookup;
@@ -224,7 +225,8 @@ impl BoundQuery {
             self.of_values = ends.map(|(first, last)| PriorityRange { first: *first, last: *last });
             self.range = self.range.zip(self.of_values).and_then(|(range, of_values)| range.intersect(of_values));
         }
-        self.sought = sought;
+        // A partial copy does not hold postings.
+        self.sought = if self.snapshot.core.store.partial().is_some() { Vec::new() } else { sought };
     }
 }
 

@@ -24,6 +24,7 @@ pub use kubist_population::{Projection, Scanned};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 use pipeline::{Pipeline, Pool, threads};
+pub use scan::held::Holding;
 pub use work::Work;
 
 /// Approximate limits of a task: rows to read, and bytes of values to return.

@@ -9,6 +9,7 @@ pub mod bind;
 pub mod count;
 pub mod execute;
 pub mod grids;
+pub mod held;
 pub mod plan;
 pub mod postings;
 pub mod refine;

@@ -369,8 +369,9 @@ impl Planner {
         query.cancel.check()?;
         let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
         let directory = query.snapshot.view.runs.near(core, boxes, range, stats, &query.cancel)?;
-        let plan = match query.part.as_ref().is_some_and(|part| part.tokens.is_some()) {
-            // Each row is in one primary run, and replicas may be anywhere on the ring, so they are not read.
+        let on_ring = query.part.as_ref().is_some_and(|part| part.tokens.is_some());
+        let plan = match on_ring || core.store.partial().is_some() {
+            // Each row is in one primary run, and replicas may be anywhere on the ring, and a partial copy has none.
             true => directory.plan_primaries(boxes, range, &query.cancel)?,
             false => directory.plan(boxes, range, &query.cancel)?,
         };

@@ -10,6 +10,7 @@ use arrow_schema::SchemaRef;
 
 use crate::bind::BoundQuery;
 use crate::execute::{self, Projection, Scanned, Work};
+use crate::held;
 use crate::plan::{Method, Planner};
 use crate::request::Request;
 use crate::select::{self, Delivery};
@@ -57,6 +58,9 @@ impl QueryStream {
     pub fn run(planner: impl Into<Planner>, mut stats: Stats) -> Result<QueryStream> {
         let (begin, mut planner) = (Instant::now(), planner.into());
         let query = planner.logical.query.clone();
+        if planner.logical.method == Method::Scan {
+            held::check(&mut planner)?;
+        }
         let source = match planner.logical.method {
             Method::Nothing => Source::Done,
             Method::Scan if query.order.is_some() => {

@@ -8,6 +8,7 @@
 //! each secondary index with the zones that contain a value.
 
 mod entries;
+mod held;
 mod lookups;
 mod replicas;
 mod rows;
@@ -17,7 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use kubist_index::state::{Run, RunId};
-use kubist_store::Store;
+use kubist_store::{Store, StoreExt};
 
 use crate::gather::{self, Gaps};
 use crate::ledger::{PageLedger, undecided};
@@ -70,6 +71,9 @@ pub struct VerifyReport {
     pub rows_unread: u64,
     /// One line for each failed read with its cause.
     pub unread: Vec<String>,
+    /// The bytes that a partial copy holds. Only these were checked, and `rows` counts the rows of their runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<u64>,
 }
 
 /// Limit of findings; one more line says that there are more.
@@ -166,6 +170,9 @@ fn verify_in(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
+    if let Some(partial) = store.partial() {
+        return held::check(&store, partial, options, progress);
+    }
     let core = |store: &Arc<dyn Store>| {
         let core = Core::with_header(store.clone())?;
         runs_in_memory.into_iter().for_each(|runs| core.limit_runs_in_memory(runs));

@@ -20,6 +20,7 @@ use kubist_format::entry::CommitEntry;
 use kubist_format::names::COPY;
 use kubist_maintain::retract::retract_up_to;
 use kubist_read::runs::read_run;
+use kubist_store::StoreExt;
 use kubist_types::{Cancel, Error, Result};
 use kubist_write::writer::{Origin, Writer};
 use serde::Serialize;
@@ -92,6 +93,12 @@ pub fn sync(a: &str, b: &str, options: &SyncOptions, progress: &mut dyn FnMut(u6
     let (begin, is_missing) =
         (Instant::now(), |error: &Error| matches!(error, Error::Missing { .. } | Error::NotATable { .. }));
     let mut synced = match (Table::open(a), Table::open(b)) {
+        (Ok(table), _) | (_, Ok(table)) if table.core().store.partial().is_some() => {
+            let location = table.location();
+            return Err(Error::invalid(format!(
+                "{location} is a partial copy: `kubist deepen {location}` brings it up to date"
+            )));
+        }
         (Ok(a), Ok(b)) => exchange(a.core(), b.core(), options, progress)?,
         (Ok(from), Err(error)) if options.push && is_missing(&error) => {
             Synced { went: copy(&from, b, options, progress)?, created: Some(b.into()), ..Synced::default() }

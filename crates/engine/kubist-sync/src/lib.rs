@@ -24,7 +24,9 @@
 
 mod exchange;
 mod metadata;
+mod partial;
 mod peer;
 mod site;
 
 pub use exchange::{Moved, SyncOptions, Synced, sync};
+pub use partial::{Cloned, clone, deepen};

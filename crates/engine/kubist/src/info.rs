@@ -18,6 +18,8 @@ use kubist_store::StoreExt;
 use kubist_types::query::QuerySpec;
 use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result, sphere};
 
+use crate::partial::PartialCopy;
+
 /// Properties and contents of a table, read without the manifest.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct About {
@@ -63,6 +65,9 @@ pub struct About {
     pub declared: Vec<DeclaredWriters>,
     /// The subsampled steps, if any.
     pub thinned: Option<ThinnedSteps>,
+    /// What a partial copy holds; `None` for other tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<PartialCopy>,
 }
 
 /// Properties, contents and layout of a table.
@@ -238,6 +243,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         sphere: sphere(&schema.conditional()),
         metadata: schema.metadata.clone(),
         thinned,
+        partial: core.store.partial().map(PartialCopy::of),
         declared: history
             .declarations()
             .into_iter()

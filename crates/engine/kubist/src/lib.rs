@@ -48,6 +48,7 @@ mod advice;
 mod explain;
 mod info;
 mod location;
+mod partial;
 mod recording;
 mod sealed;
 mod snapshot;
@@ -76,6 +77,7 @@ pub use kubist_types::{
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use location::Location;
+pub use partial::PartialCopy;
 pub use sealed::Packed;
 pub use snapshot::Snapshot;
 pub use table::{Regridded, Table};

@@ -9,6 +9,7 @@ use std::sync::{Arc, Once};
 
 use kubist_catalog::location::TableLocation;
 use kubist_one::SealedFiles;
+use kubist_partial::PartialCopies;
 #[cfg(feature = "s3")]
 use kubist_store::Scheme;
 use kubist_store::{Directories, Memories, Store, StoreLocation, register};
@@ -18,7 +19,7 @@ use kubist_types::{Cancel, Error, Result};
 fn register_all() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        register(Arc::new(SealedFiles(Arc::new(Directories))));
+        register(Arc::new(SealedFiles(Arc::new(PartialCopies(Arc::new(Directories))))));
         register(Arc::new(Memories));
         #[cfg(feature = "cassandra")]
         register(Arc::new(kubist_cassandra::Clusters));

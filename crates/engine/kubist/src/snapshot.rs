@@ -9,17 +9,20 @@ use kubist_catalog::token::SnapshotToken;
 use kubist_estimate::{Estimate, EstimateOptions, Estimation};
 use kubist_maintain::column_use::ColumnsUse;
 use kubist_maintain::copy::{self, Copied, CopyOptions};
+use kubist_read::held;
 use kubist_read::refine::Refine;
 use kubist_read::request::Request;
 use kubist_read::splits::{self, Split};
 use kubist_read::stream::QueryStream;
 use kubist_read::{count, trajectories};
+use kubist_store::StoreExt;
 use kubist_types::{Cancel, ColumnInfo, Metadata, QuerySpec, Result, Thinned};
 
 use crate::advice;
 use crate::explain::Plan;
 use crate::info::{self, About, Info};
 use crate::location::Location;
+use crate::partial::{chosen_columns, queries};
 use crate::recording::record;
 
 /// An immutable view of a table: later commits do not change its results.
@@ -213,6 +216,22 @@ impl Snapshot {
         query: impl Into<Request>,
     ) -> Result<QueryStream> {
         trajectories::trajectories(&self.pinned, &through.into(), by, &query.into())
+    }
+
+    /// The largest sample fraction of the query that this table answers without its source: 1 unless it is a
+    /// partial copy. Without columns, the columns that the copy was made for count.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Snapshot::query`].
+    pub fn held(&self, query: impl Into<Request>) -> Result<f64> {
+        let mut request = query.into();
+        if let Some(partial) = self.pinned.core.store.partial()
+            && request.spec.columns.is_none()
+        {
+            request.spec.columns = chosen_columns(&queries(partial));
+        }
+        held::fraction(&self.pinned, &request)
     }
 
     /// Divides a query into `parts` disjoint splits with about equal numbers of rows, which together return

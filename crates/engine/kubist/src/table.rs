@@ -145,6 +145,29 @@ impl Table {
         self.core.limit_runs_in_memory(runs);
     }
 
+    /// Sets whether queries of this handle and its clones fetch missing bytes of a partial copy from its source,
+    /// and keep them; otherwise they return [`Error::NotHere`]. Returns whether they did before.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the table is no partial copy.
+    pub fn fetch_missing(&self, fetches: bool) -> Result<bool> {
+        let Some(partial) = self.core.store.partial() else {
+            return Err(Error::invalid(format!("{} is not a partial copy", self.location())));
+        };
+        let before = partial.fetches();
+        partial.fetch_missing(fetches);
+        Ok(before)
+    }
+
+    /// Refuses work that would first read rows that a partial copy lacks.
+    fn check_writable(&self) -> Result<()> {
+        let Some(partial) = self.core.store.partial() else { return Ok(()) };
+        let (location, source) = (self.location(), partial.source());
+        let why = format!("{location} is a partial copy, which cannot be written to; write to its source {source}");
+        Err(Error::io(why, std::io::ErrorKind::ReadOnlyFilesystem.into()))
+    }
+
     /// The absolute path of the table's directory, or the location as the caller gave it.
     pub fn location(&self) -> &str {
         self.core.store.location()
@@ -398,6 +421,7 @@ impl Table {
     ///
     /// `Invalid` options, `Cancelled`, or a storage error; the table stays valid.
     pub fn optimize(&self, options: &OptimizeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<OptimizeReport> {
+        self.check_writable()?;
         optimize::optimize(&self.core, options, progress)
     }
 
@@ -410,6 +434,7 @@ impl Table {
     /// `Invalid` options, or no rows to learn a domain from; `Busy` if another process changed the grid;
     /// `Cancelled`; a storage error.
     pub fn regrid(&self, options: &GridOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Regridded> {
+        self.check_writable()?;
         let grid = regrid::publish(&self.core, options, "asked for")?;
         let (core_share, cancel) = (options.core_share, options.cancel.clone());
         let moving = OptimizeOptions { follow_data: false, core_share, cancel, ..OptimizeOptions::default() };
@@ -428,6 +453,7 @@ impl Table {
     ///
     /// `Cancelled`, or a storage error.
     pub fn retract(&self, step: i64) -> Result<Retraction> {
+        self.check_writable()?;
         retract::retract(&self.core, step, &self.cancel)
     }
 

@@ -98,6 +98,15 @@ pub enum Error {
         known: u32,
     },
 
+    /// A partial copy does not hold these bytes. Fetch them, or ask for less.
+    #[error("{location} is a partial copy without {bytes} of the bytes that were read")]
+    NotHere {
+        /// The location of the store.
+        location: String,
+        /// The number of bytes that are missing.
+        bytes: u64,
+    },
+
     /// The call was cancelled while it waited ([`stoppable`](crate::stoppable)). The outcome of its last request is
     /// unknown.
     #[error("{location}: the call was stopped while it waited")]

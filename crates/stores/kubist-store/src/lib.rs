@@ -41,7 +41,7 @@ pub use scheme::{Content, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::{Switches, check_stopped, stoppable, switches};
 use store::read_watched;
 pub use store::{
-    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, LogEntry, LogOwner, LogTail, Logs, Reads, ReplicaLocation,
+    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, LogEntry, LogOwner, LogTail, Logs, Partial, Reads, ReplicaLocation,
     Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store, StoreExt,
     StoredKind, local_scratch, sound_log,
 };

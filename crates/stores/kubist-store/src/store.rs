@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use abilities::{
-    Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, Stamps, StoreExt, sound_log,
+    Abilities, Copies, Logs, Partial, Reads, Replicas, Service, Sharing, Space, Spill, Stamps, StoreExt, sound_log,
 };
 pub use scratch::local_scratch;
 

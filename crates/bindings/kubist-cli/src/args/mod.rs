@@ -22,7 +22,9 @@ pub use self::read::{
     Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Sql, Tail, Trajectories, Verify,
 };
 pub use self::show::{Plot, View};
-pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Pack, Regrid, Retract, Sync, Unpack};
+pub use self::write::{
+    Alter, Cache, Clean, CloneTable, Copy, Deepen, Drop, Ingest, Optimize, Pack, Part, Regrid, Retract, Sync, Unpack,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -74,6 +76,8 @@ pub enum Command {
     Alter(Alter),
     Copy(Copy),
     Sync(Sync),
+    Clone(CloneTable),
+    Deepen(Deepen),
     Pack(Pack),
     Unpack(Unpack),
     Regrid(Regrid),

@@ -2,9 +2,10 @@
 
 use arrow_schema::Schema;
 use clap::Args;
-use kubist::{PerCell, Query};
+use kubist::{PerCell, Query, Table};
 
 use crate::failure::Result;
+use crate::location::Location;
 use crate::parse::{self, Columns, OrderBy, Ranges};
 
 /// The rows that a command reads.
@@ -33,6 +34,9 @@ pub struct Region {
     /// Only rows of complete steps: 3, 3:7, :7 or 3:
     #[arg(long, value_name = "STEPS", value_parser = parse::steps, allow_hyphen_values = true)]
     pub steps: Option<(Option<i64>, Option<i64>)>,
+    /// Fetch what a partial copy lacks from its source, and keep it
+    #[arg(long)]
+    pub fetch: bool,
 }
 
 /// Columns, number and order of the rows.
@@ -69,6 +73,15 @@ pub struct QueryArgs {
 }
 
 impl Region {
+    /// Opens the table to query.
+    pub fn open(&self, location: &Location) -> Result<Table> {
+        let table = Table::open(location)?;
+        if self.fetch {
+            table.fetch_missing(true)?;
+        }
+        Ok(table)
+    }
+
     /// The query for these rows. `schema` gives the types of the bounds.
     pub fn spec(&self, schema: &Schema) -> Result<Query> {
         Ok(Query {

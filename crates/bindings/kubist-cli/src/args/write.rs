@@ -277,6 +277,62 @@ pub struct Sync {
     pub json: bool,
 }
 
+/// The data that a partial copy holds.
+#[derive(Debug, Args)]
+pub struct Part {
+    /// The fraction of the rows: 0.01 or 1%
+    #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
+    pub sample: Option<f64>,
+    /// Closed ranges of the rows, as for query: x=0.1:0.2,y=:0.5 (repeatable; all must hold)
+    #[arg(long = "box", value_name = "RANGES")]
+    pub ranges: Vec<parse::Ranges>,
+    /// The columns, besides the columns that choose rows [default: all]
+    #[arg(long, value_name = "COLUMNS", value_parser = parse::columns)]
+    pub columns: Option<parse::Columns>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Make a partial copy of a table, for queries without a network
+///
+/// The copy has the manifest and the chosen part of the rows. It answers each query on this part exactly as its
+/// source does. Other queries fail and say how much is missing, or fetch it (query --fetch). A killed command is
+/// continued by the same command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist clone /data/airway.kubist laptop.kubist --sample 1%
+  kubist clone s3://lab/airway laptop.kubist --box x=0.1:0.2 --columns x,y,z,diameter
+
+Exit codes: see kubist --help")]
+pub struct CloneTable {
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    pub table: Location,
+    /// A new directory for the copy
+    pub copy: Location,
+    #[command(flatten)]
+    pub part: Part,
+}
+
+/// Add data to a partial copy, and bring it up to date
+///
+/// Without options it only takes the new rows of the source, for the part that the copy holds.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist deepen laptop.kubist --sample 5%
+  kubist deepen laptop.kubist --box x=0.1:0.2
+  kubist deepen laptop.kubist
+
+Exit codes: see kubist --help")]
+pub struct Deepen {
+    /// The directory of a copy that kubist clone made
+    pub copy: Location,
+    #[command(flatten)]
+    pub part: Part,
+}
+
 /// Seal a table into one file
 ///
 /// The file has all rows of a snapshot, while others may write, and appears only when it is complete. It never

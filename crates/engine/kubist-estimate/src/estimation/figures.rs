@@ -482,6 +482,7 @@ impl<P: Population> EstimateQuery<P> {
             }
         }
         warnings.extend(self.warning_of_thinned(sample));
+        warnings.extend(self.warning_of_held(sample));
         if stopped != Stop::Goal && self.options.error.is_some() {
             let around_zero = figures.iter().find(|figure| !figure.exact && figure.low < 0.0 && figure.high > 0.0);
             if let Some(figure) = around_zero {

@@ -69,7 +69,7 @@ impl<P: Population> EstimateQuery<P> {
 
     /// If true, statistics of the stored records hold for all.
     pub(super) fn holds_all(&self) -> bool {
-        self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
+        self.held >= 1.0 && self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
     }
 
     /// Replaces sums and means of columns by the exact totals of the writers.
@@ -102,6 +102,16 @@ impl<P: Population> EstimateQuery<P> {
             };
         }
         figures
+    }
+
+    pub(super) fn warning_of_held(&self, sample: &Sample<P>) -> Option<String> {
+        let wanted = self.options.query.sample.unwrap_or(1.0);
+        (self.held < wanted && sample.at >= self.end && self.end >= self.held).then(|| {
+            format!(
+                "this partial copy has only a sample of fraction {:.4} of these records; deepen it for more",
+                self.held
+            )
+        })
     }
 
     pub(super) fn warning_of_thinned(&self, sample: &Sample<P>) -> Option<String> {

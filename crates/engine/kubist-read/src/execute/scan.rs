@@ -3,6 +3,7 @@
 //! Zone maps decide first; if they leave a zone open, the predicate's columns are decoded and every row is tested. The
 //! wanted columns are read last, only for the matching rows.
 
+pub mod held;
 mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};

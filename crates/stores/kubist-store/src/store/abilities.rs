@@ -36,6 +36,8 @@ pub struct Abilities<'a> {
     pub stamps: Option<&'a dyn Stamps>,
     /// See [`Spill`].
     pub spill: Option<&'a dyn Spill>,
+    /// See [`Partial`].
+    pub partial: Option<&'a dyn Partial>,
 }
 
 /// Reads of several things in one call.
@@ -209,6 +211,42 @@ pub trait Spill {
     fn scratch(&self) -> Result<Box<dyn Scratch>>;
 }
 
+/// A copy that holds only some bytes of its source's segments. Reads of others return
+/// [`Error::NotHere`](crate::Error), or fetch them from the source.
+pub trait Partial {
+    /// The location of the source.
+    fn source(&self) -> &str;
+
+    /// The queries that the copy was made for, in the words of the caller that made it.
+    fn wanted(&self) -> Vec<Bytes>;
+
+    /// The number of bytes of segments that the copy holds.
+    fn held_bytes(&self) -> u64;
+
+    /// How many of these bytes the copy does not hold.
+    fn missing(&self, wanted: &[(&str, &[Range<u64>])]) -> u64;
+
+    /// Sees bytes that other handles have fetched since.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`; `Newer`; `Io`.
+    fn catch_up(&self) -> Result<()>;
+
+    /// Whether reads fetch missing bytes from the source, and keep them.
+    fn fetches(&self) -> bool;
+
+    /// Sets [`Partial::fetches`] for this handle. A handle that stops lets others fetch.
+    fn fetch_missing(&self, fetches: bool);
+
+    /// Stops holding a range of a segment, because its bytes are damaged. The next read fetches it again.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while another process fetches; `NoSpace`; `Io`.
+    fn forget(&self, segment: &str, range: Range<u64>) -> Result<()>;
+}
+
 /// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
     /// A number that identifies this store, if it has one. A store that is created again at the same location gets
@@ -220,6 +258,11 @@ pub trait StoreExt: Store {
     /// Requests to the service since this handle was opened.
     fn traffic(&self) -> Option<Traffic> {
         self.abilities().service?.traffic()
+    }
+
+    /// The store as a partial copy, if it is one.
+    fn partial(&self) -> Option<&dyn Partial> {
+        self.abilities().partial
     }
 
     /// The underlying store of a handle that keeps copies.

@@ -33,7 +33,9 @@ public final class KubistException extends RuntimeException {
         /** A bug in Kubist: report it. */
         INTERNAL,
         /** Another table, or another history of this one from a backup, is at the location: open it again. */
-        REPLACED
+        REPLACED,
+        /** A partial copy does not hold the data: fetch it, or ask for less. */
+        NOT_HERE
     }
 
     private final Kind kind;
