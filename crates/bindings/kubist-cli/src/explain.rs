@@ -31,7 +31,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     }
     let fitted = command.fit.as_deref().map(model::read).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
-    let snapshot = command.question.region.open(&command.table)?.snapshot()?;
+    let snapshot = command.query.region.open(&command.table)?.snapshot()?;
     let query = RunOptions::with_cancel(cancel).of(command.query.spec(&snapshot.schema())?);
     let plan = snapshot.plan(&query)?;
     if !command.json {

@@ -19,7 +19,7 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         let why = format!("{} is not a file of arrays, so {} cannot be queried with it", command.table, more.display());
         return Err(Failure::usage(why));
     }
-    let snapshot = command.question.region.open(&command.table)?.snapshot()?;
+    let snapshot = command.query.region.open(&command.table)?.snapshot()?;
     let query = RunOptions::with_cancel(cancel).of(command.query.spec(&snapshot.schema())?);
     let found = if command.count {
         let count = snapshot.count(&query)?;

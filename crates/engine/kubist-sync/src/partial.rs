@@ -19,7 +19,7 @@ use kubist_format::names::GRID;
 use kubist_partial::{PartialStore, Recorder};
 use kubist_read::bind::BoundQuery;
 use kubist_read::held;
-use kubist_store::{Found, LocalStore, Partial, Store, StoreExt};
+use kubist_store::{Content, LocalStore, Partial, Store, StoreExt};
 use kubist_types::{Error, ErrorKind, Result};
 use serde::Serialize;
 
@@ -123,14 +123,14 @@ fn vacant(dest: &str, source: &str) -> Result<PartialStore> {
     let at = Location::parse(dest)?;
     let exists = |why: String| Error::Exists { location: at.to_string(), why };
     match at.find().map_err(store_error)? {
-        Found::Nothing => {}
-        Found::NoStore(what) => return Err(exists(what.into())),
-        Found::Store(store) => match store.partial() {
+        Content::Nothing => {}
+        Content::NoStore(what) => return Err(exists(what.into())),
+        Content::Store(store) => match store.partial() {
             Some(partial) if partial.source() != source => {
                 return Err(exists(format!("it is a partial copy of {}", partial.source())));
             }
             Some(_) => {}
-            None if at.has_foreign().map_err(store_error)? => {
+            None if at.has_other_files().map_err(store_error)? => {
                 return Err(exists("choose a new or empty directory for the copy".into()));
             }
             None => {}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kubist_store::{Found, PATHS, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, PATHS, Result, Scheme, Store, StoreLocation};
 
 use crate::store::PartialStore;
 
@@ -36,9 +36,9 @@ impl fmt::Display for At {
 }
 
 impl StoreLocation for At {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         match self.0.find()? {
-            Found::Store(store) => Ok(Found::Store(seen(store)?)),
+            Content::Store(store) => Ok(Content::Store(seen(store)?)),
             found => Ok(found),
         }
     }
@@ -47,8 +47,8 @@ impl StoreLocation for At {
         seen(self.0.create()?)
     }
 
-    fn has_foreign(&self) -> Result<bool> {
-        self.0.has_foreign()
+    fn has_other_files(&self) -> Result<bool> {
+        self.0.has_other_files()
     }
 
     fn noun(&self) -> &'static str {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use kubist_store::names::{check_object, check_part};
 use kubist_store::{
-    Abilities, Answers, Capabilities, Error, Fencing, Found, Kept, LogEntry, LogOwner, LogTail, Partial, Reads,
+    Abilities, Answers, Capabilities, Error, Fencing, Content, StoredKind, LogEntry, LogOwner, LogTail, Partial, Reads,
     Request, Result, Segment, Sharing, Size, Stamp, Stamps, Store, StoreExt, Watch, locate,
 };
 
@@ -173,9 +173,9 @@ impl PartialStore {
         }
         let unreachable = |why: String| Error::Unreachable { location: self.source.clone(), why };
         let store = match locate(&self.source).map_err(unreachable)?.find()? {
-            Found::Store(store) => store,
-            Found::NoStore(what) => return Err(unreachable(what.into())),
-            Found::Nothing => return Err(unreachable("the source of this partial copy is not there".into())),
+            Content::Store(store) => store,
+            Content::NoStore(what) => return Err(unreachable(what.into())),
+            Content::Nothing => return Err(unreachable("the source of this partial copy is not there".into())),
         };
         if store.get(IDENTITY)?.as_ref() != self.manifest.object(IDENTITY) {
             let cause = format!("another table is there now, not the source of {}", self.location());
@@ -426,7 +426,7 @@ impl Store for PartialStore {
     /// The sizes of the copy itself.
     fn sizes(&self) -> Result<Vec<Size>> {
         let mut sizes = self.own.sizes()?;
-        sizes.retain(|size| size.kind != Kept::Temporary);
+        sizes.retain(|size| size.kind != StoredKind::Temporary);
         Ok(sizes)
     }
 

@@ -57,7 +57,7 @@ impl<P: Population> EstimateQuery<P> {
         // Without outliers, the width alone decides how many records are needed.
         let figures = self.figures(sample, facts).into_iter().map(|figure| Figure { skewness: 0.0, ..figure });
         let figures: Vec<Figure> = figures.collect();
-        let together = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
+        let cluster_size = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.cluster_size);
         let share = self.needed(sample, facts, &figures).unwrap_or(0.0).max(sample.share());
         let planned = self.expected * (share * MARGIN).min(1.0);
         let bounds =
@@ -66,7 +66,7 @@ impl<P: Population> EstimateQuery<P> {
             let bounds = bounds.bounds_of(self.whole.place(column))?;
             let values = drawn.iter().flat_map(|part| part.argument(number, argument)).copied();
             let values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
-            let (low, high) = beyond(&values, bounds, self.expected, planned, together)?;
+            let (low, high) = beyond(&values, bounds, self.expected, planned, cluster_size)?;
             let name = quoted(self.visible.field(column).name());
             Some(format!("{name} <= {low:e} OR {name} >= {high:e}"))
         });
@@ -124,9 +124,9 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// The ends beyond which values are read completely: `values` are a sample of `rows` values between the bounds, and
-/// the goal needs `planned` of them if the tails are light. An identity has `together` values. `None` if outliers save
+/// the goal needs `planned` of them if the tails are light. An identity has `cluster_size` values. `None` if outliers save
 /// little, or without bounds.
-fn beyond(values: &[f64], (low, high): (f64, f64), rows: f64, planned: f64, together: f64) -> Option<(f64, f64)> {
+fn beyond(values: &[f64], (low, high): (f64, f64), rows: f64, planned: f64, cluster_size: f64) -> Option<(f64, f64)> {
     let n = values.len() as f64;
     let (mean, variance) = moments(values);
     let is_known = variance > 0.0 && variance.is_finite() && low.is_finite() && high.is_finite();
@@ -144,7 +144,7 @@ fn beyond(values: &[f64], (low, high): (f64, f64), rows: f64, planned: f64, toge
     let third = values.iter().map(|value| (value - mean).powi(3)).sum::<f64>() + upper.more(3.0) - lower.more(3.0);
     let second = n * variance + lower.more(2.0) + upper.more(2.0);
     let skewness = n.sqrt() * third / second.powf(1.5);
-    let alone = planned.max((together * (skewness / MOST_SKEWNESS).powi(2)).min(rows));
+    let alone = planned.max((cluster_size * (skewness / MOST_SKEWNESS).powi(2)).min(rows));
     // The needed fraction of all records, relative to the fraction that is not needed.
     let odds = planned / (rows - planned).max(1.0);
     let plan = |distance: f64| {
@@ -152,7 +152,7 @@ fn beyond(values: &[f64], (low, high): (f64, f64), rows: f64, planned: f64, toge
         let (centre, spread) = moments(&rest);
         let of_width = odds * spread / variance;
         let farthest = distance + (centre - median).abs();
-        let of_skewness = together * (farthest / MOST_SKEWNESS).powi(2) / spread;
+        let of_skewness = cluster_size * (farthest / MOST_SKEWNESS).powi(2) / spread;
         let needed = (rows * of_width / (1.0 + of_width)).max(of_skewness).max(n).min(rows);
         (spread > 0.0).then(|| needed + EXAMINED * rows / n * (lower.beyond(distance) + upper.beyond(distance)))
     };
