@@ -64,6 +64,9 @@ impl Number {
     }
 }
 
+/// The smallest and the largest value; `None` without values.
+pub type Ends = Option<(f64, f64)>;
+
 /// The largest fraction of an estimate's variance that may come from the number of records.
 pub const MOST_PART: f64 = 0.6;
 
@@ -198,6 +201,15 @@ pub trait Population: Clone + Send + Sync + 'static {
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool>;
+
+    /// Bounds of a stored column over these records, or over more: those of `find`, which may be kept for later.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `find` and of opening the population.
+    fn wide_bounds(&self, _column: usize, find: impl FnOnce(&Self) -> Result<Ends>) -> Result<Ends> {
+        find(self)
+    }
 
     /// Selects the records that also fulfil a condition.
     ///

@@ -1,6 +1,7 @@
 //! `View`: an immutable state of a table, arranged for reading.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kubist_format::history::History;
 use kubist_format::location::Location;
@@ -29,6 +30,26 @@ pub struct View {
     pub joined: Joined,
     /// Located on pages, and in memory once all runs are there.
     lookups: [Lookups; 2],
+    pub bounds: ColumnBounds,
+}
+
+/// The smallest and largest value of columns over all rows, once they were needed. `None` without values.
+#[derive(Default)]
+pub struct ColumnBounds(Mutex<BTreeMap<usize, Option<(f64, f64)>>>);
+
+impl ColumnBounds {
+    /// # Errors
+    ///
+    /// The errors of `find`, which is called if the bounds are unknown.
+    pub fn of(&self, column: usize, find: impl FnOnce() -> Result<Option<(f64, f64)>>) -> Result<Option<(f64, f64)>> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bounds) = known().get(&column) {
+            return Ok(*bounds);
+        }
+        let bounds = find()?;
+        known().insert(column, bounds);
+        Ok(bounds)
+    }
 }
 
 #[derive(Default)]
@@ -66,7 +87,16 @@ impl View {
     pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
         let (joined, lookups) = (Joined::default(), Default::default());
-        View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
+        View {
+            schema,
+            runs,
+            history,
+            positions,
+            rewrites: state.rewrites(),
+            joined,
+            lookups,
+            bounds: ColumnBounds::default(),
+        }
     }
 
     /// Reuses the indexes of an earlier view, updated when first needed.

@@ -13,7 +13,7 @@ use kubist_index::priority::PriorityRange;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::RunId;
 use kubist_population::seek::Seek;
-use kubist_population::{Number, Population, SampledStep, Scan, Scanned, Subregions, Worth};
+use kubist_population::{Ends, Number, Population, SampledStep, Scan, Scanned, Subregions, Worth};
 use kubist_read::bind::BoundQuery;
 use kubist_read::execute::{self, Projection, Skips};
 use kubist_read::held;
@@ -238,6 +238,14 @@ impl Population for Records {
             }
         }
         Ok(is_complete.load(Ordering::Relaxed))
+    }
+
+    /// Of all rows, kept with the view.
+    fn wide_bounds(&self, column: usize, find: impl FnOnce(&Records) -> Result<Ends>) -> Result<Ends> {
+        self.snapshot.view.bounds.of(column, || {
+            let run = RunOptions { part: None, ..self.run.clone() };
+            find(&Records::new(&self.snapshot, &QuerySpec::default(), &run)?)
+        })
     }
 
     fn narrowed(&self, filter: &str) -> Result<Records> {

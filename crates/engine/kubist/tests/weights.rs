@@ -63,7 +63,7 @@ fn options(weight: Option<&str>, strata: &[&str], seed: u64) -> TableOptions {
         identity: vec!["id".into()],
         capacity: Some(64),
         seed,
-        sampling: (weight.map(str::to_string), strata, None).try_into().unwrap(),
+        sampling: (weight.map(str::to_string), strata, None::<u32>).try_into().unwrap(),
         ..TableOptions::default()
     }
 }
@@ -172,7 +172,7 @@ fn each_stratum_is_in_every_sample() {
 
 /// Samples of 1 % have on average `least` rows of each class, or all of its rows.
 fn with_least(least: u32, seed: u64) -> TableOptions {
-    let sampling = (None, vec!["class".to_string()], Some(least)).try_into().unwrap();
+    let sampling = (None::<String>, vec!["class".to_string()], Some(least)).try_into().unwrap();
     TableOptions { sampling, ..options(None, &[], seed) }
 }
 
@@ -447,7 +447,7 @@ fn bad_weights_and_strata_are_refused_by_name_row_and_value() {
     };
     assert_eq!(least(10_000), Ok(()));
     assert!(least(10_001).unwrap_err().contains("least must be at most 10000"));
-    let alone = kubist_types::options::Sampling::try_from((None, vec![], Some(5)));
+    let alone = kubist_types::options::Sampling::try_from((None::<String>, Vec::<String>::new(), Some(5u32)));
     assert!(alone.unwrap_err().to_string().contains("name the columns of strata"));
     let table = create(Some("size - 2"), &[]).unwrap();
     for (size, found) in [(2.0, "is 0:"), (1.0, "is -1:"), (f64::NAN, "null or NaN"), (f64::INFINITY, "is inf")] {

@@ -24,6 +24,7 @@ pub enum Lie {
     OneMachine,
 }
 
+/// A disk that breaks one guarantee.
 #[derive(Debug)]
 pub struct Liar {
     disk: Arc<dyn Disk>,

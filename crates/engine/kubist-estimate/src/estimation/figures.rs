@@ -163,7 +163,7 @@ impl<P: Population> EstimateQuery<P> {
     }
 
     /// Adds bounds from zone maps, if time permits and all records were written.
-    pub(super) fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
+    fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
         let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
         open.dedup();

@@ -16,7 +16,8 @@ use super::{EstimateQuery, Facts, Sample, quoted};
 use crate::accumulate::Values;
 use crate::figure::Figure;
 use crate::interval::MOST_SKEWNESS;
-use kubist_population::Population;
+use crate::zones;
+use kubist_population::{Ends, Population};
 use kubist_types::error::Result;
 
 /// The order statistic where the assumed tail begins.
@@ -60,17 +61,24 @@ impl<P: Population> EstimateQuery<P> {
         let cluster_size = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.cluster_size);
         let share = self.needed(sample, facts, &figures).unwrap_or(0.0).max(sample.share());
         let planned = self.expected * (share * MARGIN).min(1.0);
-        let bounds =
-            self.with_bounds(Facts::default(), columns.iter().map(|(.., column)| self.whole.place(*column)))?;
-        let conditions = columns.into_iter().filter_map(|(number, argument, column)| {
-            let bounds = bounds.bounds_of(self.whole.place(column))?;
+        let cut = |(number, argument, column): (usize, usize, usize), bounds: Ends| {
             let values = drawn.iter().flat_map(|part| part.argument(number, argument)).copied();
             let values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
-            let (low, high) = beyond(&values, bounds, self.expected, planned, cluster_size)?;
+            let (low, high) = beyond(&values, bounds?, self.expected, planned, cluster_size)?;
             let name = quoted(self.visible.field(column).name());
             Some(format!("{name} <= {low:e} OR {name} >= {high:e}"))
-        });
-        let conditions: Vec<String> = conditions.collect();
+        };
+        let mut conditions = Vec::new();
+        for asked in columns {
+            let column = self.whole.place(asked.2);
+            let bounds = |records: &P| Ok(zones::bounds(records, &[column], None)?[0]);
+            // Bounds of all rows are at hand, and mostly exclude outliers.
+            let mut condition = cut(asked, self.whole.wide_bounds(column, bounds)?);
+            if condition.is_some() && !self.whole.is_all() {
+                condition = cut(asked, bounds(&self.whole)?);
+            }
+            conditions.extend(condition);
+        }
         Ok((!conditions.is_empty()).then(|| conditions.join(" OR ")))
     }
 }
