@@ -367,3 +367,30 @@ def test_the_page_shows_a_partial_copy(source: kubist.Table, tmp_path: Path) -> 
             remote.query(sample=0.9).to_arrow()
     finally:
         view.stop()
+
+
+def test_long_manifests_and_sealed_files_are_cloned(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    data = rows(rng, 60_000, 0)
+    options = {"identity": ["pid"], "lookup": ["pid"], "capacity": 128}
+    t = kubist.create(tmp_path / "source", data.schema, ["x", "y"], **options)
+    for first in range(0, 60_000, 10_000):
+        t.append(data.slice(first, 10_000))
+    t.optimize()
+    t.clean(0)
+    assert list((tmp_path / "source" / "segments").glob("pages-*")), "the manifest is on pages"
+    t.pack(tmp_path / "sealed")
+    expected = t.query(sample=0.03).to_arrow()
+    for source in ("source", "sealed"):
+        kubist.clone(tmp_path / source, tmp_path / f"{source}.copy", sample=0.03)
+    shutil.move(t.location, tmp_path / "away")
+    (tmp_path / "sealed").rename(tmp_path / "gone")
+    for source in ("source", "sealed"):
+        copy = kubist.open(tmp_path / f"{source}.copy")
+        assert same(copy.query(sample=0.03).to_arrow(), expected)
+        assert copy.verify(deep=True).ok
+        with pytest.raises(kubist.NotHere):
+            copy.query(where="pid < 10000")
+    (tmp_path / "gone").rename(tmp_path / "sealed")
+    assert copy.deepen(box={"x": (0.0, 0.2)}).fetched > 0
+    assert copy.held({"x": (0.05, 0.1)}) == 1.0
