@@ -190,9 +190,7 @@ def create(
     return table
 
 
-def open(
-    path: str | os.PathLike[str], *, optimize: bool = False, fetch: bool = False
-) -> Table:
+def open(path: str | os.PathLike[str], *, optimize: bool = False, fetch: bool = False) -> Table:
     """Opens the table at ``path``.
 
     Each query on the table includes the newest commits of all processes. Use `Table.snapshot` to
