@@ -192,9 +192,7 @@ def create(
     return table
 
 
-def open(
-    path: str | os.PathLike[str], *, optimize: bool = False, fetch: bool = False
-) -> Table:
+def open(path: str | os.PathLike[str], *, optimize: bool = False, fetch: bool = False) -> Table:
     """Opens the table at ``path``.
 
     Each query reads the newest commits of all processes. To run several queries on the same rows,

@@ -49,7 +49,7 @@ class NotATable(Error, FileNotFoundError):
 
 
 class NotHere(Error, LookupError):
-    """A partial copy does not hold all data of this query: deepen it, fetch the rest, or ask for less.
+    """A partial copy lacks data of this query: deepen it, fetch the rest, or ask for less.
 
     ``bytes`` is about the number of bytes that are missing.
     """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copyreg
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
 from ._data import Data, one_column
-from ._directory import InDirectory, location_of
+from ._directory import InDirectory
 from ._errors import InvalidInput, Refused
 from ._extent import checked
 from ._figures import Commit, parse

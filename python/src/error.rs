@@ -43,6 +43,7 @@ pub fn failed(py: Python<'_>, failure: &kubist_insitu::Failure) -> PyErr {
         ErrorKind::Unsupported => "StorageError",
         ErrorKind::NotFound => "NotATable",
         ErrorKind::Exists => "TableExists",
+        ErrorKind::NotHere => "NotHere",
         _ => "InternalError",
     };
     raise(py, class, &failure.message)

@@ -95,7 +95,9 @@ def options(command: str) -> set[str]:
     asked = [str(COMMAND), command, "--help"]
     text = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     listed = text.partition("\nOptions:\n")[2].partition("\nExamples:")[0]
-    return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", listed, re.MULTILINE)) - {"--help"}
+    # --fetch says how to read a partial copy, not what to ask.
+    found = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", listed, re.MULTILINE))
+    return found - {"--help", "--fetch"}
 
 
 def test_the_command() -> None:

@@ -34,13 +34,18 @@ def rows(rng: np.random.Generator, count: int, first: int) -> pa.Table:
 
 
 def table(folder: Path, seed: int, *, count: int = 30_000) -> kubist.Table:
-    """A table with several commits, rewrites, postings, replicas, codes and at times several grids."""
+    """A table with commits, rewrites, postings, replicas, codes and at times several grids."""
     rng = np.random.default_rng(seed)
     dimensions = {"x": None if seed % 2 else (0.0, 1.0), "y": (0.0, 1.0)}
     replication = ["none", "outlook(2)", "full"][seed % 3]
     lookup = ["pid"] if seed % 2 else []
     first = rows(rng, count, 0)
-    options = {"capacity": 1024, "identity": ["pid"], "lookup": lookup, "storage": {"replication": replication}}
+    options = {
+        "capacity": 1024,
+        "identity": ["pid"],
+        "lookup": lookup,
+        "storage": {"replication": replication},
+    }
     if seed % 4 == 3:
         options["identity"] = []
     t = kubist.create(folder / "source", first.schema, dimensions=dimensions, **options)
@@ -57,13 +62,20 @@ def table(folder: Path, seed: int, *, count: int = 30_000) -> kubist.Table:
 
 def same(one: pa.Table, other: pa.Table) -> bool:
     def ordered(of: pa.Table) -> pa.Table:
-        plain = pa.table({n: of[n].cast(pa.string()) if pa.types.is_dictionary(of[n].type) else of[n] for n in of.column_names})
+        plain = pa.table(
+            {
+                n: of[n].cast(pa.string()) if pa.types.is_dictionary(of[n].type) else of[n]
+                for n in of.column_names
+            }
+        )
         return plain.sort_by([(name, "ascending") for name in plain.column_names])
 
     return ordered(one).equals(ordered(other))
 
 
-def box_of(random: random.Random, within: dict[str, tuple[float, float]] | None = None) -> dict[str, tuple[float, float]]:
+def box_of(
+    random: random.Random, within: dict[str, tuple[float, float]] | None = None
+) -> dict[str, tuple[float, float]]:
     box = {}
     for name in ("x", "y"):
         low, high = (within or {}).get(name, (0.0, 1.0))
@@ -93,11 +105,15 @@ def test_what_is_held_is_answered_as_at_the_source(tmp_path: Path, seed: int) ->
         if "mass" in (some or ["mass"]) and choose.random() < 0.5:
             asked["where"] = "mass > 5"
         if "pid" in (some or ["pid"]) and choose.random() < 0.3:
-            asked["where"] = f"pid in ({', '.join(str(choose.randrange(60_000)) for _ in range(9))})"
+            asked["where"] = (
+                f"pid in ({', '.join(str(choose.randrange(60_000)) for _ in range(9))})"
+            )
         questions.append((asked, source.query(**asked).to_arrow()))
     limited = {"box": box, "limit": 50, "columns": ["x", "y"]} if (columns is None) else None
     expected = source.query(**limited).to_arrow() if limited else None
-    bigger = None if sample is None else source.query(box=box, sample=min(1.0, 3 * sample)).to_arrow()
+    bigger = (
+        None if sample is None else source.query(box=box, sample=min(1.0, 3 * sample)).to_arrow()
+    )
     elsewhere = source.query(sample=0.5).to_arrow()
     shutil.move(source.location, tmp_path / "away")
 
@@ -133,7 +149,9 @@ def test_what_is_held_is_answered_as_at_the_source(tmp_path: Path, seed: int) ->
 def source(tmp_path: Path) -> kubist.Table:
     rng = np.random.default_rng(1)
     first = rows(rng, 60_000, 0)
-    t = kubist.create(tmp_path / "source", first.schema, ["x", "y"], identity=["pid"], capacity=2048)
+    t = kubist.create(
+        tmp_path / "source", first.schema, ["x", "y"], identity=["pid"], capacity=2048
+    )
     t.append(first)
     t.optimize()
     t.append(rows(rng, 3_000, 60_000))
@@ -211,7 +229,9 @@ def test_intervals_of_a_copy_cover(tmp_path: Path) -> None:
         rng = np.random.default_rng(100 + seed)
         data = rows(rng, 20_000, 0)
         place = tmp_path / str(seed)
-        t = kubist.create(place, data.schema, ["x", "y"], identity=["pid"], capacity=1024, seed=seed)
+        t = kubist.create(
+            place, data.schema, ["x", "y"], identity=["pid"], capacity=1024, seed=seed
+        )
         t.append(data)
         copy = kubist.clone(place, tmp_path / f"{seed}.copy", sample=0.1, columns=["mass"])
         figure = copy.estimate("mean(mass)")
@@ -226,26 +246,42 @@ def test_a_copy_says_what_it_holds(source: kubist.Table, tmp_path: Path) -> None
     copy.deepen(box={"x": (0.25, 0.5)})
     held = copy.info().partial
     assert held is not None and held.source == source.location
-    assert held.queries == [{"spec": 1, "sample": 0.02, "columns": ["x", "mass"]}, {"spec": 1, "box": {"x": [0.25, 0.5]}}]
-    assert f"copy of {source.location}" in repr(copy.info()) and "2 % of the records" in repr(copy.info())
+    assert held.queries == [
+        {"spec": 1, "sample": 0.02, "columns": ["x", "mass"]},
+        {"spec": 1, "box": {"x": [0.25, 0.5]}},
+    ]
+    assert f"copy of {source.location}" in repr(copy.info()) and "2 % of the records" in repr(
+        copy.info()
+    )
     assert source.info().partial is None and source.held() == 1.0
     for deep in (False, True):
         report = copy.verify(deep=deep)
         assert report.ok and report.held == held.held_bytes and (report.pages > 0) == deep
-    shown = subprocess.run([COMMAND, "info", tmp_path / "copy"], capture_output=True, text=True, check=True).stdout
-    assert "partial     copy of" in shown and "2 % of the records, columns x, mass; 100 % of the records, x=0.25:0.5" in shown
-    checked = subprocess.run([COMMAND, "verify", tmp_path / "copy"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [COMMAND, "info", tmp_path / "copy"], capture_output=True, text=True, check=True
+    ).stdout
+    assert (
+        "partial     copy of" in shown
+        and "2 % of the records, columns x, mass; 100 % of the records, x=0.25:0.5" in shown
+    )
+    checked = subprocess.run(
+        [COMMAND, "verify", tmp_path / "copy"], capture_output=True, text=True, check=True
+    ).stdout
     assert checked.startswith("intact") and "partial copy" in checked
 
 
 def test_the_command_clones_and_deepens(source: kubist.Table, tmp_path: Path) -> None:
     def run(*arguments: object, code: int = 0) -> str:
-        done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False
+        )
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
     copy = tmp_path / "copy"
-    assert "fetched from" in run("clone", source.location, copy, "--sample", "1%", "--box", "x=0:0.5")
+    assert "fetched from" in run(
+        "clone", source.location, copy, "--sample", "1%", "--box", "x=0:0.5"
+    )
     assert "already exists" in run("clone", source.location, copy, "--sample", "1%", code=3)
     assert "partial copy" in run("query", copy, "--sample", "5%", code=3)
     run("query", copy, "--box", "x=0.1:0.2", "--sample", "1%", "--columns", "pid")
@@ -285,7 +321,11 @@ def test_bad_input_is_refused(source: kubist.Table, tmp_path: Path) -> None:
         source.deepen(sample=0.1)
     with pytest.raises(kubist.InvalidInput, match="partial copy"):
         kubist.sync(copy.location, tmp_path / "third")
-    for change in (lambda: copy.append(rows(np.random.default_rng(0), 3, 0)), copy.optimize, lambda: copy.set_metadata({"a": 1})):
+    for change in (
+        lambda: copy.append(rows(np.random.default_rng(0), 3, 0)),
+        copy.optimize,
+        lambda: copy.set_metadata({"a": 1}),
+    ):
         with pytest.raises(kubist.NotPermitted, match="partial copy"):
             change()
     with pytest.raises(kubist.NotHere):
@@ -336,7 +376,9 @@ def test_a_damaged_piece_is_named_and_fetched_again(source: kubist.Table, tmp_pa
 def test_a_killed_clone_is_continued(source: kubist.Table, tmp_path: Path) -> None:
     script = "import sys, kubist; kubist.clone(sys.argv[1], sys.argv[2], sample=0.5)"
     for turn in range(8):
-        process = subprocess.Popen([sys.executable, "-c", script, source.location, tmp_path / "copy"])
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, source.location, tmp_path / "copy"]
+        )
         deadline = time.monotonic() + 20
         # Later turns are killed later.
         while time.monotonic() < deadline and process.poll() is None:
@@ -362,8 +404,37 @@ def test_the_page_shows_a_partial_copy(source: kubist.Table, tmp_path: Path) -> 
     try:
         remote = kubist.connect(view.url)
         assert len(remote) == 63_000
-        assert remote.query(sample=0.05).to_arrow().num_rows == kubist.open(tmp_path / "copy").count(sample=0.05)
+        assert remote.query(sample=0.05).to_arrow().num_rows == kubist.open(
+            tmp_path / "copy"
+        ).count(sample=0.05)
         with pytest.raises(kubist.NotHere):
             remote.query(sample=0.9).to_arrow()
     finally:
         view.stop()
+
+
+def test_long_manifests_and_sealed_files_are_cloned(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    data = rows(rng, 60_000, 0)
+    options = {"identity": ["pid"], "lookup": ["pid"], "capacity": 128}
+    t = kubist.create(tmp_path / "source", data.schema, ["x", "y"], **options)
+    for first in range(0, 60_000, 10_000):
+        t.append(data.slice(first, 10_000))
+    t.optimize()
+    t.clean(0)
+    assert list((tmp_path / "source" / "segments").glob("pages-*")), "the manifest is on pages"
+    t.pack(tmp_path / "sealed")
+    expected = t.query(sample=0.03).to_arrow()
+    for source in ("source", "sealed"):
+        kubist.clone(tmp_path / source, tmp_path / f"{source}.copy", sample=0.03)
+    shutil.move(t.location, tmp_path / "away")
+    (tmp_path / "sealed").rename(tmp_path / "gone")
+    for source in ("source", "sealed"):
+        copy = kubist.open(tmp_path / f"{source}.copy")
+        assert same(copy.query(sample=0.03).to_arrow(), expected)
+        assert copy.verify(deep=True).ok
+        with pytest.raises(kubist.NotHere):
+            copy.query(where="pid < 10000")
+    (tmp_path / "gone").rename(tmp_path / "sealed")
+    assert copy.deepen(box={"x": (0.0, 0.2)}).fetched > 0
+    assert copy.held({"x": (0.05, 0.1)}) == 1.0

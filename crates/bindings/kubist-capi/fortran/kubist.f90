@@ -28,7 +28,7 @@ module kubist
   integer, parameter, public :: KUBIST_OK = 0, KUBIST_INVALID_INPUT = 1, KUBIST_CORRUPT = 2, &
     KUBIST_UNAVAILABLE = 3, KUBIST_NO_SPACE = 4, KUBIST_PERMISSION = 5, KUBIST_BUSY = 6, &
     KUBIST_EXPIRED = 7, KUBIST_CANCELLED = 8, KUBIST_UNSUPPORTED = 9, KUBIST_NOT_FOUND = 10, &
-    KUBIST_EXISTS = 11, KUBIST_INTERNAL = 12
+    KUBIST_EXISTS = 11, KUBIST_INTERNAL = 12, KUBIST_NOT_HERE = 13
 
   integer(c_int32_t), parameter :: type_f32 = 1, type_f64 = 2, type_i32 = 3, type_i64 = 4, &
     type_u8 = 5, type_bool = 6

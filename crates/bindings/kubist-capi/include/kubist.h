@@ -76,6 +76,8 @@ enum KubistStatus
   KUBIST_STATUS_EXISTS = 11,
   // A bug in Kubist: report it.
   KUBIST_STATUS_INTERNAL = 12,
+  // A partial copy does not hold the data: fetch it, or ask for less.
+  KUBIST_STATUS_NOT_HERE = 13,
 };
 #ifndef __cplusplus
 typedef int32_t KubistStatus;

@@ -41,6 +41,7 @@ enum class Kind : std::int32_t {
   not_found = KUBIST_STATUS_NOT_FOUND,
   exists = KUBIST_STATUS_EXISTS,
   internal = KUBIST_STATUS_INTERNAL,
+  not_here = KUBIST_STATUS_NOT_HERE,
 };
 
 // The exception that calls of Kubist throw.

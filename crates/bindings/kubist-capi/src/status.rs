@@ -38,6 +38,8 @@ pub enum KubistStatus {
     Exists = 11,
     /// A bug in Kubist: report it.
     Internal = 12,
+    /// A partial copy does not hold the data: fetch it, or ask for less.
+    NotHere = 13,
 }
 
 impl KubistStatus {
@@ -54,6 +56,7 @@ impl KubistStatus {
             ErrorKind::Unsupported => KubistStatus::Unsupported,
             ErrorKind::NotFound => KubistStatus::NotFound,
             ErrorKind::Exists => KubistStatus::Exists,
+            ErrorKind::NotHere => KubistStatus::NotHere,
             _ => KubistStatus::Internal,
         }
     }
@@ -116,7 +119,7 @@ pub extern "C" fn kubist_message() -> *const c_char {
 /// The name of a status, such as "invalid_input". Do not free it.
 #[no_mangle]
 pub extern "C" fn kubist_status_name(status: i32) -> *const c_char {
-    const NAMES: [&[u8]; 14] = [
+    const NAMES: [&[u8]; 15] = [
         b"ok\0",
         b"invalid_input\0",
         b"corrupt\0",
@@ -130,6 +133,7 @@ pub extern "C" fn kubist_status_name(status: i32) -> *const c_char {
         b"not_found\0",
         b"exists\0",
         b"internal\0",
+        b"not_here\0",
         b"unknown\0",
     ];
     let index = usize::try_from(status).unwrap_or(NAMES.len()).min(NAMES.len() - 1);
