@@ -12,7 +12,7 @@ const NARROW: usize = 1 << 8;
 const HALF: usize = 64;
 const LINE: usize = 64;
 /// If at least this many rows of a zone are wanted, most memory lines of the zone have a wanted row.
-const MANY_ROWS: u32 = 8;
+pub(crate) const MANY_ROWS: u32 = 8;
 /// Limit of memory lines of a page that are fetched ahead.
 const MOST_LINES: usize = 128;
 
@@ -140,7 +140,7 @@ impl DecodedPage {
             let first = (indices.start * bits / 8 / LINE).max(next);
             next = (indices.end * bits).div_ceil(8).min(self.values.len()).div_ceil(LINE).max(first);
             for line in (first..next).take(left) {
-                fetch(&self.values[line * LINE..]);
+                fetch_value(&self.values[line * LINE]);
             }
             left = left.saturating_sub(next - first);
         };
@@ -152,7 +152,9 @@ impl DecodedPage {
         }
         if let Some(Labelled { rows, .. }) = self.labelled {
             let labels = rows as usize * bits / 8;
-            fetch(&self.values[labels..]);
+            if let Some(first) = self.values.get(labels) {
+                fetch_value(first);
+            }
         }
     }
 }
@@ -164,16 +166,16 @@ fn packed(bytes: &[u8; HALF]) -> u64 {
     bytes.as_chunks().0.iter().rev().fold(0, |bits, eight| bits << 8 | of_eight(eight))
 }
 
-/// Prefetches the memory line of the first byte.
-fn fetch(bytes: &[u8]) {
+/// Prefetches the memory line of a value into the processor's cache without waiting.
+pub fn fetch_value<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: every x86-64 processor has the instruction, and it changes only the caches.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
+    let _ = value;
 }
 
 impl Labelled {
