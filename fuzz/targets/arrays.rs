@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use kubist_blocks::{Files, Question, RunOptions};
+use kubist_blocks::{Files, FileQuery, RunOptions};
 use kubist_types::Cancel;
 use libfuzzer_sys::fuzz_target;
 
@@ -21,8 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
     let run = RunOptions { workers: 1, ..RunOptions::default() };
     for variable in files.about().variables {
         let filter = Some(format!("\"{}\" > 0", variable.name.replace('"', "\"\"")));
-        let question = Question { filter, ..Question::default() };
-        if let Ok(report) = files.count(&question, &run, &cancel) {
+        let query = FileQuery { filter, ..FileQuery::default() };
+        if let Ok(report) = files.count(&query, &run, &cancel) {
             assert!(report.rows <= report.positions, "{} of {} positions", report.rows, report.positions);
         }
     }

@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(map) = ZoneMap::decode(&checked::checked(bytes)) else { return };
     assert_eq!(map.priorities.len(), map.zones());
     for (index, column) in map.columns.iter().enumerate() {
-        map.whole(index);
+        map.run_zone(index);
         for zone in 0..map.zones() {
             map.zone(zone, column);
         }

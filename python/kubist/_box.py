@@ -367,7 +367,7 @@ def units(value: Any) -> list[tuple[str, str]]:
     return pairs
 
 
-def accuracy(value: Any) -> list[tuple[str, float | str]]:
+def error_bounds(value: Any) -> list[tuple[str, float | str]]:
     """``{"x": 1e-6, "ux": "1e-4 rel"}`` as pairs of column and error bound."""
     if value is None:
         return []

@@ -169,7 +169,7 @@ def create(
             strata=strata if isinstance(strata, str) else None,
             weight=None if weight is None else str(weight),
             classes=classes,
-            accuracy=_box.accuracy(accuracy),
+            accuracy=_box.error_bounds(accuracy),
             units=_box.units(units),
             period=_box.periods(period),
             sphere=_box.sphere(sphere),

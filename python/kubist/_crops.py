@@ -21,7 +21,7 @@ from ._result import _array
 
 if TYPE_CHECKING:
     from ._pinned import Pinned
-    from ._questions import Questions
+    from ._queries import Queries
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -85,7 +85,7 @@ def asked(
     )
 
 
-def crops(t: Questions, wanted: Asked) -> Iterator[Arrays]:
+def crops(t: Queries, wanted: Asked) -> Iterator[Arrays]:
     pinned = t._pinned()
     about = json.loads(pinned.about())
     known = {column["name"]: column["data_type"] for column in about["columns"]}
@@ -124,7 +124,7 @@ def crops(t: Questions, wanted: Asked) -> Iterator[Arrays]:
     return batches()
 
 
-def _centres(t: Questions, pinned: Pinned, about: dict[str, Any], wanted: Asked) -> Array:
+def _centres(t: Queries, pinned: Pinned, about: dict[str, Any], wanted: Asked) -> Array:
     """The centres of all crops, from the seed alone."""
     random = generator(wanted.seed, _CENTRE_PLACE)
     axes = list(wanted.widths)
@@ -146,7 +146,7 @@ def _centres(t: Questions, pinned: Pinned, about: dict[str, Any], wanted: Asked)
     return centres
 
 
-def _positions(t: Questions, pinned: Pinned, window: tuple[float, float], wanted: Asked) -> Array:
+def _positions(t: Queries, pinned: Pinned, window: tuple[float, float], wanted: Asked) -> Array:
     """Positions in an order that does not depend on threads, without rows with null or NaN."""
     axes = list(wanted.widths)
     question = t._question(
@@ -177,7 +177,7 @@ def _bounds(about: dict[str, Any], wanted: Asked) -> tuple[Array, Array]:
     return np.array(low, float), np.array(high, float)
 
 
-def _periods(t: Questions, wanted: Asked) -> Array:
+def _periods(t: Queries, wanted: Asked) -> Array:
     """The length after which each axis repeats; infinite if it does not."""
     found = []
     for name in wanted.widths:
@@ -187,7 +187,7 @@ def _periods(t: Questions, wanted: Asked) -> Array:
 
 
 def _crop(
-    t: Questions,
+    t: Queries,
     pinned: Pinned,
     centre: Array,
     periods: Array,

@@ -22,7 +22,9 @@ def need(module: str, what: str, extra: str | None = None) -> Any:
             # The library is installed, but one of its dependencies is not.
             raise ImportError(f"{what} needs {module}, which cannot be loaded: {error}") from error
         wanted = module if extra is None else f"'kubist[{extra}]'"
-        raise ImportError(f"{what} needs {module}: pip install {wanted}") from error
+        raise ImportError(
+            f"{what} needs {module}, which {sys.executable} lacks: pip install {wanted}"
+        ) from error
     except (ImportError, OSError, MemoryError) as error:
         # For example, a library that does not fit into memory.
         raise ImportError(f"{what} needs {module}, which cannot be loaded: {error}") from error

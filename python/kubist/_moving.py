@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from ._libraries import need
 from ._options import checked_options
-from ._questions import Questions
+from ._queries import Queries
 
 if TYPE_CHECKING:
     from ._arguments import AnyRegion, Steps
@@ -35,7 +35,7 @@ class Unwrapped(Moved, total=False):
     images: Mapping[str, str] | None
 
 
-class Moving(Questions):
+class Moving(Queries):
     """Queries of whole paths, local and over HTTP."""
 
     @checked_options(Moved)

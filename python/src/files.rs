@@ -51,7 +51,7 @@ impl File {
 
     /// Columns without any value are text.
     fn schema(&self) -> Schema {
-        Schema(fit::settled(&self.0))
+        Schema(fit::storable_schema(&self.0))
     }
 
     /// Returns these columns and types; missing columns are null.

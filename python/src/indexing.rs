@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kubist::Cancel;
-use kubist_blocks::{Block, BuildOptions, Device, Library, Positions, Question, Report, RunOptions};
+use kubist_blocks::{Block, BuildOptions, Device, FileQuery, Library, Positions, Report, RunOptions};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -103,21 +103,21 @@ impl Files {
         self.0.names().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
-        let question: Question = from_json(py, question)?;
-        let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
+    fn described(&self, py: Python<'_>, query: &str) -> PyResult<String> {
+        let query: FileQuery = from_json(py, query)?;
+        let schema = self.0.schema(&query).map_err(|error| exception(py, error))?;
         let described = |field: &arrow_schema::FieldRef| serde_json::json!({ "name": field.name(), "data_type": field.data_type().to_string() });
         as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
     }
 
-    fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
-        let question: Question = from_json(py, question)?;
+    fn query(&self, py: Python<'_>, query: &str, options: &str) -> PyResult<(Batches, String)> {
+        let query: FileQuery = from_json(py, query)?;
         let options = from_json::<Run>(py, options)?.options();
         let cancel = Cancel::default();
         let (schema, batches, report) = run(py, &cancel, || {
             let mut batches = Vec::new();
-            let schema = self.0.schema(&question)?;
-            let report = self.0.query(&question, &options, &cancel, &mut |batch| {
+            let schema = self.0.schema(&query)?;
+            let report = self.0.query(&query, &options, &cancel, &mut |batch| {
                 batches.push(batch);
                 Ok(())
             })?;
@@ -126,36 +126,36 @@ impl Files {
         Ok((Batches { schema, batches }, as_json(py, &report)?))
     }
 
-    fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
-        let question: Question = from_json(py, question)?;
+    fn count(&self, py: Python<'_>, query: &str, options: &str) -> PyResult<String> {
+        let query: FileQuery = from_json(py, query)?;
         let options = from_json::<Run>(py, options)?.options();
         let cancel = Cancel::default();
-        let report: Report = run(py, &cancel, || self.0.count(&question, &options, &cancel))?;
+        let report: Report = run(py, &cancel, || self.0.count(&query, &options, &cancel))?;
         as_json(py, &report)
     }
 
     /// The blocks that a query reads, as JSON, to simulate a device.
-    fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
-        let question: Question = from_json(py, question)?;
+    fn hits(&self, py: Python<'_>, query: &str, options: &str) -> PyResult<String> {
+        let query: FileQuery = from_json(py, query)?;
         let options = from_json::<Run>(py, options)?.options();
         let cancel = Cancel::default();
-        let hits = run(py, &cancel, || self.0.hits(&question, &options, &cancel))?;
+        let hits = run(py, &cancel, || self.0.hits(&query, &options, &cancel))?;
         as_json(py, &hits)
     }
 
-    fn estimate(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Figures> {
-        let question: Question = from_json(py, question)?;
+    fn estimate(&self, py: Python<'_>, query: &str, request: &str) -> PyResult<Figures> {
+        let query: FileQuery = from_json(py, query)?;
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
         let cancel = options.run.cancel.clone();
-        let positions = Positions::new(&self.0, &question, &cancel);
+        let positions = Positions::new(&self.0, &query, &cancel);
         figures(py, &cancel, |tell| kubist_estimate::estimate_of(positions, &options, tell))
     }
 
-    fn estimates(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Estimates> {
-        let question: Question = from_json(py, question)?;
+    fn estimates(&self, py: Python<'_>, query: &str, request: &str) -> PyResult<Estimates> {
+        let query: FileQuery = from_json(py, query)?;
         let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
         let cancel = options.run.cancel.clone();
-        let positions = Positions::new(&self.0, &question, &cancel);
+        let positions = Positions::new(&self.0, &query, &cancel);
         let steps = run(py, &cancel, || kubist_estimate::estimates_of(positions, &options))?;
         let location = self.0.members[0].path.display().to_string();
         Ok(Estimates::new(&location, steps, cancel))

@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use kubist::store::stoppable;
 use kubist::{Cancel, Metadata, WriterOptions};
 use kubist_ingest::{
-    Error, Facts, Host, Known, Native, NewTable, Opened, Parts, Progress, Request, Result, Source, State, Step,
+    Error, Facts, Host, IngestedSteps, Native, NewTable, Opened, Parts, Progress, Request, Result, Source, State, Step,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -28,7 +28,7 @@ type Domains = Vec<(String, String, End, End)>;
 
 /// Options, as JSON.
 #[derive(Deserialize)]
-struct Asked {
+struct IngestRequest {
     location: String,
     table: String,
     files: Vec<String>,
@@ -72,7 +72,7 @@ pub fn ingest(
     period: Option<Vec<(String, End)>>,
     dry_run: bool,
 ) -> PyResult<(String, String)> {
-    let asked: Asked = serde_json::from_str(asked).map_err(|error| invalid(py, &error.to_string()))?;
+    let asked: IngestRequest = serde_json::from_str(asked).map_err(|error| invalid(py, &error.to_string()))?;
     let cancel = Cancel::default();
     let has_time = asked.time.is_some();
     let mut request = request(py, asked, dimensions, &cancel)?;
@@ -109,7 +109,7 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("figures and names are valid JSON")
 }
 
-fn request(py: Python<'_>, asked: Asked, dimensions: Domains, cancel: &Cancel) -> PyResult<Request> {
+fn request(py: Python<'_>, asked: IngestRequest, dimensions: Domains, cancel: &Cancel) -> PyResult<Request> {
     fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
         py: Python<'_>,
         text: Option<String>,
@@ -388,7 +388,7 @@ impl Source for PythonSource {
         })
     }
 
-    fn start(&mut self, known: &Known) -> Result<()> {
+    fn start(&mut self, known: &IngestedSteps) -> Result<()> {
         call(|py| self.source.bind(py).call_method1("start", (KnownSteps(known.clone()),)).map(drop))
     }
 
@@ -430,7 +430,7 @@ impl Source for PythonSource {
 }
 
 #[pyclass(frozen, module = "kubist._kubist")]
-struct KnownSteps(Known);
+struct KnownSteps(IngestedSteps);
 
 #[pymethods]
 impl KnownSteps {

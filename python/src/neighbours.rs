@@ -8,7 +8,8 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use kubist::Cancel;
 use kubist_neighbours::{
-    Asked, Clusters, CrossMatch, Length, Linking, Nearest, Pairs, Points, Results, Searched, Temporary, Within, counts,
+    Clusters, CrossMatch, Length, Linking, Nearest, Pairs, Points, Results, SearchRequest, Searched, Temporary, Within,
+    counts,
 };
 use pyo3::prelude::*;
 
@@ -96,7 +97,7 @@ fn whole(py: Python<'_>, parts: &[PyRef<'_, Incoming>]) -> PyResult<RecordBatch>
 pub fn nearest(
     py: Python<'_>,
     snapshot: &Snapshot,
-    asked: FromJson<Asked>,
+    asked: FromJson<SearchRequest>,
     points: Vec<PyRef<'_, Incoming>>,
     k: usize,
     radius: Option<FromJson<Length>>,
@@ -114,7 +115,7 @@ pub fn nearest(
 pub fn within(
     py: Python<'_>,
     snapshot: &Snapshot,
-    asked: FromJson<Asked>,
+    asked: FromJson<SearchRequest>,
     points: Vec<PyRef<'_, Incoming>>,
     radius: FromJson<Length>,
 ) -> PyResult<Stream> {
@@ -131,7 +132,7 @@ pub fn within(
 pub fn pairs(
     py: Python<'_>,
     snapshot: &Snapshot,
-    asked: FromJson<Asked>,
+    asked: FromJson<SearchRequest>,
     radius: FromJson<Length>,
 ) -> PyResult<Stream> {
     let (asked, cancel) = (asked.0, Cancel::default());
@@ -148,7 +149,7 @@ pub fn pairs(
 pub fn clusters(
     py: Python<'_>,
     snapshot: &Snapshot,
-    asked: FromJson<Asked>,
+    asked: FromJson<SearchRequest>,
     radius: FromJson<Length>,
     least: usize,
     members: u64,
@@ -167,7 +168,7 @@ pub fn clusters(
 pub fn pair_counts(
     py: Python<'_>,
     snapshot: &Snapshot,
-    asked: FromJson<Asked>,
+    asked: FromJson<SearchRequest>,
     edges: FromJson<Vec<Length>>,
 ) -> PyResult<String> {
     let cancel = Cancel::default();
@@ -185,10 +186,10 @@ pub fn pair_counts(
 pub fn crossmatch(
     py: Python<'_>,
     snapshot: &Snapshot,
-    asked: FromJson<Asked>,
+    asked: FromJson<SearchRequest>,
     other: Option<&Snapshot>,
     data: Vec<PyRef<'_, Incoming>>,
-    asked_of_other: FromJson<Asked>,
+    asked_of_other: FromJson<SearchRequest>,
     radius: FromJson<Length>,
     best: Option<usize>,
 ) -> PyResult<Stream> {

@@ -291,6 +291,19 @@ def test_packed_clouds_and_fields_that_come_later(tmp_path: Path) -> None:
     assert found["d"].to_pylist() == [None, 1e-5, None]
 
 
+def test_the_domain_has_the_parcels_of_the_last_time_of_openfoam(tmp_path: Path) -> None:
+    case = tmp_path / "case"
+    two = {"origId": "0\n1", "origProcId": "0\n0"}
+    foam_cloud(case, "0.1", "(0 0 0) 0\n(1 1 1) 0", two)
+    foam_cloud(case, "0.2", "(0 0 0) 0\n(90 1 1) 0", two)
+    foam_cloud(case, "0.4", "(0 0 0) 0\n(100 1 2) 0", two)
+    kubist.ingest(tmp_path / "t.kubist", case)
+    with kubist.open(tmp_path / "t.kubist") as table:
+        domains = {each.column: (each.low, each.high) for each in table.info().dimensions}
+        assert domains == {"x": (-50, 150), "y": (-0.5, 1.5), "z": (-1, 3), "time": (0.1, 0.4)}
+        assert table.info().rows_outside == 0
+
+
 @pytest.mark.parametrize(
     ("how", "cut"), [("binary", "d"), ("ascii", "U"), ("collated", "positions")]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -83,9 +84,11 @@ def test_several_grids_are_named(tmp_path: Path) -> None:
         None,
         1,
     )
-    with pytest.raises(kubist.InvalidInput, match="several grids"):
+    with pytest.raises(kubist.InvalidInput, match="several grids") as raised:
         kubist.ingest(str(tmp_path / "t"), path)
-    kubist.ingest(str(tmp_path / "t"), path, read={"columns": ["b", "v_index", "u_index"]})
+    choices = re.findall("--read columns=([^ ]+)", str(raised.value))
+    assert choices == ["y_index,x_index,a", "v_index,u_index,b"]
+    kubist.ingest(str(tmp_path / "t"), path, read={"columns": choices[1].split(",")})
     assert kubist.open(str(tmp_path / "t")).count() == 30
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import queue
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -147,5 +148,6 @@ def test_a_missing_library_is_named_with_the_command(
         """,
         path,
     )
-    message = "a widget needs anywidget: pip install 'kubist[widget]'\n"
+    lacking = f"a widget needs anywidget, which {sys.executable} lacks"
+    message = f"{lacking}: pip install 'kubist[widget]'\n"
     assert done.stdout == 2 * message, done.stderr

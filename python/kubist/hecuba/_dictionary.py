@@ -14,7 +14,7 @@ from ._opening import getByID
 from ._parts import FilteredPart, Part, splits
 from ._reading import Reading
 from ._rows import Rows, commit_all, opened
-from ._shape import Shape
+from ._codec import Codec
 from ._spec import Spec
 from ._views import Filtered, Items, Keys, Values, reading_of
 from ._writes import Key
@@ -76,7 +76,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
                 f"{type(self).__name__} needs a line @TypeSpec, or primary_keys and columns"
             )
         else:
-            self._shape = Shape(described, getByID)
+            self._codec = Codec(described, getByID)
 
     def make_persistent(self, name: str) -> None:
         """Moves the dictionary from memory into the table with this name, and commits.
@@ -141,7 +141,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
     def clear(self) -> None:
         """Removes all items; the table stays."""
         for key in list(self):
-            self._remove(self._shape.stored_key(key))
+            self._remove(self._codec.stored_key(key))
 
     def filter(self, function: Callable[[Any], Any]) -> Filtered:
         """Returns the items for which a function is true.
@@ -179,33 +179,33 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         return (Part(self, snapshot, split) for split in found)
 
     def __getitem__(self, key: Any) -> Any:
-        stored = self._shape.stored_key(key)
+        stored = self._codec.stored_key(key)
         if self._rows is None:
-            return self._memory[self._shape.key(stored)]
+            return self._memory[self._codec.key(stored)]
         values = self._rows.get(stored)
         if values is None:
             raise KeyError(key)
-        return self._shape.value(values)
+        return self._codec.value(values)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        stored = self._shape.stored_key(key)
-        parts = self._shape.parts(value)
+        stored = self._codec.stored_key(key)
+        parts = self._codec.parts(value)
         if self._rows is None:
             self._check_parts(parts)
-            self._memory[self._shape.key(stored)] = self._shape.whole(parts)
+            self._memory[self._codec.key(stored)] = self._codec.whole(parts)
         else:
             names = [self._persisted(part) for part in parts]
-            self._rows.put(stored, self._shape.stored_value(names))
+            self._rows.put(stored, self._codec.stored_value(names))
 
     def __delitem__(self, key: Any) -> None:
         if key not in self:
             raise KeyError(key)
-        self._remove(self._shape.stored_key(key))
+        self._remove(self._codec.stored_key(key))
 
     def __contains__(self, key: object) -> bool:
-        stored = self._shape.stored_key(key)
+        stored = self._codec.stored_key(key)
         if self._rows is None:
-            return self._shape.key(stored) in self._memory
+            return self._codec.key(stored) in self._memory
         return self._rows.get(stored) is not None
 
     def __iter__(self) -> Iterator[Any]:
@@ -241,12 +241,12 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
     def _open(self, name: str) -> None:
         full = full_name(name)
         self._rows = opened(full, self._described, before=commit_registry)
-        self._shape = Shape(self._rows.spec, getByID)
+        self._codec = Codec(self._rows.spec, getByID)
         self._register(full)
 
     def _remove(self, stored: Key) -> None:
         if self._rows is None:
-            del self._memory[self._shape.key(stored)]
+            del self._memory[self._codec.key(stored)]
         else:
             self._rows.put(stored, None)
 
@@ -260,7 +260,7 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
 
     def _check_parts(self, parts: list[Any]) -> None:
         objects = [isinstance(part, IStorage) for part in parts]
-        for field, part, is_object in zip(self._shape.spec.columns, parts, objects, strict=True):
+        for field, part, is_object in zip(self._codec.spec.columns, parts, objects, strict=True):
             field.encode("" if is_object else part, key=False)
 
     def _persisted(self, part: Any) -> Any:
@@ -276,9 +276,9 @@ class StorageDict(IStorage, MutableMapping[Any, Any]):
         if self._rows is None:
             return iter(list(self._memory.items()))
         where, sample = (reading.where, reading.sample) if reading else (None, None)
-        shape = self._shape
+        codec = self._codec
         stored = self._rows.scan(self._rows.snapshot(), where, sample)
-        return ((shape.key(key), shape.value(values)) for key, values in stored)
+        return ((codec.key(key), codec.value(values)) for key, values in stored)
 
     def _split_into(self, parts: int | None, reading: Reading) -> Iterator[FilteredPart]:
         snapshot, found = splits(self._persistent(), parts, reading)

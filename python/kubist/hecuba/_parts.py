@@ -13,12 +13,12 @@ from ._config import config
 from ._identity import class_of
 from ._reading import Reading
 from ._rows import Rows
-from ._shape import Shape, row
+from ._codec import Codec, row
 from ._views import Filtered, Items, Keys, Values
 
 
 class Whole(Protocol):
-    _shape: Shape
+    _codec: Codec
 
     def _full_name(self) -> str: ...
 
@@ -32,7 +32,7 @@ class _OfSplit:
         self._whole = whole
         self._snapshot = snapshot
         self._split = split
-        self._shape = whole._shape
+        self._codec = whole._codec
         self._loaded: dict[Any, Any] | None = None
 
     @property
@@ -76,9 +76,9 @@ class _OfSplit:
         return f"<part of {self._whole._full_name()}: about {self._split.rows} rows>"
 
     def _read(self, reading: Reading | None = None) -> Iterator[tuple[Any, Any]]:
-        shape = self._shape
+        codec = self._codec
         stored = self._whole._persistent().scan_part(self._snapshot, self._split)
-        return ((shape.key(key), shape.value(values)) for key, values in stored)
+        return ((codec.key(key), codec.value(values)) for key, values in stored)
 
     def _pushes(self) -> bool:
         return False

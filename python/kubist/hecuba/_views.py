@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from .._errors import InvalidInput
 from ._reading import Reading, read
-from ._shape import Shape, row
+from ._codec import Codec, row
 
 
 class Source(Protocol):
-    _shape: Shape
+    _codec: Codec
 
     def _read(self, reading: Reading | None = None) -> Iterator[tuple[Any, Any]]: ...
 
@@ -61,7 +61,7 @@ class Filtered(Iterable[Any]):
     def __iter__(self) -> Iterator[row]:
         rows = self._owner._read(self.reading)
         rest = self.reading.rest
-        seen = self._owner._shape.seen
+        seen = self._owner._codec.seen
         return (row(key, value) for key, value in rows if rest is None or rest(seen((key, value))))
 
     def split(self, parts: int | None = None) -> Iterator[Any]:
@@ -92,7 +92,7 @@ def reading_of(function: Callable[[Any], Any], owner: Source) -> Reading:
         raise TypeError(f"a filter is a function of an item, not {function!r}")
     text = getattr(function, "__name__", repr(function))
     if owner._pushes():
-        found = read(function, owner._shape.spec)
+        found = read(function, owner._codec.spec)
         if found is not None:
             return found
         _say_once(function, text)

@@ -31,8 +31,8 @@ from .._progress import Callback, Display, Progress
 from .._pushdown import Kind, both, kinds
 from .._result import Result
 from .._shown import counted
-from . import _question
-from ._question import Asked, Counted, Goal, Part, Ranges
+from . import _query
+from ._query import Asked, Counted, Goal, Part, Ranges
 from ._result import Costs, FileResult
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class FileIndex:
         Damaged
             The message names the file, the variable and the chunk.
         """
-        return self._ask(_question.question(box, **asked))
+        return self._ask(_query.query(box, **asked))
 
     @checked_options()
     def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
@@ -148,8 +148,8 @@ class FileIndex:
         InvalidInput, Refused, Damaged
             As for `query`.
         """
-        question = _question.question(box, **asked)
-        return self._costs(self._files.count(json.dumps(question), "{}")).rows
+        query = _query.query(box, **asked)
+        return self._costs(self._files.count(json.dumps(query), "{}")).rows
 
     @overload
     def estimate(
@@ -231,7 +231,7 @@ class FileIndex:
             confidence=confidence,
             tails=tails,
         )
-        positions = _question.question(box, where=where, region=region, isel=isel)
+        positions = _query.query(box, where=where, region=region, isel=isel)
         asked = json.dumps(positions), json.dumps(request)
         if progressive:
             return _estimate.steps(self._files.estimates(*asked))
@@ -331,8 +331,8 @@ class FileIndex:
         options: dict[str, Any] = {"gap": gap, "sorted": sorted}
         if workers is not None:
             options["workers"] = workers
-        question = _question.question(box, **asked)
-        _, costs = self._files.query(json.dumps(question), json.dumps(options))
+        query = _query.query(box, **asked)
+        _, costs = self._files.query(json.dumps(query), json.dumps(options))
         return self._costs(costs)
 
     @checked_options(Part)
@@ -363,11 +363,11 @@ class FileIndex:
         """
         if parts < 1:
             raise InvalidInput(f"parts: expected 1 or more, not {parts}")
-        question = _question.question(box, **asked)
-        self._files.described(json.dumps(question))
+        query = _query.query(box, **asked)
+        self._files.described(json.dumps(query))
         about = self._files.about()
         return [
-            FileSplit(tuple(self.paths), *self._opened, {**question, "split": (part, parts)}, about)
+            FileSplit(tuple(self.paths), *self._opened, {**query, "split": (part, parts)}, about)
             for part in range(parts)
         ]
 
@@ -399,7 +399,7 @@ class FileIndex:
         --------
         >>> ocean.describe(box={"DEPTH": (None, 50)})
         """
-        described = json.loads(self._files.described(json.dumps(_question.question(None))))
+        described = json.loads(self._files.described(json.dumps(_query.query(None))))
         if columns is None:
             axes = {axis for each in self.info()["variables"] for axis in each["dimensions"]}
             numbers = _describe.columns_of_numbers(described)
@@ -432,7 +432,7 @@ class FileIndex:
         """
         from .._scan import lazy_frame
 
-        return lazy_frame(_Source(self, _question.question(box, **asked)))
+        return lazy_frame(_Source(self, _query.query(box, **asked)))
 
     @checked_options(Part)
     def to_dataset(
@@ -455,8 +455,8 @@ class FileIndex:
         need("pyarrow", "to_dataset()")
         from .._dataset import Dataset
 
-        question = _question.question(box, **asked)
-        return Dataset(_Source(self, question))  # type: ignore[arg-type]
+        query = _query.query(box, **asked)
+        return Dataset(_Source(self, query))  # type: ignore[arg-type]
 
     @checked_options(Part)
     def sql(
@@ -488,13 +488,13 @@ class FileIndex:
         from .._sql import SqlSource
 
         return SqlSource(
-            lambda: _Source(self, _question.question(None, **asked)),
+            lambda: _Source(self, _query.query(None, **asked)),
             lambda: self.to_dataset(**asked),
         )
 
-    def _ask(self, question: dict[str, Any]) -> FileResult:
-        batches, costs = self._files.query(json.dumps(question), "{}")
-        sample = question["sample"]
+    def _ask(self, query: dict[str, Any]) -> FileResult:
+        batches, costs = self._files.query(json.dumps(query), "{}")
+        sample = query["sample"]
         return FileResult(batches, self._costs(costs), 1.0 if sample is None else sample)
 
     @staticmethod
@@ -509,7 +509,7 @@ class FileSplit:
     paths: tuple[Path, ...]
     into: Path | None
     any: bool
-    _question: dict[str, Any]
+    _query: dict[str, Any]
     _about: str
 
     def query(self) -> FileResult:
@@ -525,7 +525,7 @@ class FileSplit:
         files = FileIndex(self.paths, self.into, self.any)
         if files._files.about() != self._about:
             raise Refused("the files were indexed again after the split: split them again")
-        return files._ask(self._question)
+        return files._ask(self._query)
 
 
 class _Source:
@@ -533,10 +533,10 @@ class _Source:
 
     takes_conditions = True
 
-    def __init__(self, files: FileIndex, question: dict[str, Any]) -> None:
-        self._files, self._question = files, question
-        self.empty = files._ask({**question, "where": both(question["where"], "FALSE")})
-        described = json.loads(files._files.described(json.dumps(question)))
+    def __init__(self, files: FileIndex, query: dict[str, Any]) -> None:
+        self._files, self._query = files, query
+        self.empty = files._ask({**query, "where": both(query["where"], "FALSE")})
+        described = json.loads(files._files.described(json.dumps(query)))
         self.columns = [column["name"] for column in described]
         self.kinds: dict[str, Kind] = kinds(described)
         # Conditions cannot use the file name.
@@ -551,8 +551,8 @@ class _Source:
         """
         # An engine may name a column twice.
         wanted = self.columns if columns is None else list(dict.fromkeys(columns))
-        condition = both(self._question["where"], exactly)
-        asked = {**self._question, "columns": wanted, "where": condition}
+        condition = both(self._query["where"], exactly)
+        asked = {**self._query, "columns": wanted, "where": condition}
         if where is not None:
             try:
                 return self._files._ask({**asked, "where": both(condition, where)})
@@ -562,7 +562,7 @@ class _Source:
         return self._files._ask(asked)
 
     def count(self) -> int:
-        return FileIndex._costs(self._files._files.count(json.dumps(self._question), "{}")).rows
+        return FileIndex._costs(self._files._files.count(json.dumps(self._query), "{}")).rows
 
 
 def paths_of(files: Paths) -> list[Path]:

@@ -191,7 +191,7 @@ def ingest(
             Files(location, named, reading.get("format"), options, shown),
             json.dumps(asked),
             dimensions=_box.dimensions({} if dimensions is None else dimensions),
-            accuracy=_box.accuracy(made.get("accuracy")),
+            accuracy=_box.error_bounds(made.get("accuracy")),
             period=None if made.get("period") is None else _box.periods(made["period"]),
             dry_run=bool(dry_run),
         )

@@ -21,7 +21,7 @@ from ._hold import Hold, now
 from ._order import EDGES, Group, Order, Plan, Range, groups, plan, shuffled
 from ._read import Arrays, Pool, Source
 from ._regions import variance_ratio
-from ._state import Place, State
+from ._state import Position, State
 
 if TYPE_CHECKING:
     from .._arguments import AnyRegion, Box
@@ -160,7 +160,7 @@ class Loader:
         self._reader: ThreadPoolExecutor | None = None
         self._hold: Hold | None = None
         self._is_kept = False
-        self._place = Place(0, 0, 0, 0)
+        self._position = Position(0, 0, 0, 0)
         self._pools: dict[tuple[int, int], Future[Pool]] = {}
         self._listed: dict[int, list[Group]] = {}
         self._latest: tuple[Group, Arrays] | None = None
@@ -216,8 +216,8 @@ class Loader:
 
     def __next__(self) -> Arrays:
         self._check()
-        while self._epochs is None or self._place.epoch < self._epochs:
-            pieces, self._place = self._next_pieces()
+        while self._epochs is None or self._position.epoch < self._epochs:
+            pieces, self._position = self._next_pieces()
             if pieces:
                 if self._hold is not None:
                     self._hold.renew_in_time()
@@ -238,7 +238,7 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch of the next batch, from 0."""
-        return self._place.epoch
+        return self._position.epoch
 
     @property
     def snapshot(self) -> str:
@@ -269,8 +269,8 @@ class Loader:
             self._since,
             self._settings,
             self._plan,
-            self._shape.scales,
-            self._place,
+            self._layout.scales,
+            self._position,
         )
         return state.to_dict()
 
@@ -357,24 +357,24 @@ class Loader:
         source = Source(self._table, pinned, self._question)
         settings = self._settings
         self._check_weights(source)
-        shape = source.shape(
+        layout = source.layout(
             settings["dtype"], settings["target"], settings["normalise"] and state is None
         )
         if state is not None:
-            shape = shape._replace(scales=state.scales)
+            layout = layout._replace(scales=state.scales)
         rows = source.count()
         if rows < self._batch:
             raise InvalidInput(
                 f"batch={self._batch:,}, but {self._table.location()} has "
                 f"{counted(rows, 'such record')}: take a smaller batch"
             )
-        most = self._pool_bytes // _COPIES // shape.row_bytes()
+        most = self._pool_bytes // _COPIES // layout.row_bytes()
         if state is not None:
             found = state.plan
         elif source.is_weighted and self._order == "uniform":
             found = Plan(1, 1)
             if rows > most:
-                needed = _kubist.size(_COPIES * rows * shape.row_bytes())
+                needed = _kubist.size(_COPIES * rows * layout.row_bytes())
                 raise InvalidInput(
                     f"pool: windows of priority of {self._table.location()} are no uniform "
                     f"samples, because it samples {source.sampling}: give a pool of {needed} for "
@@ -383,7 +383,7 @@ class Loader:
         else:
             found = plan(self._order, rows, self._span, most)
         if state is not None and self._expected_rows(rows, found) > most * 1.1:
-            needed = _COPIES * self._expected_rows(rows, found) * shape.row_bytes()
+            needed = _COPIES * self._expected_rows(rows, found) * layout.row_bytes()
             raise InvalidInput(
                 f"the groups of the state need a pool of {_kubist.size(int(needed))}, "
                 f"and this one has {_kubist.size(self._pool_bytes)}"
@@ -391,14 +391,14 @@ class Loader:
         ratio = 1.0
         if self._order == "pooled":
             source.cut(found.parts)
-            ratio = variance_ratio(source, shape, found, rows, self._batch, self._seed)
+            ratio = variance_ratio(source, layout, found, rows, self._batch, self._seed)
         self._forget()
         if self._hold is not None:
             self._hold.release()
         self._hold, self._since = hold, hold.since
-        self._source, self._shape, self._rows, self._plan = source, shape, rows, found
+        self._source, self._layout, self._rows, self._plan = source, layout, rows, found
         self._variance_ratio = ratio
-        self._place = Place(0, 0, 0, 0) if state is None else state.place
+        self._position = Position(0, 0, 0, 0) if state is None else state.position
         self._examined = self._returned = 0
         self._closed = False
 
@@ -426,9 +426,9 @@ class Loader:
             return rows * plan.drawn / plan.parts
         return min(1.0, plan.drawn / plan.parts / (self._span[1] - self._span[0])) * rows
 
-    def _next_pieces(self) -> tuple[list[tuple[Pool, int, int]], Place]:
+    def _next_pieces(self) -> tuple[list[tuple[Pool, int, int]], Position]:
         """The rows of the next batch, from one or several groups, and the position after it."""
-        epoch, group, row, batches = self._place
+        epoch, group, row, batches = self._position
         pieces, needed = [], self._batch
         while needed and group < len(self._groups_of(epoch)):
             current = self._pool(epoch, group)
@@ -442,7 +442,7 @@ class Loader:
         batches += bool(pieces)
         if group == len(self._groups_of(epoch)):
             epoch, group, batches = epoch + 1, 0, 0
-        return pieces, Place(epoch, group, row, batches)
+        return pieces, Position(epoch, group, row, batches)
 
     def _taken(self, pieces: list[tuple[Pool, int, int]]) -> Arrays:
         rows = sum(last - first for _, first, last in pieces)
@@ -491,7 +491,7 @@ class Loader:
     def _read(self, group: Group, place: tuple[int, int], is_whole: bool) -> Pool:
         """Reads a group in the thread. The rows of an only group stay for the next epoch."""
         if self._latest is None or self._latest[0] != group:
-            arrays, examined = self._source.read(group, self._shape, self._expected_of(group))
+            arrays, examined = self._source.read(group, self._layout, self._expected_of(group))
             self._examined += examined
             self._returned += len(next(iter(arrays.values())))
             self._latest = (group, arrays) if is_whole else None

@@ -33,7 +33,7 @@ class Scale(NamedTuple):
     deviation: float
 
 
-class Shape(NamedTuple):
+class RowLayout(NamedTuple):
     kinds: dict[str, np.dtype[Any]]
     scales: dict[str, Scale]
 
@@ -69,7 +69,7 @@ class Source:
     def cut(self, parts: int) -> None:
         self.regions = self.pinned.splits(self._question, parts, False)
 
-    def shape(self, dtype: str | None, target: str | None, normalise: bool) -> Shape:
+    def layout(self, dtype: str | None, target: str | None, normalise: bool) -> RowLayout:
         """The types of the arrays, and the scale of the columns to normalise."""
         stream = self.pinned.query({**self._question, "limit": 1})
         empty = _columns(stream, stream.empty_batch())
@@ -83,7 +83,7 @@ class Source:
                     f"normalise: column {name!r} has the type {kinds[name]}: "
                     f'give dtype="float32" or "float64"'
                 )
-        return Shape(kinds, self._scales(names) if names else {})
+        return RowLayout(kinds, self._scales(names) if names else {})
 
     def _scales(self, names: list[str]) -> dict[str, Scale]:
         """Estimates scales from the rows of lowest priority, each with its inclusion."""
@@ -109,9 +109,9 @@ class Source:
             scales[name] = Scale(float(mean), float(deviation) or 1.0)
         return scales
 
-    def read(self, group: Group, shape: Shape, expected: int) -> tuple[Arrays, int]:
+    def read(self, group: Group, layout: RowLayout, expected: int) -> tuple[Arrays, int]:
         """The rows of a group in table order, and the number of rows that the engine examined."""
-        filling = _Filling(shape, int(expected * _SPARE) + 1024)
+        filling = _Filling(layout, int(expected * _SPARE) + 1024)
         examined = 0
         for stream in self._streams(group):
             for batch in _batches(stream):
@@ -129,9 +129,9 @@ class Source:
 class _Filling:
     """Arrays that grow, so that no row is in memory twice."""
 
-    def __init__(self, shape: Shape, capacity: int) -> None:
-        self._shape, self._rows, self._capacity = shape, 0, capacity
-        self._arrays = {name: np.empty(capacity, kind) for name, kind in shape.kinds.items()}
+    def __init__(self, layout: RowLayout, capacity: int) -> None:
+        self._layout, self._rows, self._capacity = layout, 0, capacity
+        self._arrays = {name: np.empty(capacity, kind) for name, kind in layout.kinds.items()}
 
     def add(self, batch: Arrays) -> None:
         rows = len(next(iter(batch.values())))
@@ -143,10 +143,10 @@ class _Filling:
                 grown[: self._rows] = array[: self._rows]
                 self._arrays[name] = grown
         for name, values in batch.items():
-            kind = self._shape.kinds[name]
+            kind = self._layout.kinds[name]
             place = self._arrays[name][self._rows : end]
             place[:] = floats(values) if kind.kind == "f" else _whole(name, values)
-            if (scale := self._shape.scales.get(name)) is not None:
+            if (scale := self._layout.scales.get(name)) is not None:
                 np.subtract(place, kind.type(scale.mean), out=place)
                 np.divide(place, kind.type(scale.deviation), out=place)
         self._rows = end

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._random import generator
 from ._order import Group, Plan
-from ._read import Shape, Source
+from ._read import RowLayout, Source
 
 _PILOT = 64
 """Regions of the pilot."""
@@ -20,12 +20,12 @@ _PILOT_PLACE = 2**32 - 1
 
 
 def variance_ratio(
-    source: Source, shape: Shape, plan: Plan, rows: int, batch: int, seed: int
+    source: Source, layout: RowLayout, plan: Plan, rows: int, batch: int, seed: int
 ) -> float:
     """The variance of a batch mean, relative to a random batch: the largest of all columns."""
     drawn = generator(seed, _PILOT_PLACE).permutation(plan.parts)[:_PILOT]
-    arrays = [source.read(Group((), (int(part),)), shape, rows // plan.parts)[0] for part in drawn]
-    names = [name for name, kind in shape.kinds.items() if kind.kind in "biuf"]
+    arrays = [source.read(Group((), (int(part),)), layout, rows // plan.parts)[0] for part in drawn]
+    names = [name for name, kind in layout.kinds.items() if kind.kind in "biuf"]
     ratios = [
         _ratio([part[name].astype(np.float64) for part in arrays], plan, rows, batch)
         for name in names

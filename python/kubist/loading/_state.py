@@ -11,7 +11,7 @@ from ._read import Scale
 _VERSION = 1
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The position of the next batch."""
 
     epoch: int
@@ -31,7 +31,7 @@ class State(NamedTuple):
     settings: dict[str, Any]
     plan: Plan
     scales: dict[str, Scale]
-    place: Place
+    position: Position
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for `json`, `pickle` or `torch.save`."""
@@ -42,10 +42,10 @@ class State(NamedTuple):
             "settings": dict(self.settings),
             "plan": list(self.plan),
             "scales": {name: list(scale) for name, scale in self.scales.items()},
-            "epoch": self.place.epoch,
-            "group": self.place.group,
-            "row": self.place.row,
-            "cursor": self.place.batches,
+            "epoch": self.position.epoch,
+            "group": self.position.group,
+            "row": self.position.row,
+            "cursor": self.position.batches,
         }
 
     @classmethod
@@ -61,19 +61,19 @@ class State(NamedTuple):
                     f"the state has version {given['version']!r}; "
                     f"this Kubist reads version {_VERSION}"
                 )
-            place = Place(*(int(given[key]) for key in ("epoch", "group", "row", "cursor")))
+            position = Position(*(int(given[key]) for key in ("epoch", "group", "row", "cursor")))
             parts, drawn = map(int, given["plan"])
             scales = {str(name): Scale(*map(float, pair)) for name, pair in given["scales"].items()}
             snapshot, settings = given["snapshot"], dict(given["settings"])
             since = int(given["since"])
-            intact = isinstance(snapshot, str) and min(place) >= 0 and parts >= drawn >= 1
+            intact = isinstance(snapshot, str) and min(position) >= 0 and parts >= drawn >= 1
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             if isinstance(error, InvalidInput):
                 raise
             intact = False
         if not intact:
             raise InvalidInput(f"not a state of a loader: {given!r:.80}")
-        return cls(snapshot, since, settings, Plan(parts, drawn), scales, place)
+        return cls(snapshot, since, settings, Plan(parts, drawn), scales, position)
 
     def check(self, settings: dict[str, Any]) -> None:
         """Raises `InvalidInput` if a loader with these settings yields other batches."""

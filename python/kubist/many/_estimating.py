@@ -117,8 +117,8 @@ def _by_run(asked: Asked, keys: Sequence[Key]) -> Figures:
     units: dict[str, Any] = {}
     bins: dict[str, Any] = {}
     for part, _, _, about in runs:
-        units = asked.units(part, about["units"]) | units
-        bins = asked.units(part, about["bin_units"]) | bins
+        units = asked.by_label(part, about["units"]) | units
+        bins = asked.by_label(part, about["bin_units"]) | bins
     return kept(
         asked,
         pa.concat_tables(tables, promote_options="permissive"),

@@ -84,9 +84,9 @@ class Asked:
         own = (part.expression(text, part.nothing()) for text in self.aggregates)
         return dict(zip(own, self.shown, strict=True))
 
-    def units(self, part: Part, of_texts: dict[str, Any]) -> dict[str, Any]:
+    def by_label(self, part: Part, of_texts: dict[str, Any]) -> dict[str, Any]:
         texts = self.texts(part)
-        return {texts.get(text, text): unit for text, unit in of_texts.items()}
+        return {texts.get(text, text): value for text, value in of_texts.items()}
 
 
 def group_columns(names: Iterable[str]) -> list[str]:

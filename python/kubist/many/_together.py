@@ -197,7 +197,7 @@ def together(asked: Asked, keys: Sequence[Key], contrast: str | None) -> Figures
         rows, notes = _differences(runs, members, first, at)
     units: dict[str, str] = {}
     for part, known in zip(asked.parts, runs.known, strict=True):
-        units = asked.units(part, known.about["units"]) | units
+        units = asked.by_label(part, known.about["units"]) | units
     labels = {row["aggregate"]: row.pop("text") for row in rows}
     return kept(
         asked,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 from .. import _box, _kubist
 from .._data import Data
 from .._options import checked_options
-from .._questions import Questions
+from .._queries import Queries
 from .._result import Result
 from . import _space
 from ._space import Space
@@ -46,7 +46,7 @@ class Matching(Options, Other, total=False):
     """Parameters of a match of two tables."""
 
 
-class Searches(Questions):
+class Searches(Queries):
     """Searches for the neighbours of given positions."""
 
     def _pinned(self) -> _kubist.Snapshot:

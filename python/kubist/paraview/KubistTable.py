@@ -35,9 +35,9 @@ if PACKAGES not in sys.path:
 import kubist  # noqa: E402
 from kubist.paraview.reading import (  # noqa: E402
     FIRST_POINTS,
-    Answer,
+    PointStream,
     Changes,
-    Question,
+    PointQuery,
     axes_of,
     distinct,
     levels,
@@ -67,7 +67,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._live, self._progressive = 0, 1
         self._changes = None
         self._times = self._shown_times = None
-        self._answer, self._asked = None, None
+        self._points, self._asked = None, None
         self._selection = vtkDataArraySelection()
         self._selection.AddObserver("ModifiedEvent", lambda *_: self.Modified())
 
@@ -254,7 +254,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         changes = self._newest()
         if changes is not None:
             self._show(changes)
-        elif self._answer is not None and self._answer.has_more():
+        elif self._points is not None and self._points.has_more():
             self.Modified()
         else:
             return False
@@ -267,7 +267,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         if not self._live or self._table is None:
             self._forget_changes()
             return None
-        if self._answer is not None and not self._answer.is_read():
+        if self._points is not None and not self._points.is_read():
             return None  # The current query is completed first.
         if self._changes is None:
             self._changes = Changes(self._table, self._snapshot)
@@ -281,7 +281,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     def _open(self):
         """Opens the table. The path may be a file of the table, because dialogs select files."""
         self._table = self._snapshot = None
-        self._drop_answer()
+        self._drop_points()
         self._forget_changes()
         if not self._path:
             return
@@ -333,24 +333,24 @@ class KubistTable(VTKPythonAlgorithmBase):
         time = out.Get(keys.UPDATE_TIME_STEP()) if out.Has(keys.UPDATE_TIME_STEP()) else None
         try:
             self._agree()
-            place, question, frames = self._read(time)
+            place, query, frames = self._read(time)
         except kubist.SnapshotExpired:
             # Files of the snapshot were deleted, so show the newest one.
-            self._drop_answer()
+            self._drop_points()
             self._show(self._table.snapshot())
             self._agree()
-            place, question, frames = self._read(time)
+            place, query, frames = self._read(time)
         if place is not None:
             data.GetInformation().Set(data.DATA_TIME_STEP(), self._shown_times[place])
-        self._fill(data, frames, question)
+        self._fill(data, frames, query)
         return 1
 
     def _agree(self):
         """Makes all ranks show the snapshot of the first rank."""
-        world = ranks()
-        if world is None:
+        communicator = ranks()
+        if communicator is None:
             return
-        snapshot = same_snapshot(world, self._table, self._snapshot)
+        snapshot = same_snapshot(communicator, self._table, self._snapshot)
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._look()
@@ -361,21 +361,21 @@ class KubistTable(VTKPythonAlgorithmBase):
         if self._shown_times is not None:
             wanted = self._shown_times[0] if time is None else time
             place = int(np.abs(self._shown_times - wanted).argmin())
-        question = self._question(place)
-        return place, question, self._frames(question)
+        query = self._query_of(place)
+        return place, query, self._frames(query)
 
-    def _frames(self, question):
+    def _frames(self, query):
         """The frames so far; starts the query if it changed."""
-        if self._asked != (question.key(), self._snapshot.token):
-            self._ask(question)
-        return self._answer.take(10.0 if self._in_window() else None)
+        if self._asked != (query.key(), self._snapshot.token):
+            self._ask(query)
+        return self._points.take(10.0 if self._in_window() else None)
 
     def _in_window(self):
         """Whether this is ParaView's window, which calls again, not a script or a server."""
         program = vtkProcessModule.GetProcessModule().GetProgramPath() or ""
         return bool(self._progressive) and Path(program).name.startswith("paraview")
 
-    def _question(self, place):
+    def _query_of(self, place):
         box = {}
         if self._use_box:
             ends = zip(self._coordinates, self._position, self._length, strict=True)
@@ -392,65 +392,65 @@ class KubistTable(VTKPythonAlgorithmBase):
         ]
         columns = list(dict.fromkeys([*filter(None, self._coordinates), *chosen]))
         sample = min(max(self._sample, 2.0**-60), 1.0)
-        return Question(box, " AND ".join(where) or None, columns, sample, self._limit)
+        return PointQuery(box, " AND ".join(where) or None, columns, sample, self._limit)
 
-    def _drop_answer(self):
-        if self._answer is not None:
-            self._answer.stop()
-        self._answer = self._asked = None
+    def _drop_points(self):
+        if self._points is not None:
+            self._points.stop()
+        self._points = self._asked = None
 
-    def _ask(self, question):
-        self._drop_answer()
+    def _ask(self, query):
+        self._drop_points()
         snapshot = self._snapshot
-        world = ranks()
+        communicator = ranks()
 
         def whole(low, high):
             return snapshot.query(
-                box=question.box, where=question.where, columns=question.columns, window=(low, high)
+                box=query.box, where=query.where, columns=query.columns, window=(low, high)
             )
 
-        if world is not None:
-            self._answer = self._shared_answer(world, question, whole)
+        if communicator is not None:
+            self._points = self._shared_points(communicator, query, whole)
         else:
-            share, points = question.share(snapshot)
+            share, points = query.share(snapshot)
             first = share * FIRST_POINTS / max(points, 1) if self._in_window() else share
-            self._answer = Answer(whole, levels(share, first))
-        self._asked = (question.key(), snapshot.token)
+            self._points = PointStream(whole, levels(share, first))
+        self._asked = (query.key(), snapshot.token)
         if self._in_window():
-            self._answer.begin()
-        elif world is None:
-            self._answer.read()
+            self._points.begin()
+        elif communicator is None:
+            self._points.read()
 
-    def _shared_answer(self, world, question, whole):
+    def _shared_points(self, communicator, query, whole):
         """Reads this rank's part of the query, which the first rank splits."""
         snapshot = self._snapshot
 
         def cut():
-            if world.rank > 0:
+            if communicator.rank > 0:
                 return None
-            share, _ = question.share(snapshot)
+            share, _ = query.share(snapshot)
             if isinstance(snapshot, kubist.RemoteSnapshot):
                 # Queries to a server cannot be split, so one rank shows all rows.
-                return [(share, None), *[None] * (world.size - 1)]
+                return [(share, None), *[None] * (communicator.size - 1)]
             parts = snapshot.splits(
-                world.size,
-                box=question.box,
-                where=question.where,
-                columns=question.columns,
+                communicator.size,
+                box=query.box,
+                where=query.where,
+                columns=query.columns,
                 sample=share,
             )
             return [(share, part.to_json()) for part in parts]
 
-        share, part = world.scatter(on_all_ranks(world, cut), root=0) or (None, None)
+        share, part = communicator.scatter(on_all_ranks(communicator, cut), root=0) or (None, None)
         if part is not None:
-            answer = Answer(lambda *_: kubist.Split.from_json(part).query(), [(0.0, share)])
+            points = PointStream(lambda *_: kubist.Split.from_json(part).query(), [(0.0, share)])
         else:
-            answer = Answer(whole, [] if share is None else [(0.0, share)])
-        answer.read()
-        on_all_ranks(world, answer.take)
-        return answer
+            points = PointStream(whole, [] if share is None else [(0.0, share)])
+        points.read()
+        on_all_ranks(communicator, points.take)
+        return points
 
-    def _fill(self, data, frames, question):
+    def _fill(self, data, frames, query):
         def column(name):
             return np.concatenate([frame[name] for frame in frames]) if frames else np.array([])
 
@@ -472,11 +472,11 @@ class KubistTable(VTKPythonAlgorithmBase):
             numpy_to_vtkIdTypeArray(np.arange(count, dtype=np.int64), deep=1),
         )
         data.SetVerts(verts)
-        for name in question.columns:
+        for name in query.columns:
             if self._selection.ArrayIsEnabled(name):
                 data.GetPointData().AddArray(as_vtk(name, column(name)))
         if INCLUSION not in self._known():
-            inclusion = np.full(count, self._answer.inclusion())
+            inclusion = np.full(count, self._points.inclusion())
             data.GetPointData().AddArray(as_vtk(INCLUSION, inclusion))
 
 

@@ -20,9 +20,9 @@ from kubist._pushdown import quoted
 
 __all__ = [
     "FIRST_POINTS",
-    "Answer",
+    "PointStream",
     "Changes",
-    "Question",
+    "PointQuery",
     "axes_of",
     "distinct",
     "levels",
@@ -114,7 +114,7 @@ def levels(share: float, first: float) -> list[tuple[float, float]]:
     return list(pairwise(ends))
 
 
-class Question:
+class PointQuery:
     def __init__(
         self,
         box: dict[str, tuple[float, float]],
@@ -141,7 +141,7 @@ class Question:
         return share, rows * share
 
 
-class Answer:
+class PointStream:
     """The points of a query from coarse to fine; each row is read once.
 
     It reads consecutive windows of priority from 0, so the points so far are a sample whose
@@ -227,23 +227,23 @@ def _drawn(values: Array) -> Array:
     return filled
 
 
-def on_all_ranks(world: Any, work: Callable[[], Value]) -> Value:
+def on_all_ranks(communicator: Any, work: Callable[[], Value]) -> Value:
     """Runs ``work`` on all ranks, and raises an error of any rank on all, so that none waits."""
     made, error = None, None
     try:
         made = work()
     except Exception as raised:
         error = raised
-    errors = [raised for raised in world.allgather(error) if raised is not None]
+    errors = [raised for raised in communicator.allgather(error) if raised is not None]
     if errors:
         expired = [raised for raised in errors if isinstance(raised, kubist.SnapshotExpired)]
         raise (expired or errors)[0]
     return cast(Value, made)
 
 
-def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
-    token = world.bcast(snapshot.token, root=0)
-    return on_all_ranks(world, lambda: snapshot if snapshot.token == token else table.at(token))
+def same_snapshot(communicator: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
+    token = communicator.bcast(snapshot.token, root=0)
+    return on_all_ranks(communicator, lambda: snapshot if snapshot.token == token else table.at(token))
 
 
 class Changes:

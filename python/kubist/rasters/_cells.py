@@ -44,7 +44,7 @@ class Rows:
     def sums(self, of: Array) -> Array:
         return np.bincount(self.cell, weights=of, minlength=self.cells)
 
-    def units(self) -> tuple[Array, Array, Array]:
+    def sampling_units(self) -> tuple[Array, Array, Array]:
         """The cell of each unit, the unit of each row, and the number of units of each cell."""
         order = np.argsort(self.cell * (int(self._unit.max(initial=0)) + 1) + self._unit)
         cell, unit = self.cell[order], self._unit[order]
@@ -79,7 +79,7 @@ def estimates(rows: Rows, of: Aggregate, fraction: float, confidence: float) -> 
     if of.kind == "quantile" and fraction >= 1:
         value = rows.quantile(of.q)
         return Estimates(value, value, value, n)
-    owner, of_row, units = rows.units()
+    owner, of_row, units = rows.sampling_units()
     t = student(confidence, np.maximum(units - 1, 0))
 
     def variance(influence: Array) -> Array:

@@ -18,7 +18,7 @@ mod floats;
 mod hooks;
 mod log;
 mod options;
-mod question;
+mod query;
 mod ring;
 mod share;
 mod status;

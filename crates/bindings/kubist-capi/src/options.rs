@@ -381,17 +381,17 @@ impl Optimizing {
     }
 }
 
-pub struct Asked<T> {
+pub struct QueryWith<T> {
     pub spec: Query,
     pub rest: T,
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Asked<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Asked<T>, D::Error> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for QueryWith<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<QueryWith<T>, D::Error> {
         let all = serde_json::Map::deserialize(from)?;
         let is_of_records = |name: &String| Query::NAMES.contains(&name.as_str());
         let (spec, rest): (serde_json::Map<_, _>, _) = all.into_iter().partition(|(name, _)| is_of_records(name));
-        Ok(Asked {
+        Ok(QueryWith {
             spec: serde_json::from_value(spec.into()).map_err(D::Error::custom)?,
             rest: serde_json::from_value(serde_json::Value::Object(rest)).map_err(D::Error::custom)?,
         })
@@ -414,12 +414,12 @@ pub struct Goal {
     tails: Option<f64>,
 }
 
-impl Asked<Goal> {
+impl QueryWith<Goal> {
     /// # Errors
     ///
     /// `Invalid` for a negative time.
     pub fn into_engine(self, run: RunOptions) -> Result<EstimateOptions> {
-        let Asked { spec, rest: goal } = self;
+        let QueryWith { spec, rest: goal } = self;
         let default = EstimateOptions::default();
         Ok(EstimateOptions {
             aggregates: goal.aggregates,

@@ -3,12 +3,12 @@
 use std::ffi::c_char;
 
 use kubist::Table;
-use kubist_insitu::{Failure, Level, Patience, Result, await_other_writers};
+use kubist_insitu::{await_other_writers, Failure, Level, Patience, Result};
 
 use crate::hooks::{Call, Hooks, KubistHooks};
 use crate::log::tell;
 use crate::options::{Altering, Create, Dropping, Optimizing, Own, Writers};
-use crate::status::{KubistStatus, guarded};
+use crate::status::{guarded, KubistStatus};
 use crate::text::{hand_out, json, set, text};
 
 /// An open table. Threads may share it; each process opens its own.

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::args::{Format, Output};
 use crate::cost::cost;
+use crate::external;
 use crate::failure::{Failure, Kind, Result};
-use crate::foreign;
 use crate::output::{Batches, Encoding, Records, json, print, print_json, remark, remark_raw};
 use crate::table::Preview;
 
@@ -34,8 +34,8 @@ impl Delivery<'_> {
     /// A terminal shows `limit` rows, [`PREVIEW_RECORDS`] by default.
     pub fn new(asked: &Output, limit: Option<u64>) -> Result<Delivery<'_>> {
         let path = asked.path();
-        let is_foreign = asked.format.is_none() && path.is_some_and(is_of_others);
-        let format = if is_foreign { None } else { Some(format(asked, path)?) };
+        let is_external = asked.format.is_none() && path.is_some_and(is_of_others);
+        let format = if is_external { None } else { Some(format(asked, path)?) };
         match (format.map(encoding), path) {
             (Some(None), Some(path)) => Err(Failure::usage(format!(
                 "{}: --format table is for the terminal; use another format for a file",
@@ -54,7 +54,7 @@ impl Delivery<'_> {
     ) -> Result<Shown> {
         let path = self.asked.path();
         let written = match (self.format.map(encoding), path) {
-            (None, Some(path)) => foreign::export(path, metadata, schema, batches, cancel).map(|()| Shown::All),
+            (None, Some(path)) => external::export(path, metadata, schema, batches, cancel).map(|()| Shown::All),
             (Some(Some(encoding)), _) => written(path, encoding, schema, batches),
             _ => self.preview(schema, batches),
         };
@@ -109,7 +109,7 @@ pub fn send(
 
 fn is_of_others(path: &Path) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    ending.is_some_and(|ending| foreign::ENDINGS.contains(&ending.as_str()))
+    ending.is_some_and(|ending| external::ENDINGS.contains(&ending.as_str()))
 }
 
 /// The requested format, or else that of the file name.
@@ -130,7 +130,7 @@ pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
                         "{}: the file extension names no format; use .parquet, .arrow, .arrows, .csv, with the Python \
                          package also {}, or give --format",
                         path.display(),
-                        foreign::ENDINGS.map(|ending| format!(".{ending}")).join(", ")
+                        external::ENDINGS.map(|ending| format!(".{ending}")).join(", ")
                     )));
                 }
             }

@@ -1,6 +1,6 @@
 //! `kubist cache`: shows or clears the local cache of remote tables.
 
-use kubist_cache::{FOLDER, Kept, folder_of_environment};
+use kubist_cache::{FOLDER, StoreCopies, folder_of_environment};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
@@ -37,14 +37,14 @@ pub fn run(command: &args::Cache) -> Result<()> {
     print(&format!("{table}{all}, of at most {}\n", human::bytes(folder.bound())))
 }
 
-fn shown(kept: &Kept) -> String {
+fn shown(kept: &StoreCopies) -> String {
     match kept.location.is_empty() {
         true => kept.identity.clone(),
         false => kubist_types::shown::printable(&kept.location).into_owned(),
     }
 }
 
-fn of_table(kept: &Kept) -> serde_json::Value {
+fn of_table(kept: &StoreCopies) -> serde_json::Value {
     serde_json::json!({
         "table": kept.location, "identity": kept.identity, "files": kept.files, "bytes": kept.bytes
     })

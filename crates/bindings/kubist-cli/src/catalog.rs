@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kubist::Table;
-use kubist_names::{Catalogue, Listed, New, Scalar, Setting, Wanted, sync};
+use kubist_names::{Catalogue, CatalogueEntry, New, Scalar, Search, Setting, sync};
 
 use crate::args::{self, CatalogAction as Action};
 use crate::failure::{Failure, Result};
@@ -35,7 +35,7 @@ pub fn run(command: &args::Catalog) -> Result<()> {
             catalogue.set(name, &settings)?;
         }
         Action::Find { condition, text, json } => {
-            let names = catalogue.find(&Wanted { condition: condition.clone(), text: text.clone() })?;
+            let names = catalogue.find(&Search { condition: condition.clone(), text: text.clone() })?;
             show_all(&catalogue, &names, *json)?;
         }
         Action::List { prefix, json } => {
@@ -114,7 +114,7 @@ fn new(add: &args::CatalogAdd) -> Result<New> {
 }
 
 /// The location of the first copy that can be opened here.
-fn copy(entry: &Listed) -> Result<&str> {
+fn copy(entry: &CatalogueEntry) -> Result<&str> {
     let mut why = Failure::usage(format!("{} has no location; add one with `kubist catalog add`", entry.name));
     for location in &entry.locations {
         match Table::open(location) {
@@ -150,13 +150,13 @@ fn param(text: &str) -> Result<(String, Scalar)> {
 
 fn show_all(catalogue: &Catalogue, names: &[String], json: bool) -> Result<()> {
     if json {
-        let entries = names.iter().map(|name| Ok(catalogue.get(name)?)).collect::<Result<Vec<Listed>>>()?;
+        let entries = names.iter().map(|name| Ok(catalogue.get(name)?)).collect::<Result<Vec<CatalogueEntry>>>()?;
         return print_json(&entries);
     }
     print(&names.iter().map(|name| format!("{name}\n")).collect::<String>())
 }
 
-fn lines(entry: &Listed) -> String {
+fn lines(entry: &CatalogueEntry) -> String {
     let mut text = format!("{}\n", entry.name);
     let mut line = |name: &str, values: &[String]| {
         if !values.is_empty() {

@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::args;
+use crate::external;
 use crate::failure::Failure;
-use crate::foreign;
 
 /// Returns only if the package cannot be started.
 pub fn advise(command: &args::Designs) -> Failure {
@@ -18,7 +18,7 @@ pub fn advise(command: &args::Designs) -> Failure {
         "rows": command.rows,
         "json": command.json,
     });
-    foreign::become_module("advice", "kubist.advising", &asked)
+    external::become_module("advice", "kubist.advising", &asked)
 }
 
 pub fn workload(command: &args::Workload) -> Failure {
@@ -32,7 +32,7 @@ pub fn workload(command: &args::Workload) -> Failure {
                 "report": command.playing.report,
                 "json": command.playing.json,
             });
-            foreign::become_module("a workload", "kubist.workloads", &asked)
+            external::become_module("a workload", "kubist.workloads", &asked)
         }
         args::Workload::Compare(command) => {
             let asked = json!({
@@ -46,7 +46,7 @@ pub fn workload(command: &args::Workload) -> Failure {
                 "report": command.playing.report,
                 "json": command.playing.json,
             });
-            foreign::become_module("a workload", "kubist.workloads", &asked)
+            external::become_module("a workload", "kubist.workloads", &asked)
         }
         args::Workload::Record(command) => {
             let Some((program, arguments)) = command.program.split_first() else {

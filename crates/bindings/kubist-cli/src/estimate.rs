@@ -10,7 +10,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::Schema;
 use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Stop, Table};
-use kubist_blocks::{Positions, Question};
+use kubist_blocks::{FileQuery, Positions};
 use kubist_estimate::values_in_words;
 use serde_json::{Value, json};
 
@@ -56,12 +56,12 @@ fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
         std::iter::once(PathBuf::from(&*command.table)).chain(more.iter().map(PathBuf::from)).collect();
     let files = index::open(&paths, cancel)?;
     let mut options = options(command, aggregates, &files.names(), cancel)?;
-    let question = Question {
+    let query = FileQuery {
         filter: options.query.filter.take(),
         bounds: std::mem::take(&mut options.query.bounds),
-        ..Question::default()
+        ..FileQuery::default()
     };
-    let positions = Positions::new(&Arc::new(files), &question, cancel);
+    let positions = Positions::new(&Arc::new(files), &query, cancel);
     match command.watch {
         true => watch(command, kubist_estimate::estimates_of(positions, &options)?),
         false => once(command, |tell| kubist_estimate::estimate_of(positions, &options, tell)).map(|_| ()),

@@ -8,8 +8,8 @@ use kubist_plot::{Chart, Color, Scale, Series};
 use serde_json::json;
 
 use crate::cost::cost;
+use crate::external::output_of;
 use crate::failure::{Failure, Result};
-use crate::foreign::output_of;
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 
@@ -33,7 +33,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     let fitted = command.fit.as_deref().map(model::read).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let snapshot = Table::open(&command.table)?.snapshot()?;
-    let query = RunOptions::with_cancel(cancel).of(command.question.spec(&snapshot.schema())?);
+    let query = RunOptions::with_cancel(cancel).of(command.query.spec(&snapshot.schema())?);
     let plan = snapshot.plan(&query)?;
     if !command.json {
         print(&format!("{plan}\n\n"))?;
@@ -82,8 +82,8 @@ struct Expected {
 }
 
 /// Calls the Python package, which measures this machine.
-fn expected(table: &str, question: &Query, stats: &Stats, cancel: &Cancel) -> Result<Expected> {
-    let asked = json!({ "table": table, "question": question, "stats": stats });
+fn expected(table: &str, query: &Query, stats: &Stats, cancel: &Cancel) -> Result<Expected> {
+    let asked = json!({ "table": table, "question": query, "stats": stats });
     let answer = output_of("a prediction", "kubist._speed_command", &asked, cancel)?;
     serde_json::from_str(&answer).map_err(|error| Failure::usage(format!("kubist._speed_command: {error}")))
 }

@@ -4,12 +4,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::args;
+use crate::external;
 use crate::failure::Failure;
-use crate::foreign;
 
 /// Returns only if the package cannot be started.
 pub fn become_it(verb: &str, command: &args::Finding) -> Failure {
-    match foreign::package(&format!("kubist {verb}"), "kubist.finding") {
+    match external::package(&format!("kubist {verb}"), "kubist.finding") {
         Err(failure) => failure,
         Ok((python, module)) => {
             let error = Command::new(&python).args(["-m", &module, verb]).args(&command.words).exec();

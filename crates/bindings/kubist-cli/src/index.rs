@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use kubist::Cancel;
-use kubist_blocks::{BuildOptions, Built, Files, Library, Question, Report, RunOptions};
+use kubist_blocks::{BuildOptions, Built, FileQuery, Files, Library, Report, RunOptions};
 use kubist_types::human;
 use serde_json::json;
 
@@ -119,8 +119,8 @@ pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
 }
 
 /// Refuses options that only tables have.
-fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
-    let args::Question { region, selection, per_cell, inclusion } = asked;
+fn file_query(table: &Location, asked: &args::QueryArgs, files: &Files) -> Result<FileQuery> {
+    let args::QueryArgs { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
         ("--window", region.window.is_some()),
         ("--steps", region.steps.is_some()),
@@ -134,14 +134,14 @@ fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Q
              and --columns"
         )));
     }
-    Ok(Question {
+    Ok(FileQuery {
         filter: region.filter.clone(),
         region: region.region.clone(),
         bounds: parse::bounds(&region.ranges, &files.names())?,
         columns: selection.columns.clone().map(|columns| columns.0),
         sample: region.sample,
         limit: selection.limit,
-        ..Question::default()
+        ..FileQuery::default()
     })
 }
 
@@ -191,8 +191,8 @@ pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
         )));
     }
     let files = open(&[PathBuf::from(&*command.table)], cancel)?;
-    let question = question(&command.table, &command.question, &files)?;
-    let report = files.query(&question, &RunOptions::default(), cancel, &mut |_| Ok(()))?;
+    let query = file_query(&command.table, &command.query, &files)?;
+    let report = files.query(&query, &RunOptions::default(), cancel, &mut |_| Ok(()))?;
     if command.json {
         return print_json(&report);
     }
@@ -212,24 +212,24 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     let paths: Vec<PathBuf> =
         std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
     let files = open(&paths, cancel)?;
-    let question = question(&command.table, &command.question, &files)?;
+    let query = file_query(&command.table, &command.query, &files)?;
     if command.count {
-        let report = files.count(&question, &RunOptions::default(), cancel)?;
+        let report = files.count(&query, &RunOptions::default(), cancel)?;
         match command.output.json {
             true => print_json(&json!({ "count": report.rows }))?,
             false => print(&format!("{}\n", report.rows))?,
         }
         return report_cost(command, &report);
     }
-    let report = send(command, &files, &question, cancel)?;
+    let report = send(command, &files, &query, cancel)?;
     report_cost(command, &report)
 }
 
-fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Cancel) -> Result<Report> {
+fn send(command: &args::Query, files: &Files, query: &FileQuery, cancel: &Cancel) -> Result<Report> {
     let asked = &command.output;
     let path = asked.path();
     let format = format(asked, path)?;
-    let schema = files.schema(question)?;
+    let schema = files.schema(query)?;
     let mut failure = None;
     // Stops reading after a failure of the output, and reports it unchanged.
     let mut kept = |outcome: Result<()>| {
@@ -241,9 +241,9 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
     let run = RunOptions::default();
     let outcome = match encoding(format) {
         None => {
-            let mut preview = Preview::new(&schema, question.limit.map_or(PREVIEW_RECORDS, |limit| limit as usize));
+            let mut preview = Preview::new(&schema, query.limit.map_or(PREVIEW_RECORDS, |limit| limit as usize));
             let mut take = |batch: RecordBatch| kept(preview.add(&batch).map(drop).map_err(Failure::usage));
-            let report = files.query(question, &run, cancel, &mut take);
+            let report = files.query(query, &run, cancel, &mut take);
             if report.is_ok() {
                 print(&preview.page())?;
             }
@@ -251,7 +251,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
         }
         Some(encoding) => {
             let mut records = Records::create(path, encoding, &schema)?;
-            let report = files.query(question, &run, cancel, &mut |batch| kept(records.write(&batch)));
+            let report = files.query(query, &run, cancel, &mut |batch| kept(records.write(&batch)));
             if report.is_ok() {
                 records.finish()?;
             }

@@ -12,12 +12,12 @@ use crate::failure::{Failure, Kind, Result, absent};
 use crate::output::{print, print_json, remark};
 use crate::parse::{IngestGroups, Reading};
 use crate::progress::Progress;
-use crate::{foreign, human, parse};
+use crate::{external, human, parse};
 
 pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     let asked = IngestGroups::of(&command.create, &command.read, &command.writer)?;
-    if foreign::is_wanted(command, &asked.reading) {
-        return Err(foreign::become_it(command, &asked));
+    if external::is_wanted(command, &asked.reading) {
+        return Err(external::become_it(command, &asked));
     }
     let mut files = Files {
         paths: &command.files,

@@ -30,17 +30,17 @@ pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
             false => Failure::usage(why),
         })?;
         let snapshot = Table::open(&command.table)?.snapshot()?;
-        return Asked::new(command, &snapshot)?.draw(format, cancel);
+        return PlotRequest::new(command, &snapshot)?.draw(format, cancel);
     }
     let snapshot = Table::open(&command.table)?.snapshot()?;
-    animate::run(&Asked::new(command, &snapshot)?, cancel)
+    animate::run(&PlotRequest::new(command, &snapshot)?, cancel)
 }
 
 fn animated(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gif") || ending.eq_ignore_ascii_case("mp4"))
 }
 
-struct Asked<'a> {
+struct PlotRequest<'a> {
     command: &'a args::Plot,
     snapshot: &'a Snapshot,
     x: Field,
@@ -51,8 +51,8 @@ struct Asked<'a> {
     query: Query,
 }
 
-impl<'a> Asked<'a> {
-    fn new(command: &'a args::Plot, snapshot: &'a Snapshot) -> Result<Asked<'a>> {
+impl<'a> PlotRequest<'a> {
+    fn new(command: &'a args::Plot, snapshot: &'a Snapshot) -> Result<PlotRequest<'a>> {
         let [across, up] = &command.axes.0[..] else {
             return Err(Failure::usage("--axes takes two columns: horizontal, vertical"));
         };
@@ -63,12 +63,12 @@ impl<'a> Asked<'a> {
         let schema = snapshot.schema();
         let (x, y) = (drawn(&schema, across)?, drawn(&schema, up)?);
         let color = colors.iter().map(|text| drawn(&schema, text)).collect::<Result<Vec<Field>>>()?;
-        let query = question(command, &schema, [(across, &x), (up, &y)], colors.iter().zip(&color))?;
+        let query = points_query(command, &schema, [(across, &x), (up, &y)], colors.iter().zip(&color))?;
         let look = Drawing::of(&command.style)?;
         if look.fps.is_some() && command.animate.is_none() {
             return Err(Failure::usage("--style fps is for animations: give --animate COLUMN too"));
         }
-        Ok(Asked { command, snapshot, x, y, color, look, query })
+        Ok(PlotRequest { command, snapshot, x, y, color, look, query })
     }
 
     fn draw(&self, format: Format, cancel: &Cancel) -> Result<()> {
@@ -124,7 +124,7 @@ impl<'a> Asked<'a> {
     }
 
     fn picture(&self, mut points: Points, fraction: f64, caption: &str) -> Result<Picture> {
-        let Asked { command, look, x, y, .. } = self;
+        let PlotRequest { command, look, x, y, .. } = self;
         // Red, green and blue are the colours themselves.
         let color = self.color.first().filter(|_| self.color.len() == 1);
         let kind = color.map(kubist_plot::kind).unwrap_or_default();
@@ -153,9 +153,7 @@ impl<'a> Asked<'a> {
             aspect: match look.aspect.unwrap_or_default() {
                 Aspect::Equal => Some(1.0),
                 Aspect::Fill => None,
-                Aspect::Auto => {
-                    (!self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points)).then_some(1.0)
-                }
+                Aspect::Auto => (!self.has_log_axis() && kubist_plot::suits_equal_aspect(x, y, &points)).then_some(1.0),
             },
             projection: match look.aspect.unwrap_or_default() {
                 Aspect::Auto if !self.has_log_axis() => {
@@ -250,7 +248,7 @@ fn drawn(schema: &Schema, text: &str) -> Result<Field> {
     Ok(field.with_metadata(unit.into_iter().collect::<std::collections::HashMap<_, _>>()))
 }
 
-fn question<'a>(
+fn points_query<'a>(
     command: &args::Plot,
     schema: &Schema,
     axes: [(&'a String, &'a Field); 2],

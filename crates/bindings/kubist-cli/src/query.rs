@@ -20,7 +20,7 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage(why));
     }
     let snapshot = Table::open(&command.table)?.snapshot()?;
-    let query = RunOptions::with_cancel(cancel).of(command.question.spec(&snapshot.schema())?);
+    let query = RunOptions::with_cancel(cancel).of(command.query.spec(&snapshot.schema())?);
     let found = if command.count {
         let count = snapshot.count(&query)?;
         if command.output.json {

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::args;
+use crate::external;
 use crate::failure::Failure;
-use crate::foreign;
 
 /// Returns only if the package cannot be started.
 pub fn history(command: &args::History) -> Failure {
@@ -18,5 +18,5 @@ pub fn recompute(command: &args::Recompute) -> Failure {
 }
 
 fn become_it(path: &str, asked: &Value) -> Failure {
-    foreign::become_module(&format!("{path}: a saved answer"), "kubist.recomputing", asked)
+    external::become_module(&format!("{path}: a saved answer"), "kubist.recomputing", asked)
 }

@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::answer::{Delivery, Shown};
 use crate::args;
+use crate::external::{ended, errors_of, package};
 use crate::failure::{Failure, Result};
-use crate::foreign::{ended, errors_of, package};
 use crate::output::{print_json, remark, remark_raw};
 use kubist_types::human;
 

@@ -7,5 +7,5 @@ mod campaign;
 mod cli;
 mod keep;
 mod model;
-mod strangers;
+mod untrusted_files;
 mod view;

@@ -10,7 +10,7 @@ mod handles;
 mod jvm;
 mod place;
 mod plain;
-mod question;
+mod query;
 mod staged;
 mod table;
 mod writer;

@@ -29,23 +29,23 @@ pub struct Region {
 
 const OF_ALL: &[&str] = &["spec", "box", "where", "region", "sample", "window", "steps"];
 
-pub trait Asked: serde::de::DeserializeOwned {
+pub trait RequestBody: serde::de::DeserializeOwned {
     const SPEC: &'static [&'static str] = OF_ALL;
 }
 
-impl Asked for Records {
+impl RequestBody for Records {
     const SPEC: &'static [&'static str] = Query::NAMES;
 }
 
-impl Asked for Paths {
+impl RequestBody for Paths {
     const SPEC: &'static [&'static str] =
         &["spec", "box", "where", "region", "sample", "window", "steps", "columns", "limit", "order_by"];
 }
 
-impl Asked for Points {}
-impl Asked for Histograms {}
-impl Asked for Estimates {}
-impl Asked for Nothing {}
+impl RequestBody for Points {}
+impl RequestBody for Histograms {}
+impl RequestBody for Estimates {}
+impl RequestBody for Nothing {}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -162,14 +162,15 @@ pub enum EstimateFormat {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
+pub fn parse<T: RequestBody>(body: &[u8]) -> Result<(Region, T)> {
     let wrong = |error: serde_json::Error| Problem::invalid(format!("wrong body of the request: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
-    forms::settle(&mut rest).map_err(Problem::invalid)?;
+    forms::normalise(&mut rest).map_err(Problem::invalid)?;
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
     let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
     let spec: serde_json::Map<_, _> = spec.collect();
-    let spec = serde_json::from_value(serde_json::Value::Object(spec.clone())).map_err(|error| in_spec(&spec, error))?;
+    let spec =
+        serde_json::from_value(serde_json::Value::Object(spec.clone())).map_err(|error| in_spec(&spec, error))?;
     let unknown = |error: serde_json::Error| match unknown_field::<T>(&error.to_string()) {
         Some(message) => Problem::invalid(message),
         None => wrong(error),
@@ -190,7 +191,7 @@ fn in_spec(spec: &serde_json::Map<String, serde_json::Value>, error: serde_json:
 
 /// An unknown field's error with all fields of the request, because the parser knows only those outside the
 /// region.
-fn unknown_field<T: Asked>(error: &str) -> Option<String> {
+fn unknown_field<T: RequestBody>(error: &str) -> Option<String> {
     let (name, own) = error.strip_prefix("unknown field `")?.split_once('`')?;
     let own = own.split('`').skip(1).step_by(2);
     let of_region = T::SPEC.iter().copied().filter(|name| *name != "spec");

@@ -9,7 +9,7 @@ const LISTS: [&str; 3] = ["order_by", "aggregates", "group_by"];
 /// # Errors
 ///
 /// A message that begins with the parameter, for a text that is no such amount.
-pub fn settle(body: &mut Map<String, Value>) -> Result<(), String> {
+pub fn normalise(body: &mut Map<String, Value>) -> Result<(), String> {
     if let Some(sample) = body.get_mut("sample") {
         fraction("sample", sample)?;
     }
@@ -56,9 +56,9 @@ fn fraction(name: &str, value: &mut Value) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn settled(body: Value) -> Result<Value, String> {
+    fn normalised(body: Value) -> Result<Value, String> {
         let Value::Object(mut body) = body else { panic!("a body is an object") };
-        settle(&mut body).map(|()| Value::Object(body))
+        normalise(&mut body).map(|()| Value::Object(body))
     }
 
     #[test]
@@ -71,10 +71,10 @@ mod tests {
             "sample": 0.01, "window": [0.0, 0.5], "steps": [7, 7], "order_by": ["x desc", "least(x, y)"],
             "aggregates": ["mean(x)", "count()"], "group_by": ["kind"], "within": 0.5, "error": 0.01,
         });
-        assert_eq!(settled(written), Ok(meant.clone()));
-        assert_eq!(settled(meant.clone()), Ok(meant));
-        assert_eq!(settled(json!({"error": "0.01 abs"})), Ok(json!({"absolute": 0.01})));
-        assert_eq!(settled(json!({"error": "0.1 mm"})), Ok(json!({"absolute": "0.1 mm"})));
+        assert_eq!(normalised(written), Ok(meant.clone()));
+        assert_eq!(normalised(meant.clone()), Ok(meant));
+        assert_eq!(normalised(json!({"error": "0.01 abs"})), Ok(json!({"absolute": 0.01})));
+        assert_eq!(normalised(json!({"error": "0.1 mm"})), Ok(json!({"absolute": "0.1 mm"})));
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             (json!({"within": "soon"}), "within"),
             (json!({"error": "1 mm", "absolute": 1}), "error"),
         ] {
-            let message = settled(body).unwrap_err();
+            let message = normalised(body).unwrap_err();
             assert!(message.starts_with(name), "{message}");
         }
     }

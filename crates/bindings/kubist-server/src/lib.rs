@@ -18,9 +18,9 @@ mod answer;
 mod ask;
 mod connections;
 mod estimate;
+mod forms;
 #[doc(hidden)]
 pub mod fuzz;
-mod forms;
 mod guard;
 mod histogram;
 mod page;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 
-use crate::respond::{Answer, whole};
+use crate::respond::{Answer, full_response};
 
 /// OpenAPI 3.1, served at `/v1/openapi.json`.
 pub const DESCRIPTION: &str = include_str!("openapi.json");
@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 
 
 pub fn file(path: &str) -> Option<Response<Answer>> {
     let (_, media_type, bytes) = FILES.iter().find(|(name, ..)| *name == path)?;
-    let mut response = whole(Bytes::from_static(bytes), media_type);
+    let mut response = full_response(Bytes::from_static(bytes), media_type);
     // A new build has the same URLs.
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response.headers_mut().insert(HeaderName::from_static("content-security-policy"), HeaderValue::from_static(POLICY));

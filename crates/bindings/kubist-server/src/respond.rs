@@ -34,18 +34,18 @@ const CHECK_SLOTS: Duration = Duration::from_millis(100);
 /// Slots for concurrent requests. A request whose client reads too slowly gives its slot to waiting ones,
 /// because its unread response holds memory.
 #[derive(Clone)]
-pub struct QuestionSlots {
+pub struct RequestSlots {
     free: Arc<Semaphore>,
-    taken: Arc<Mutex<Vec<Arc<Question>>>>,
+    taken: Arc<Mutex<Vec<Arc<ActiveRequest>>>>,
 }
 
-struct Question {
+struct ActiveRequest {
     cancel: Cancel,
     /// The start of the wait for the client to read a part.
     unread_since: Mutex<Option<Instant>>,
 }
 
-impl Question {
+impl ActiveRequest {
     fn unread_since(&self) -> MutexGuard<'_, Option<Instant>> {
         self.unread_since.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -53,17 +53,17 @@ impl Question {
 
 /// The slot of a request; a drop frees it.
 struct Taken {
-    slots: QuestionSlots,
-    question: Arc<Question>,
+    slots: RequestSlots,
+    request: Arc<ActiveRequest>,
     _free: OwnedSemaphorePermit,
 }
 
-impl QuestionSlots {
-    pub fn new(slots: usize) -> QuestionSlots {
-        QuestionSlots { free: Arc::new(Semaphore::new(slots)), taken: Arc::default() }
+impl RequestSlots {
+    pub fn new(slots: usize) -> RequestSlots {
+        RequestSlots { free: Arc::new(Semaphore::new(slots)), taken: Arc::default() }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Vec<Arc<Question>>> {
+    fn taken(&self) -> MutexGuard<'_, Vec<Arc<ActiveRequest>>> {
         self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -75,15 +75,15 @@ impl QuestionSlots {
             let left = end.saturating_duration_since(Instant::now());
             if let Ok(free) = tokio::time::timeout(left.min(CHECK_SLOTS), free.as_mut()).await {
                 let free = free.ok()?;
-                let question = Arc::new(Question { cancel: cancel.clone(), unread_since: Mutex::default() });
-                self.taken().push(question.clone());
-                return Some(Taken { slots: self.clone(), question, _free: free });
+                let request = Arc::new(ActiveRequest { cancel: cancel.clone(), unread_since: Mutex::default() });
+                self.taken().push(request.clone());
+                return Some(Taken { slots: self.clone(), request, _free: free });
             }
             if left <= CHECK_SLOTS {
                 return None;
             }
             let taken = self.taken();
-            let since = taken.iter().filter_map(|question| Some(((*question.unread_since())?, question)));
+            let since = taken.iter().filter_map(|request| Some(((*request.unread_since())?, request)));
             let slowest = since.min_by_key(|(since, _)| *since);
             if let Some((_, slowest)) = slowest.filter(|(since, _)| since.elapsed() >= SLOW) {
                 slowest.cancel.set();
@@ -94,13 +94,13 @@ impl QuestionSlots {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.slots.taken().retain(|question| !Arc::ptr_eq(question, &self.question));
+        self.slots.taken().retain(|request| !Arc::ptr_eq(request, &self.request));
     }
 }
 
 #[derive(Clone)]
 pub struct Work {
-    pub slots: QuestionSlots,
+    pub slots: RequestSlots,
     pub patience: Duration,
     pub longest: Duration,
     /// Longest time that a client may not read.
@@ -122,7 +122,7 @@ pub struct Out {
     deadline: Instant,
     /// Later writes fail at once.
     broken: bool,
-    question: Arc<Question>,
+    request: Arc<ActiveRequest>,
     pub cancel: Cancel,
 }
 
@@ -148,7 +148,7 @@ impl Out {
     /// Waits until the channel accepts the message, without the connections' thread, which may be ending.
     fn send(&mut self, message: Message) -> std::io::Result<()> {
         let sent = self.send_in_time(message);
-        *self.question.unread_since() = None;
+        *self.request.unread_since() = None;
         self.broken |= sent.is_err();
         sent
     }
@@ -167,7 +167,7 @@ impl Out {
             if self.cancel.is_set() || Instant::now() >= limit {
                 return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "the client does not read"));
             }
-            self.question.unread_since().get_or_insert_with(Instant::now);
+            self.request.unread_since().get_or_insert_with(Instant::now);
             std::thread::sleep(CHECK_CHANNEL);
         }
     }
@@ -212,7 +212,7 @@ pub async fn stream(
         stall: limits.stall,
         deadline: Instant::now() + limits.longest,
         broken: false,
-        question: slot.question.clone(),
+        request: slot.request.clone(),
         cancel: cancel.clone(),
     };
     let timer = tokio::spawn(stop_after(limits.longest, cancel));
@@ -338,13 +338,13 @@ impl Body for Answer {
 }
 
 pub fn of_json(status: StatusCode, value: &serde_json::Value) -> Response<Answer> {
-    let mut response = whole(value.to_string(), "application/json");
+    let mut response = full_response(value.to_string(), "application/json");
     *response.status_mut() = status;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-pub fn whole(bytes: impl Into<Bytes>, media_type: &'static str) -> Response<Answer> {
+pub fn full_response(bytes: impl Into<Bytes>, media_type: &'static str) -> Response<Answer> {
     let mut response = Response::new(Answer::of(Content::Whole(Some(bytes.into()))));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response

@@ -13,7 +13,7 @@ use crate::ask::{Estimates, Histograms, Nothing, Paths, Points, Records, parse};
 use crate::connections::Connection;
 use crate::guard::{Guard, cookie_name};
 use crate::problem::{Problem, Result};
-use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, stream, whole};
+use crate::respond::{Answer, Work, full_response, json as answer_json, of_json, of_problem, stream};
 use crate::served_table::ServedTable;
 use crate::{answer, estimate, histogram, page, points};
 
@@ -57,7 +57,7 @@ async fn route(state: &Arc<ServerState>, request: Request<Incoming>) -> Result<R
         (["v1"], &Method::GET) => {
             Ok(of_json(StatusCode::OK, &json!({ "kubist": env!("CARGO_PKG_VERSION"), "interface": 1 })))
         }
-        (["v1", "openapi.json"], &Method::GET) => Ok(whole(page::DESCRIPTION, "application/json")),
+        (["v1", "openapi.json"], &Method::GET) => Ok(full_response(page::DESCRIPTION, "application/json")),
         (["v1", "tables"], &Method::GET) => {
             let state = state.clone();
             answer_json(&state.work.clone(), move |_| {
@@ -186,7 +186,7 @@ fn allowed(methods: &'static str) -> Result<Response<Answer>> {
 
 /// Moves the token from the URL, which the browser's history keeps, into a cookie.
 fn with_cookie(state: &ServerState) -> Response<Answer> {
-    let mut response = whole(Bytes::new(), "text/plain");
+    let mut response = full_response(Bytes::new(), "text/plain");
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
     let token = state.guard.token.as_deref().unwrap_or_default();

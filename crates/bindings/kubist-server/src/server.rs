@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::connections::{Admitted, Connections, Full};
 use crate::guard::Guard;
-use crate::respond::{QuestionSlots, Work};
+use crate::respond::{RequestSlots, Work};
 use crate::routes::{self, ServerState};
 use crate::served_table::{ServedTable, name_of};
 use crate::stall_timeout::{StallTimeout, hung_up};
@@ -23,9 +23,9 @@ use crate::stall_timeout::{StallTimeout, hung_up};
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Concurrent requests; others wait.
-    pub questions: usize,
+    pub concurrent_requests: usize,
     /// Longest wait of a request.
-    pub question_patience: Duration,
+    pub request_patience: Duration,
     /// Longest run time of a request.
     pub longest: Duration,
     /// Longest time that a client may leave its response unread, or its request body unsent.
@@ -42,8 +42,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            questions: 8,
-            question_patience: Duration::from_secs(20),
+            concurrent_requests: 8,
+            request_patience: Duration::from_secs(20),
             longest: Duration::from_secs(300),
             stall: Duration::from_secs(30),
             head: Duration::from_secs(10),
@@ -127,7 +127,7 @@ impl Server {
             .enable_io()
             .enable_time()
             .thread_name("kubist-server")
-            .max_blocking_threads(options.limits.questions + WATCHERS + 8)
+            .max_blocking_threads(options.limits.concurrent_requests + WATCHERS + 8)
             .build()
             .map_err(|error| io("the server's thread", error))?;
         let wanted = SocketAddr::new(options.address, options.port);
@@ -136,15 +136,15 @@ impl Server {
         let names = tables.iter().map(|table| table.name.clone()).collect();
         let limits = &options.limits;
         let work = Work {
-            slots: QuestionSlots::new(limits.questions),
-            patience: limits.question_patience,
+            slots: RequestSlots::new(limits.concurrent_requests),
+            patience: limits.request_patience,
             longest: limits.longest,
             stall: limits.stall,
         };
         let state = Arc::new(ServerState {
             tables,
             guard: Guard { loopback: options.address.is_loopback(), token: options.token.clone() },
-            watchers: Work { slots: QuestionSlots::new(WATCHERS), ..work.clone() },
+            watchers: Work { slots: RequestSlots::new(WATCHERS), ..work.clone() },
             work,
             body_bytes: limits.body_bytes,
             body_patience: limits.stall,

@@ -316,7 +316,7 @@ fn any_condition_is_survived() {
 /// The condition takes minutes, but its client disconnects at once.
 #[test]
 fn who_leaves_an_evaluation_gives_its_place_back() {
-    let limits = Limits { questions: 1, question_patience: Duration::from_secs(50), ..Limits::default() };
+    let limits = Limits { concurrent_requests: 1, request_patience: Duration::from_secs(50), ..Limits::default() };
     let world = world(200_000, Options { limits, ..Options::default() });
     let terms = vec!["power(x,y)"; 20_000].join(",");
     let body = json!({"where": format!("least({terms}) > 7")}).to_string();
@@ -355,7 +355,7 @@ fn noise_is_no_harm() {
 
 #[test]
 fn who_leaves_or_does_not_read_gives_way() {
-    let limits = Limits { questions: 1, stall: Duration::from_millis(700), ..Limits::default() };
+    let limits = Limits { concurrent_requests: 1, stall: Duration::from_millis(700), ..Limits::default() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = "POST /v1/tables/run/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"format\":\"csv\"}";
     // A client that never reads takes the only slot for a response larger than all buffers, then one that
@@ -383,8 +383,8 @@ fn who_leaves_or_does_not_read_gives_way() {
 fn who_leaves_an_estimate_gives_its_place_back() {
     // The stall timeout would free the slot too late for the next request.
     let limits = Limits {
-        questions: 1,
-        question_patience: Duration::from_secs(60),
+        concurrent_requests: 1,
+        request_patience: Duration::from_secs(60),
         stall: Duration::from_secs(600),
         ..Limits::default()
     };
@@ -436,7 +436,7 @@ fn who_does_not_finish_a_request_is_let_go() {
 
 #[test]
 fn too_many_get_503() {
-    let limits = Limits { questions: 1, question_patience: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits { concurrent_requests: 1, request_patience: Duration::from_millis(50), ..Limits::default() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = "POST /v1/tables/run/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"format\":\"csv\"}";
     let mut first = connect(world.server.address());

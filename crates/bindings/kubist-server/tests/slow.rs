@@ -57,7 +57,7 @@ fn half_open_connections_keep_nobody_out() {
 #[test]
 fn who_reads_slowly_gives_way_to_who_waits() {
     // One connection more than slots; slow readers occupy all slots.
-    let limits = Limits { questions: 2, question_patience: LONG, connections: 3, ..limits() };
+    let limits = Limits { concurrent_requests: 2, request_patience: LONG, connections: 3, ..limits() };
     let world = world(400_000, Options { limits, ..Options::default() });
     let ask = post("/v1/tables/run/query", r#"{"format": "csv"}"#);
     for _ in 0..2 {
@@ -75,13 +75,13 @@ fn who_reads_slowly_gives_way_to_who_waits() {
 
 #[test]
 fn who_hangs_up_stops_the_work_of_any_question() {
-    let limits = Limits { questions: 1, question_patience: Duration::from_secs(50), ..limits() };
+    let limits = Limits { concurrent_requests: 1, request_patience: Duration::from_secs(50), ..limits() };
     let world = world(300_000, Options { limits, ..Options::default() });
     // Each takes far longer than its client stays.
     let cells = r#"{"per_cell": {"rows": 20000, "widths": {"x": 0.5}}, "format": "csv"}"#;
     let wide =
         r#"{"aggregates": ["mean(x)", "p95(y)", "count_distinct(id)"], "group_by": ["n", "kind"], "error": 1e-9}"#;
-    let questions = [
+    let requests = [
         ("query", r#"{"format": "csv"}"#),
         ("query", r#"{"limit": 290000, "format": "parquet"}"#),
         ("query", cells),
@@ -90,7 +90,7 @@ fn who_hangs_up_stops_the_work_of_any_question() {
         ("count", r#"{"where": "x * y < 0.5 AND y * y < 0.9"}"#),
         ("histogram", r#"{"limit": 300000, "bins": 4096}"#),
     ];
-    for (path, body) in questions {
+    for (path, body) in requests {
         let ask = post(&format!("/v1/tables/run/{path}"), body);
         // Also for a client that disconnects with unread requests.
         for sent in [ask.clone(), format!("{ask}{ask}")] {

@@ -214,7 +214,7 @@ fn arithmetic(
         return Ok(Meaning::Literal(Literal::Quantity(Quantity { number, ..quantity.clone() })));
     }
     let are_conditions = !operands.is_empty() && operands.iter().all(|operand| matches!(operand, Meaning::Test(_)));
-    let (operands, unit) = measured::settled(function, operands, units)?;
+    let (operands, unit) = measured::resolve(function, operands, units)?;
     let operands = operands.into_iter().map(|operand| numeric(name, operand)).collect::<Result<Vec<_>, _>>()?;
     if operands.iter().any(|operand| matches!(operand, Numeric::Null)) {
         return Ok(Meaning::Literal(Literal::Null));

@@ -117,6 +117,6 @@ macro_rules! with_native_values {
 }
 pub(crate) use with_native_values;
 
-pub(crate) fn foreign(data_type: &DataType) -> ExprError {
+pub(crate) fn unsupported(data_type: &DataType) -> ExprError {
     ExprError::Evaluation { message: format!("values of type {data_type} cannot be compared so") }
 }

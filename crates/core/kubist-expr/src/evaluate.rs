@@ -9,7 +9,7 @@ mod shape;
 pub(crate) mod text;
 
 use crate::bound::{Operand, PointList, Sides, Test, Text};
-use crate::cell::{Cell, foreign, with_native_values};
+use crate::cell::{Cell, unsupported, with_native_values};
 use crate::domain::Range;
 use crate::error::ExprError;
 use crate::like::Pattern;
@@ -23,7 +23,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use compute::vector;
-use listed::Listed;
+use listed::ValueSet;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -277,7 +277,7 @@ macro_rules! with_bytes {
                 let $row = |row: usize| array.value(row);
                 $body
             }
-            other => return Err(foreign(other)),
+            other => return Err(unsupported(other)),
         }
     }};
 }
@@ -343,12 +343,12 @@ fn within(array: &dyn Array, range: &Range, answer: bool) -> Result<BooleanBuffe
         (data_type, Range::Whole(low, high)) => with_native_values!(
             array,
             values => between(values, Cell::from_whole(*low), Cell::from_whole(*high), answer),
-            _ => return Err(foreign(data_type))
+            _ => return Err(unsupported(data_type))
         ),
         (data_type, Range::Float(low, high)) => with_native_values!(
             array,
             values => between(values, Cell::from_float(*low), Cell::from_float(*high), answer),
-            _ => return Err(foreign(data_type))
+            _ => return Err(unsupported(data_type))
         ),
         (_, Range::Bytes(low, high)) => with_bytes!(array, row => bytes_within(array.len(), row, low, high, answer)),
     };
@@ -394,13 +394,13 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
         }
         (data_type, PointList::Whole(points)) => with_native_values!(
             array,
-            values => Listed::whole(points, values.len()).rows(values, answer),
-            _ => return Err(foreign(data_type))
+            values => ValueSet::whole(points, values.len()).rows(values, answer),
+            _ => return Err(unsupported(data_type))
         ),
         (data_type, PointList::Float(points)) => with_native_values!(
             array,
-            values => Listed::floats(points).rows(values, answer),
-            _ => return Err(foreign(data_type))
+            values => ValueSet::floats(points).rows(values, answer),
+            _ => return Err(unsupported(data_type))
         ),
         (_, PointList::Bytes(points)) => with_bytes!(array, row => {
             BooleanBuffer::collect_bool(array.len(), |index| {
@@ -440,7 +440,7 @@ fn like(array: &dyn Array, pattern: &Pattern, answer: bool, rows: &Rows<'_>) -> 
                 let array = array.as_string_view();
                 Box::new(|row| array.value(row))
             }
-            other => return Err(foreign(other)),
+            other => return Err(unsupported(other)),
         })
     }
     let text = texts(array)?;
@@ -533,5 +533,5 @@ fn wide(array: &dyn Array, factor: i256) -> Result<Vec<i256>, ExprError> {
     if let Some(array) = array.as_primitive_opt::<Decimal256Type>() {
         return Ok(scaled(array.values(), factor, |value| value));
     }
-    with_native_values!(array, values => Ok(widened(values, factor)), _ => Err(foreign(array.data_type())))
+    with_native_values!(array, values => Ok(widened(values, factor)), _ => Err(unsupported(array.data_type())))
 }

@@ -90,7 +90,7 @@ impl Predicate {
                 column.data_type
             )));
         }
-        let stop = Asked(stopped);
+        let stop = StopCheck(stopped);
         let mut found = Vec::with_capacity(values.len());
         for piece in gradual::pieces(values.len(), &stop) {
             let piece = piece?;
@@ -115,9 +115,9 @@ impl Predicate {
     }
 }
 
-struct Asked<'a>(&'a dyn Fn() -> bool);
+struct StopCheck<'a>(&'a dyn Fn() -> bool);
 
-impl Stop for Asked<'_> {
+impl Stop for StopCheck<'_> {
     type Stopped = ExprError;
 
     fn look(&self) -> Result<(), ExprError> {

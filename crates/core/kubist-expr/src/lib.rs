@@ -98,7 +98,7 @@ pub use measured::Meant;
 pub use names::column_index;
 pub use near::nearest;
 pub use output::{Output, named};
-pub use steps::{Shape, Steps};
+pub use steps::{Smoothness, Steps};
 pub use unit::{Conversion, error_in, has_direction, seconds, unit_notes};
 pub use value::Value;
 pub use zone::{ALL_INSIDE, KeyRanges, Nulls, SOME_INSIDE, Verdict, Zone};

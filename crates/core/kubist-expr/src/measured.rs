@@ -67,7 +67,7 @@ fn is_value(operand: &Operand) -> bool {
 }
 
 /// A function's operands as plain numbers, and the unit of the result.
-pub(crate) fn settled(
+pub(crate) fn resolve(
     function: Function,
     mut operands: Vec<Meaning>,
     units: &Arc<Units>,

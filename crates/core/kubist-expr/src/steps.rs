@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The behaviour of a computed number under small changes of its inputs.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum Smoothness {
     Smooth,
     Stepped(Expression, Steps),
     Broken,
@@ -87,16 +87,16 @@ fn computed(function: Function, operands: Vec<Compute>) -> f64 {
 }
 
 impl Expression {
-    pub fn shape(&self) -> Shape {
-        self.number().map_or(Shape::Broken, shape)
+    pub fn smoothness(&self) -> Smoothness {
+        self.number().map_or(Smoothness::Broken, smoothness)
     }
 }
 
-fn shape(compute: &Compute) -> Shape {
+fn smoothness(compute: &Compute) -> Smoothness {
     match stepped(compute, Corners::Jump) {
         // Corners of `abs`, `least` and `greatest` inside the expression are ignored.
-        Shape::Broken => stepped(compute, Corners::Smooth),
-        shape => shape,
+        Smoothness::Broken => stepped(compute, Corners::Smooth),
+        smoothness => smoothness,
     }
 }
 
@@ -107,18 +107,18 @@ enum Corners {
     Smooth,
 }
 
-fn stepped(compute: &Compute, corners: Corners) -> Shape {
+fn stepped(compute: &Compute, corners: Corners) -> Smoothness {
     let (mut stages, mut left) = (Vec::new(), compute);
     while !is_smooth(left, corners) {
-        let Some((stage, inner)) = outermost(left) else { return Shape::Broken };
+        let Some((stage, inner)) = outermost(left) else { return Smoothness::Broken };
         stages.extend(stage);
         left = inner;
     }
     if stages.is_empty() {
-        return Shape::Smooth;
+        return Smoothness::Smooth;
     }
     stages.reverse();
-    Shape::Stepped(Expression::of_number(left.clone()), Steps(stages))
+    Smoothness::Stepped(Expression::of_number(left.clone()), Steps(stages))
 }
 
 /// The outermost function and its argument, if it has one. The stage is `None` if the function does not change
@@ -197,10 +197,10 @@ mod tests {
     use super::*;
     use arrow_schema::{DataType, Field};
 
-    fn shape_of(sql: &str) -> Shape {
+    fn smoothness_of(sql: &str) -> Smoothness {
         let schema =
             Schema::new(vec![Field::new("x", DataType::Float64, true), Field::new("y", DataType::Float64, true)]);
-        Expression::parse(sql, &schema).unwrap().shape()
+        Expression::parse(sql, &schema).unwrap().smoothness()
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             ("sign(x)", f64::NEG_INFINITY, 2.0, (-1.0, 1.0)),
             ("sqrt(floor(x))", 4.5, 9.5, (2.0, 3.0)),
         ] {
-            let Shape::Stepped(_, steps) = shape_of(sql) else { panic!("{sql}") };
+            let Smoothness::Stepped(_, steps) = smoothness_of(sql) else { panic!("{sql}") };
             assert_eq!(steps.image(low, high), image, "{sql}");
         }
     }
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn what_jumps_within_is_broken() {
         for sql in ["x + floor(y)", "x % 2", "CASE WHEN x > 1 THEN y END", "round(x) / round(y)", "1 / round(x)"] {
-            assert!(matches!(shape_of(sql), Shape::Broken), "{sql}");
+            assert!(matches!(smoothness_of(sql), Smoothness::Broken), "{sql}");
         }
         for sql in ["x", "x / y", "hypot(x, y) + 2 * x::float32", "floor(2.5) * x", "x + abs(y)"] {
-            assert!(matches!(shape_of(sql), Shape::Smooth), "{sql}");
+            assert!(matches!(smoothness_of(sql), Smoothness::Smooth), "{sql}");
         }
     }
 }

@@ -74,11 +74,11 @@ pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, Ex
 
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    known: Mutex<Known>,
+    known: Mutex<UnitCache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct UnitCache {
     relations: HashMap<(String, String), Relation>,
     on_scales: HashMap<(String, String, String), Number>,
 }
@@ -123,7 +123,7 @@ impl Units {
     }
 }
 
-impl Known {
+impl UnitCache {
     fn bounded(&self) -> Result<(), ExprError> {
         match self.relations.len() + self.on_scales.len() < MOST_CONVERSIONS {
             true => Ok(()),

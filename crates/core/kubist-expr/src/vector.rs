@@ -1,7 +1,7 @@
 //! One number for each row, in one kind of arithmetic.
 
 use crate::bound::Kind;
-use crate::cell::{Cell, foreign, with_native_values};
+use crate::cell::{Cell, unsupported, with_native_values};
 use crate::error::ExprError;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -52,7 +52,7 @@ impl Values {
         let mut numbers = with_native_values!(
             array,
             values => numbers(values, kind),
-            _ => return Err(foreign(array.data_type()))
+            _ => return Err(unsupported(array.data_type()))
         );
         let scale = match array.data_type() {
             DataType::Decimal32(_, scale)

@@ -7,7 +7,7 @@ use crate::bound::{Column, Operand, PointList, Sides, Test};
 use crate::domain::{Range, Span};
 use crate::interval::{Bounds, EXACT, InZone, Interval, float};
 use crate::syntax::Op;
-use kubist_geometry::Place;
+use kubist_geometry::Containment;
 
 /// Statistics of a column in a zone. A wider range and `Nulls::Some` are always valid too. A column without order
 /// keys or statistics has the range from 0 to `u64::MAX`.
@@ -206,10 +206,10 @@ fn answers(test: &Test, zone: &Statistics<'_>) -> Answers {
                 return Answers { yes: false, no: false, unknown: true };
             }
             let (low, high) = ([x.low, y.low], [x.high, y.high]);
-            let place = shape.place(low, high);
+            let containment = shape.containment(low, high);
             Answers {
-                yes: place != Place::Outside,
-                no: place != Place::Inside,
+                yes: containment != Containment::Outside,
+                no: containment != Containment::Inside,
                 unknown: unknown || shape.is_beyond(low, high),
             }
         }

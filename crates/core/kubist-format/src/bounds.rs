@@ -8,7 +8,7 @@
 use kubist_index::order::Keyed;
 
 use crate::bits;
-use crate::wire::{Reader, Short};
+use crate::wire::{Reader, UnexpectedEnd};
 
 /// Scales with more bits than this always have steps of equal keys.
 const MOST_FITTED_BITS: u32 = 10;
@@ -118,10 +118,10 @@ impl Steps {
         let better = |(best, told): (Steps, usize), low: u64, high: u64, values: Values, gain: (usize, usize)| {
             let worth_it = |apart: usize| apart * gain.1 >= told * gain.0;
             let steps = whole.within(low, high, values).filter(|_| worth_it(most));
-            let found = steps.map(|steps| (steps, told_apart(&steps, bounds)));
+            let found = steps.map(|steps| (steps, distinct_steps(&steps, bounds)));
             found.filter(|(_, apart)| worth_it(*apart)).unwrap_or((best, told))
         };
-        let mut best = (whole, told_apart(&whole, bounds));
+        let mut best = (whole, distinct_steps(&whole, bounds));
         let (first, last) = values.finite();
         let ends = || bounds.iter().copied().filter(|end| (first..=last).contains(end));
         let found = match first <= base && top <= last {
@@ -292,11 +292,11 @@ impl Steps {
     ///
     /// # Errors
     ///
-    /// [`Short`] if the bytes end too soon or are invalid.
-    pub fn read(reader: &mut Reader<'_>, most_bits: u32) -> Result<Steps, Short> {
+    /// [`UnexpectedEnd`] if the bytes end too soon or are invalid.
+    pub fn read(reader: &mut Reader<'_>, most_bits: u32) -> Result<Steps, UnexpectedEnd> {
         let base = number(reader)?;
         let range = number(reader)?;
-        let whole = Steps::between(base, base.checked_add(range).ok_or(Short)?, most_bits);
+        let whole = Steps::between(base, base.checked_add(range).ok_or(UnexpectedEnd)?, most_bits);
         if range == 0 {
             return Ok(whole);
         }
@@ -305,22 +305,22 @@ impl Steps {
             0 => Values::Keys,
             1 => Values::F32,
             2 => Values::F64,
-            _ => return Err(Short),
+            _ => return Err(UnexpectedEnd),
         };
         let mut far = |bit: u8| if flags & bit != 0 { number(reader) } else { Ok(0) };
         let (below, above) = (far(4)?, far(8)?);
         if flags >= 16 || below > range || above > range {
-            return Err(Short);
+            return Err(UnexpectedEnd);
         }
         match values == Values::Keys && below == 0 && above == 0 {
             true => Ok(whole),
-            false => whole.within(base + below, whole.top - above, values).ok_or(Short),
+            false => whole.within(base + below, whole.top - above, values).ok_or(UnexpectedEnd),
         }
     }
 }
 
 bits::vectorised! {
-    fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
+    fn distinct_steps(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
         // Sums are bytes as long as they cannot overflow.
@@ -359,8 +359,8 @@ pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon or are invalid.
-pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(), Short> {
+/// [`UnexpectedEnd`] if the bytes end too soon or are invalid.
+pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(), UnexpectedEnd> {
     let steps = Steps::read(reader, most_bits)?;
     if steps.base == steps.top {
         return Ok(());
@@ -376,8 +376,8 @@ pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(),
 ///
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon or are invalid.
-pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Vec<u64>, Vec<u64>), Short> {
+/// [`UnexpectedEnd`] if the bytes end too soon or are invalid.
+pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Vec<u64>, Vec<u64>), UnexpectedEnd> {
     let steps = Steps::read(reader, most_bits)?;
     if steps.base == steps.top {
         return Ok((vec![steps.base; zones], vec![steps.base; zones]));
@@ -386,7 +386,7 @@ pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Ve
         let width = reader.u8()? as u32;
         let bytes = reader.bytes(bits::packed_len(zones, width))?;
         let mut values: Vec<u64> = Vec::with_capacity(zones + 8);
-        bits::unpack(bytes, width, 0..zones, 0, &mut values).ok_or(Short)?;
+        bits::unpack(bytes, width, 0..zones, 0, &mut values).ok_or(UnexpectedEnd)?;
         Ok(values)
     };
     let (mut low, mut high) = (unpacked()?, unpacked()?);
@@ -438,9 +438,9 @@ fn put_number(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&number.to_le_bytes()[..bytes]);
 }
 
-fn number(reader: &mut Reader<'_>) -> Result<u64, Short> {
+fn number(reader: &mut Reader<'_>) -> Result<u64, UnexpectedEnd> {
     let count = reader.u8()? as usize;
     let mut bytes = [0; 8];
-    bytes.get_mut(..count).ok_or(Short)?.copy_from_slice(reader.bytes(count)?);
+    bytes.get_mut(..count).ok_or(UnexpectedEnd)?.copy_from_slice(reader.bytes(count)?);
     Ok(u64::from_le_bytes(bytes))
 }

@@ -22,7 +22,7 @@ use crate::bounds::Values;
 use crate::decoded::{DecodedPage, MANY_ROWS};
 use crate::encode::{values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
-use crate::numbers::{Aside, Chunk, is_exact};
+use crate::numbers::{Chunk, DecodeScratch, is_exact};
 use crate::page::{OPAQUE_DICTIONARY, PageColumn};
 use crate::rows::{Rows, Span, bit, for_rows, picked};
 use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
@@ -109,7 +109,7 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
         DataType::Boolean => Box::new(BooleanColumn {
             values: BooleanBufferBuilder::new(rows),
             keys: Vec::new(),
-            aside: Aside::default(),
+            aside: DecodeScratch::default(),
             validity: Validity::default(),
         }),
         _ => Box::new(OpaqueColumn::new(data_type)),
@@ -214,7 +214,7 @@ fn append_keys<W: Word>(
     page: &PageColumn<'_>,
     spans: &[Span],
     keys: &mut Vec<W>,
-    aside: &mut Aside<W>,
+    aside: &mut DecodeScratch<W>,
     validity: &mut Validity,
 ) -> Result<Lacking<W>, String> {
     let (chunk, before) = (Chunk::read(page.bytes, page.rows)?, keys.len());
@@ -247,7 +247,7 @@ bits::vectorised! {
 struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
     words: Vec<W>,
-    aside: Aside<W>,
+    aside: DecodeScratch<W>,
     validity: Validity,
     values: PhantomData<fn() -> T>,
 }
@@ -256,7 +256,13 @@ impl<T: ArrowPrimitiveType, W: Word> PackedColumn<T, W> {
     fn new(data_type: &DataType, rows: usize) -> Self {
         // Whole blocks are unpacked, so eight more words are reserved.
         let (words, data_type) = (Vec::with_capacity(rows + 8), data_type.clone());
-        PackedColumn { data_type, words, aside: Aside::default(), validity: Validity::default(), values: PhantomData }
+        PackedColumn {
+            data_type,
+            words,
+            aside: DecodeScratch::default(),
+            validity: Validity::default(),
+            values: PhantomData,
+        }
     }
 }
 
@@ -327,7 +333,7 @@ where
 struct BooleanColumn {
     values: BooleanBufferBuilder,
     keys: Vec<u32>,
-    aside: Aside<u32>,
+    aside: DecodeScratch<u32>,
     validity: Validity,
 }
 

@@ -147,7 +147,7 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
         };
         let mut chunk = Vec::with_capacity(16 + rows.len() * size_of::<W>());
         let valid = valid.as_deref().filter(|_| null_count > 0);
-        let how = numbers::Put { sign, step, effort: how.compression };
+        let how = numbers::EncodingHints { sign, step, effort: how.compression };
         numbers::put(&mut keys, valid, (base, most), how, &mut chunk);
         out.chunks.push(chunk);
     }

@@ -17,7 +17,7 @@ use crate::error::EntryError;
 use crate::location::{Location, Origin};
 use crate::lookups;
 use crate::ranges;
-use crate::wire::{Reader, Short, put_text};
+use crate::wire::{Reader, UnexpectedEnd, put_text};
 pub use live::{Page, decode_live, decode_page, decode_pages, encode_live, encode_page, encode_pages, runs_of_page};
 
 /// One entry of a writer's log: the runs of a commit, with metadata for the planner and the location of their
@@ -235,7 +235,7 @@ fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Re
         for d in 0..forest.tree_of(cube).dimensions() {
             (low[d], high[d]) = (reader.u32()?, reader.u32()?);
         }
-        let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, Short>>()?;
+        let copies = (0..reader.u32()?).map(|_| Ok(RunId(reader.u128()?))).collect::<Result<_, UnexpectedEnd>>()?;
         let segment = segment.clone();
         let payload = Location {
             segment,
@@ -264,7 +264,7 @@ fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
     put_section(section::CUTOFFS, &body, out);
 }
 
-fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), UnexpectedEnd> {
     let ranges = ranges::decode(body, runs.len())?;
     for (index, run) in runs.iter_mut().enumerate() {
         Arc::make_mut(run).payload.ranges = Some(ranges.of_run(index));
@@ -357,7 +357,7 @@ impl CommitEntry {
                     let (previous, salt, alterations) = (Chain(reader.u128()?), reader.u64()?, reader.u64()?);
                     link = Some(Link { previous, salt, alterations });
                 }
-                section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
+                section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| UnexpectedEnd)?.to_string()),
                 section::STEP => {
                     let mut reader = Reader::new(body);
                     step = Some(StepMark { step: reader.u64()? as i64, abandoned: reader.u8()? != 0 });
@@ -507,7 +507,7 @@ fn put_removes(removes: &[RunId], out: &mut Vec<u8>) {
     put_section(section::REMOVES, &body, out);
 }
 
-fn removed(body: &[u8]) -> Result<Vec<RunId>, Short> {
+fn removed(body: &[u8]) -> Result<Vec<RunId>, UnexpectedEnd> {
     let (mut reader, mut runs) = (Reader::new(body), Vec::with_capacity(body.len() / 16));
     while !reader.is_empty() {
         runs.push(RunId(reader.u128()?));
@@ -525,7 +525,7 @@ mod tests {
     fn some_runs_of_a_page_are_what_they_are_among_all() {
         let mut forest = Forest::of(Geometry::new(2).unwrap());
         forest.learn(Geometry::of_grid(1, 3).unwrap()).unwrap();
-        let mut gathered = ranges::Gathered::default();
+        let mut gathered = ranges::RangesBuilder::default();
         let zone = |run: i64| Zone { min: run as u64, max: 2 * run as u64, nulls: Nulls::Some };
         (0..40).for_each(|run| gathered.add([(3, zone(run)), (5, zone(9))].into_iter()));
         let of_column = OfColumn { column: 5, offset: 1, blocks_length: 70, directory_length: 8, index_length: 3 };

@@ -1,6 +1,6 @@
 //! Errors of stored bytes.
 
-use crate::wire::Short;
+use crate::wire::UnexpectedEnd;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryError {
@@ -9,8 +9,8 @@ pub enum EntryError {
     Newer(String),
 }
 
-impl From<Short> for EntryError {
-    fn from(_: Short) -> EntryError {
+impl From<UnexpectedEnd> for EntryError {
+    fn from(_: UnexpectedEnd) -> EntryError {
         EntryError::Bad("it ends too early".into())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::wire::{Reader, Short, put_text};
+use crate::wire::{Reader, UnexpectedEnd, put_text};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holes {
@@ -25,12 +25,13 @@ pub fn encode(holes: &[Holes]) -> Vec<u8> {
 
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon.
-pub fn decode(bytes: &[u8]) -> Result<Vec<Holes>, Short> {
+/// [`UnexpectedEnd`] if the bytes end too soon.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Holes>, UnexpectedEnd> {
     let (mut reader, mut holes) = (Reader::new(bytes), Vec::new());
     while !reader.is_empty() {
         let segment = reader.text()?.to_string();
-        let ranges = (0..reader.u32()?).map(|_| Ok(reader.u64()?..reader.u64()?)).collect::<Result<_, Short>>()?;
+        let ranges =
+            (0..reader.u32()?).map(|_| Ok(reader.u64()?..reader.u64()?)).collect::<Result<_, UnexpectedEnd>>()?;
         holes.push(Holes { segment, ranges });
     }
     Ok(holes)

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::wire::Short;
+use crate::wire::UnexpectedEnd;
 
 pub trait Unpack: Sized {
     /// # Errors
     ///
-    /// [`Short`] if the bytes end too soon.
-    fn unpack(packed: &[u8], zones: usize) -> Result<Self, Short>;
+    /// [`UnexpectedEnd`] if the bytes end too soon.
+    fn unpack(packed: &[u8], zones: usize) -> Result<Self, UnexpectedEnd>;
 }
 
 #[derive(Clone, Debug)]

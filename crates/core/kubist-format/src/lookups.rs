@@ -8,7 +8,7 @@ use kubist_index::state::{Run, RunId};
 
 use crate::location::Location;
 use crate::lookup::{Lookup, OfColumn};
-use crate::wire::{Reader, Short, put_text};
+use crate::wire::{Reader, UnexpectedEnd, put_text};
 
 #[derive(Default)]
 pub struct LookupBytes {
@@ -69,8 +69,8 @@ pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
 
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon.
-pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), Short> {
+/// [`UnexpectedEnd`] if the bytes end too soon.
+pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), UnexpectedEnd> {
     let (first, runs) = (RunId(reader.u128()?), reader.u32()?);
     let segment: Arc<str> = reader.text()?.into();
     let columns = (0..reader.u32()?).map(|_| {
@@ -78,14 +78,14 @@ pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), Short> {
         let (blocks_length, directory_length, index_length) = (reader.u64()?, reader.u32()?, reader.u32()?);
         Ok(OfColumn { column, offset, blocks_length, directory_length, index_length })
     });
-    let columns = columns.collect::<Result<_, Short>>()?;
+    let columns = columns.collect::<Result<_, UnexpectedEnd>>()?;
     Ok((first, Lookup { segment, first: first.0 as u32, runs, columns }))
 }
 
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon.
-pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+/// [`UnexpectedEnd`] if the bytes end too soon.
+pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), UnexpectedEnd> {
     let mut reader = Reader::new(body);
     let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();
     for _ in 0..reader.u32()? {

@@ -14,8 +14,8 @@ use pco::DecompressorScratch;
 use crate::bits::{self, Word, ones};
 use crate::page::{OPAQUE_DICTIONARY, OPAQUE_PLAIN};
 use crate::rows::{Span, bit, for_rows, put_bitmap};
-use crate::wire::{Reader, Short};
-use multiples::{Steps, Whole};
+use crate::wire::{Reader, UnexpectedEnd};
+use multiples::{Multiples, Steps};
 
 mod binned;
 pub mod choose;
@@ -92,11 +92,11 @@ impl<'a, W: Word> Packed<'a, W> {
 
     #[inline]
     fn unpack(&self, indices: Range<usize>, out: &mut Vec<W>) -> Result<(), String> {
-        bits::unpack(self.bytes, self.width, indices, self.base, out).ok_or_else(|| short(Short))
+        bits::unpack(self.bytes, self.width, indices, self.base, out).ok_or_else(|| short(UnexpectedEnd))
     }
 }
 
-fn short(_: Short) -> String {
+fn short(_: UnexpectedEnd) -> String {
     "a column chunk is shorter than its rows".into()
 }
 
@@ -119,16 +119,16 @@ pub(crate) struct Chunk<'a, W> {
     body: Body<'a, W>,
 }
 
-pub(crate) struct Aside<W> {
+pub(crate) struct DecodeScratch<W> {
     values: Vec<W>,
     /// For two frames: a number of leading rows, and the number in the second frame.
     counted: (usize, usize),
     scratch: Option<Box<DecompressorScratch>>,
 }
 
-impl<W> Default for Aside<W> {
+impl<W> Default for DecodeScratch<W> {
     fn default() -> Self {
-        Aside { values: Vec::new(), counted: (0, 0), scratch: None }
+        DecodeScratch { values: Vec::new(), counted: (0, 0), scratch: None }
     }
 }
 
@@ -179,7 +179,7 @@ impl<'a, W: Word> Chunk<'a, W> {
         matches!(self.body, Body::Nothing)
     }
 
-    pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
+    pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut DecodeScratch<W>) -> Result<(), String> {
         aside.values.clear();
         match &self.body {
             Body::Dictionary(count, values, _) => {
@@ -202,7 +202,7 @@ impl<'a, W: Word> Chunk<'a, W> {
             rest = later;
             let rows = first.indices.start..near[near.len() - 1].indices.end;
             if rows.end > self.rows {
-                return Err(short(Short));
+                return Err(short(UnexpectedEnd));
             }
             let before = keys.len();
             self.append_rows(rows.clone(), keys, aside)?;
@@ -211,7 +211,7 @@ impl<'a, W: Word> Chunk<'a, W> {
         Ok(())
     }
 
-    fn append_rows(&self, rows: Range<usize>, keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
+    fn append_rows(&self, rows: Range<usize>, keys: &mut Vec<W>, aside: &mut DecodeScratch<W>) -> Result<(), String> {
         match &self.body {
             Body::Nothing => keys.resize(keys.len() + rows.len(), W::default()),
             Body::Frame(values) => values.unpack(rows, keys)?,
@@ -236,7 +236,7 @@ impl<'a, W: Word> Chunk<'a, W> {
                     }
                 }
             }
-            Body::Binned(_) => keys.extend_from_slice(aside.values.get(rows).ok_or_else(|| short(Short))?),
+            Body::Binned(_) => keys.extend_from_slice(aside.values.get(rows).ok_or_else(|| short(UnexpectedEnd))?),
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Put {
+pub struct EncodingHints {
     /// The sign bit in the keys of floats. In a negative value's key, unused low bits are ones.
     pub sign: Option<u32>,
     /// The exponent of the power of two whose multiples most values are, for floats of the keys' width.
@@ -327,13 +327,13 @@ pub struct Put {
 bits::vectorised! {
     /// Encodes the keys of a page. `valid` marks the rows that are not null, if some are null; the keys of null
     /// rows are ignored. `ends` are the minimum and maximum of the other keys.
-    pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
+    pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: EncodingHints, out: &mut Vec<u8>) {
         put_keys(keys, valid, ends, how, out)
     }
 }
 
 #[inline(always)]
-fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
+fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: EncodingHints, out: &mut Vec<u8>) {
     let first = match valid {
         None => keys.first().copied(),
         Some(valid) => keys.iter().zip(valid).find(|(_, valid)| **valid).map(|(key, _)| *key),
@@ -386,7 +386,7 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: 
 
 #[inline(always)]
 fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, Option<(W, W)>, Used<W>)> {
-    let Whole { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;
+    let Multiples { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;
     let mut used = Used::of(&whole, ends(&whole), None);
     let odd = match odd {
         None => None,

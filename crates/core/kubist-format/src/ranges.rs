@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
 
 use crate::bits;
-use crate::wire::{Reader, Short};
+use crate::wire::{Reader, UnexpectedEnd};
 use crate::zone_map::ColumnZones;
 
 const NO_NULLS: u8 = 0;
@@ -33,7 +33,7 @@ pub struct RunRanges {
 }
 
 impl Ranges {
-    fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, Short> {
+    fn read(columns: &[u32], runs: usize, bytes: &[u8]) -> Result<Ranges, UnexpectedEnd> {
         let mut reader = Reader::new(bytes);
         let mut offsets = Vec::with_capacity(columns.len());
         for column in columns {
@@ -89,11 +89,11 @@ impl PartialEq for RunRanges {
 }
 
 #[derive(Default)]
-pub struct Gathered {
+pub struct RangesBuilder {
     columns: Vec<(usize, ColumnZones)>,
 }
 
-impl Gathered {
+impl RangesBuilder {
     /// Adds a run, which must have the same stored columns as the others, ascending.
     pub fn add(&mut self, of_run: impl Iterator<Item = (usize, Zone)>) {
         let is_first = self.columns.is_empty();
@@ -142,7 +142,7 @@ impl Around {
             of_groups.into_iter().for_each(|zone| push(&mut zones, zone));
             (column, zones)
         });
-        Gathered { columns: gathered.collect() }.finish(self.groups)
+        RangesBuilder { columns: gathered.collect() }.finish(self.groups)
     }
 }
 
@@ -206,12 +206,12 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
 
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon.
-pub fn decode(body: &[u8], runs: usize) -> Result<Arc<Ranges>, Short> {
+/// [`UnexpectedEnd`] if the bytes end too soon.
+pub fn decode(body: &[u8], runs: usize) -> Result<Arc<Ranges>, UnexpectedEnd> {
     let mut reader = Reader::new(body);
-    let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;
+    let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, UnexpectedEnd>>()?;
     if !columns.is_sorted_by(|a, b| a < b) {
-        return Err(Short);
+        return Err(UnexpectedEnd);
     }
     Ok(Arc::new(Ranges::read(&columns, runs, reader.rest())?))
 }
@@ -224,7 +224,7 @@ fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
     encode_frame(&spans, out);
 }
 
-fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
+fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), UnexpectedEnd> {
     if reader.u8()? != 0 {
         reader.bytes(zones)?;
     }
@@ -236,7 +236,7 @@ fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     Ok(())
 }
 
-fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
+fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), UnexpectedEnd> {
     let mut reader = Reader::new(bytes);
     let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };
     let mut of_frame = || {

@@ -4,7 +4,7 @@
 pub const MOST_STREAM_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Short;
+pub struct UnexpectedEnd;
 
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -14,10 +14,10 @@ macro_rules! fields {
     ($($name:ident)*) => {$(
         /// # Errors
         ///
-        /// [`Short`] if too few bytes are left.
-        pub fn $name(&mut self) -> Result<$name, Short> {
+        /// [`UnexpectedEnd`] if too few bytes are left.
+        pub fn $name(&mut self) -> Result<$name, UnexpectedEnd> {
             let bytes = self.bytes(size_of::<$name>())?;
-            Ok($name::from_le_bytes(bytes.try_into().map_err(|_| Short)?))
+            Ok($name::from_le_bytes(bytes.try_into().map_err(|_| UnexpectedEnd)?))
         }
     )*};
 }
@@ -29,9 +29,9 @@ impl<'a> Reader<'a> {
 
     /// # Errors
     ///
-    /// [`Short`] if too few bytes are left.
-    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Short> {
-        let (head, rest) = self.bytes.split_at_checked(length).ok_or(Short)?;
+    /// [`UnexpectedEnd`] if too few bytes are left.
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], UnexpectedEnd> {
+        let (head, rest) = self.bytes.split_at_checked(length).ok_or(UnexpectedEnd)?;
         self.bytes = rest;
         Ok(head)
     }
@@ -40,10 +40,10 @@ impl<'a> Reader<'a> {
 
     /// # Errors
     ///
-    /// [`Short`] if too few bytes are left, or they are not UTF-8.
-    pub fn text(&mut self) -> Result<&'a str, Short> {
+    /// [`UnexpectedEnd`] if too few bytes are left, or they are not UTF-8.
+    pub fn text(&mut self) -> Result<&'a str, UnexpectedEnd> {
         let length = self.u32()? as usize;
-        std::str::from_utf8(self.bytes(length)?).map_err(|_| Short)
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| UnexpectedEnd)
     }
 
     pub fn rest(&self) -> &'a [u8] {

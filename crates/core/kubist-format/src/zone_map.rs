@@ -22,7 +22,7 @@ use crate::bounds::{self, Steps, Values};
 use crate::error::EntryError;
 use crate::lazy::{Lazy, Unpack};
 use crate::page::PageColumn;
-use crate::wire::{Reader, Short};
+use crate::wire::{Reader, UnexpectedEnd};
 
 /// Number of zones in a page. A page is the unit of reading, and usually has about 1,200 rows.
 pub const ZONES_PER_PAGE: usize = 32;
@@ -65,12 +65,12 @@ pub struct LazyZones {
     /// steps.
     values: Values,
     /// The statistics of the whole run, computed at the first use.
-    whole: OnceLock<Zone>,
+    run_zone: OnceLock<Zone>,
 }
 
 impl LazyZones {
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
-        LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
+        LazyZones { zones: Lazy::unpacked(unpacked), values, run_zone: OnceLock::new() }
     }
 }
 
@@ -163,8 +163,8 @@ impl ZoneMap {
         self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }
 
-    pub fn whole(&self, column: usize) -> Zone {
-        *self.columns[column].whole.get_or_init(|| {
+    pub fn run_zone(&self, column: usize) -> Zone {
+        *self.columns[column].run_zone.get_or_init(|| {
             let zones: &ColumnZones = &self.columns[column];
             if let (true, Some(min), Some(max)) =
                 (zones.nulls.is_empty(), zones.min.iter().min(), zones.max.iter().max())
@@ -214,7 +214,7 @@ impl ZoneMap {
 
     /// Chooses the steps for a column of a new run.
     fn fitted(&self, column: usize, bounds: &[u64]) -> Steps {
-        let Zone { min, max, .. } = self.whole(column);
+        let Zone { min, max, .. } = self.run_zone(column);
         Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
@@ -227,7 +227,7 @@ impl ZoneMap {
             zones.min.iter().zip(&zones.max).for_each(|(min, max)| bounds.extend_from_slice(&[*min, *max]));
             return bounds;
         }
-        let least = self.whole(column).min;
+        let least = self.run_zone(column).min;
         let mut bounds = Vec::with_capacity(2 * zones.min.len());
         for (zone, (min, max)) in zones.min.iter().zip(&zones.max).enumerate() {
             let is_null = zones.nulls_of(zone) == self.rows[zone];
@@ -309,7 +309,7 @@ impl ZoneMap {
             }
             _ => return Err(bad("the zone map has no version")),
         };
-        let map = decode_body(&bytes[5..], strata).map_err(|Short| bad("the zone map is too short"))?;
+        let map = decode_body(&bytes[5..], strata).map_err(|UnexpectedEnd| bad("the zone map is too short"))?;
         match map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS) {
             true => Ok(map),
             false => Err(bad("the zone map has zones of too many rows")),
@@ -317,9 +317,9 @@ impl ZoneMap {
     }
 }
 
-fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
+fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, UnexpectedEnd> {
     let mut reader = Reader::new(bytes);
-    let compression = *COMPRESSIONS.get(reader.u8()? as usize).ok_or(Short)?;
+    let compression = *COMPRESSIONS.get(reader.u8()? as usize).ok_or(UnexpectedEnd)?;
     let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
     let rows = reader.bytes(zones)?.to_vec();
     let before = reader.rest();
@@ -338,7 +338,7 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     let lazy = |(start, end): (usize, &usize)| LazyZones {
         zones: Lazy::packed(packed.slice(start..*end), zones),
         values: Values::default(),
-        whole: OnceLock::new(),
+        run_zone: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let count = zones.div_ceil(ZONES_PER_PAGE) * columns.len();
@@ -352,7 +352,7 @@ fn decode_body(bytes: &[u8], strata: Strata) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, compression, strata })
 }
 
-fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
+fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], UnexpectedEnd> {
     match reader.u8()? {
         0 => Ok(&[]),
         _ => reader.bytes(zones),
@@ -360,14 +360,14 @@ fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8],
 }
 
 impl Unpack for Vec<PriorityRange> {
-    fn unpack(packed: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
+    fn unpack(packed: &[u8], zones: usize) -> Result<Vec<PriorityRange>, UnexpectedEnd> {
         let (first, last) = bounds::read(&mut Reader::new(packed), zones, PRIORITY_BITS)?;
         Ok(first.into_iter().zip(last).map(range_of).collect())
     }
 }
 
 impl Unpack for ColumnZones {
-    fn unpack(packed: &[u8], zones: usize) -> Result<ColumnZones, Short> {
+    fn unpack(packed: &[u8], zones: usize) -> Result<ColumnZones, UnexpectedEnd> {
         let mut reader = Reader::new(packed);
         let nulls = nulls_of_zones(&mut reader, zones)?.to_vec();
         let (min, max) = bounds::read(&mut reader, zones, COLUMN_BITS)?;
@@ -403,20 +403,20 @@ fn put_varying(mut number: u32, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-fn varying(reader: &mut Reader<'_>) -> Result<u32, Short> {
+fn varying(reader: &mut Reader<'_>) -> Result<u32, UnexpectedEnd> {
     let mut number = 0u64;
     for shift in (0..35).step_by(7) {
         let byte = reader.u8()?;
         number |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {
-            return u32::try_from(number).map_err(|_| Short);
+            return u32::try_from(number).map_err(|_| UnexpectedEnd);
         }
     }
-    Err(Short)
+    Err(UnexpectedEnd)
 }
 
 /// Reads the steps from the packed statistics of a column.
-fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, Short> {
+fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, UnexpectedEnd> {
     let mut reader = Reader::new(bytes);
     nulls_of_zones(&mut reader, zones)?;
     Steps::read(&mut reader, COLUMN_BITS)

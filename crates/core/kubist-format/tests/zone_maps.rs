@@ -167,7 +167,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
 fn kept(map: &ZoneMap) -> ZoneMap {
     let keep = map.kept_priorities();
     let columns = map.columns.iter().enumerate().map(|(index, column)| {
-        let Zone { min, .. } = map.whole(index);
+        let Zone { min, .. } = map.run_zone(index);
         let steps = map.steps(index);
         let mut zones: ColumnZones = (**column).clone();
         for zone in 0..map.zones() {
@@ -188,7 +188,7 @@ proptest! {
         let read = ZoneMap::decode(&bytes).unwrap();
         prop_assert_eq!(&read, &kept(&map));
         for column in 0..map.columns.len() {
-            prop_assert_eq!(read.whole(column), map.whole(column));
+            prop_assert_eq!(read.run_zone(column), map.run_zone(column));
             for zone in 0..map.zones() {
                 prop_assert!(read.states_bounds(column, zone, map.columns[column].min[zone], map.columns[column].max[zone]));
             }

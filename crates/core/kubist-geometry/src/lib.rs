@@ -24,13 +24,13 @@ pub type Point = [f64; 2];
 
 /// The relation of a box to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Containment {
     /// Every valid position in the box is in the region.
     Inside,
     /// No position in the box is in the region.
     Outside,
-    /// Undecided.
-    Open,
+    /// The box may have positions inside and outside.
+    Undecided,
 }
 
 /// A region. Each kind has a `parse` function for its text form.
@@ -58,11 +58,11 @@ impl Shape {
 
     /// Compares a box with the region. Bounds may be infinite. Invalid positions in the box do not count: see
     /// [`Shape::is_beyond`].
-    pub fn place(&self, low: Point, high: Point) -> Place {
+    pub fn containment(&self, low: Point, high: Point) -> Containment {
         match self {
-            Shape::Polygon(polygon) => polygon.place(low, high),
-            Shape::SkyPolygon(polygon) => polygon.place(low, high),
-            Shape::Moc(moc) => moc.place(low, high),
+            Shape::Polygon(polygon) => polygon.containment(low, high),
+            Shape::SkyPolygon(polygon) => polygon.containment(low, high),
+            Shape::Moc(moc) => moc.containment(low, high),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::healpix::{self, DEEPEST, touches};
 use crate::numbers::shortened;
-use crate::{Place, Point};
+use crate::{Containment, Point};
 
 const MOST_RANGES: usize = 1 << 20;
 const MOST_CELLS: u32 = 256;
@@ -85,12 +85,12 @@ impl Moc {
         self.ranges.partition_point(|(_, last)| *last < cell)
     }
 
-    pub fn place(&self, low: Point, high: Point) -> Place {
+    pub fn containment(&self, low: Point, high: Point) -> Containment {
         let (mut inside, mut outside, mut left) = (false, false, MOST_CELLS);
         let mut stack: Vec<(u32, u64)> = (0..12).map(|cell| (0, cell)).collect();
         while let Some((order, cell)) = stack.pop() {
             if left == 0 || (inside && outside) {
-                return Place::Open;
+                return Containment::Undecided;
             }
             left -= 1;
             if !touches(order, cell, low, high) {
@@ -102,15 +102,15 @@ impl Moc {
                 Some(range) if range.0 <= first && last <= range.1 => inside = true,
                 Some(range) if range.0 <= last => match order < self.order {
                     true => stack.extend((4 * cell..4 * cell + 4).map(|cell| (order + 1, cell))),
-                    false => return Place::Open,
+                    false => return Containment::Undecided,
                 },
                 _ => outside = true,
             }
         }
         match (inside, outside) {
-            (true, false) => Place::Inside,
-            (false, _) => Place::Outside,
-            (true, true) => Place::Open,
+            (true, false) => Containment::Inside,
+            (false, _) => Containment::Outside,
+            (true, true) => Containment::Undecided,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::exact::{cross, is_between, meet, turn};
 use crate::numbers::rings;
-use crate::{Place, Point};
+use crate::{Containment, Point};
 
 const MOST_CORNERS: usize = 65_536;
 /// Limit of pairs of edges to compare; larger polygons are refused.
@@ -135,20 +135,20 @@ impl Polygon {
         inside
     }
 
-    pub fn place(&self, low: Point, high: Point) -> Place {
+    pub fn containment(&self, low: Point, high: Point) -> Containment {
         if (0..2).any(|d| high[d] < self.low[d] || low[d] > self.high[d] || low[d] > high[d]) {
-            return Place::Outside;
+            return Containment::Outside;
         }
         let (mut least, mut most) = (low, high);
         for d in 0..2 {
             (least[d], most[d]) = (low[d].max(self.low[d]), high[d].min(self.high[d]));
         }
         if self.edges_at(least[1], most[1]).any(|edge| meets(*edge, least, most)) {
-            return Place::Open;
+            return Containment::Undecided;
         }
         match least == low && most == high && self.has(least) {
-            true => Place::Inside,
-            false => Place::Outside,
+            true => Containment::Inside,
+            false => Containment::Outside,
         }
     }
 }
@@ -182,8 +182,8 @@ fn check_crossings(rings: &[Vec<Edge>]) -> Result<(), String> {
     let right = |edge: &Edge| edge[0][0].max(edge[1][0]);
     edges.sort_by(|a, b| left(&a.2).total_cmp(&left(&b.2)));
     let mut pairs = 0;
-    for (place, (ring, number, [a, b])) in edges.iter().enumerate() {
-        for (other_ring, other, [c, d]) in &edges[place + 1..] {
+    for (index, (ring, number, [a, b])) in edges.iter().enumerate() {
+        for (other_ring, other, [c, d]) in &edges[index + 1..] {
             if left(&[*c, *d]) > right(&[*a, *b]) {
                 break;
             }

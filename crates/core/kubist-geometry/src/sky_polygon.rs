@@ -6,7 +6,7 @@
 use crate::numbers::rings;
 use crate::polygon::Polygon;
 use crate::sky::{is_position, position, separation, separations, vector};
-use crate::{Place, Point};
+use crate::{Containment, Point};
 
 /// Degrees from the centre to the farthest corner.
 const MOST_RADIUS: f64 = 89.0;
@@ -81,23 +81,25 @@ impl SkyPolygon {
         project(&self.axes, position).is_some_and(|point| self.plane.has(point))
     }
 
-    pub fn place(&self, low: Point, high: Point) -> Place {
+    pub fn containment(&self, low: Point, high: Point) -> Containment {
         if separations(low, high, self.centre).0 > self.radius {
-            return Place::Outside;
+            return Containment::Outside;
         }
         let low = [low[0], low[1].max(-90.0)];
         let high = [high[0], high[1].min(90.0)];
         let middle = [low[0] / 2.0 + high[0] / 2.0, low[1] / 2.0 + high[1] / 2.0];
         if !is_position(middle) {
-            return Place::Open;
+            return Containment::Undecided;
         }
         let reach = separations(low, high, middle).1;
         let farthest = separation(middle, self.centre) + reach;
-        let Some(at) = project(&self.axes, middle).filter(|_| farthest < MOST_REACH) else { return Place::Open };
+        let Some(at) = project(&self.axes, middle).filter(|_| farthest < MOST_REACH) else {
+            return Containment::Undecided;
+        };
         // The projection stretches a length by at most this factor.
         let around = reach.to_radians() / farthest.to_radians().cos().powi(2);
         let around = around * (1.0 + SLACK) + SLACK * (1.0 + at[0].abs() + at[1].abs());
-        self.plane.place(at.map(|one| one - around), at.map(|one| one + around))
+        self.plane.containment(at.map(|one| one - around), at.map(|one| one + around))
     }
 }
 

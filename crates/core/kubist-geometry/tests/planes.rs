@@ -1,6 +1,6 @@
 //! Polygons of a plane against the angle that their border turns around a point.
 
-use kubist_geometry::{Place, Point, Polygon};
+use kubist_geometry::{Containment, Point, Polygon};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::f64::consts::TAU;
@@ -92,16 +92,16 @@ fn places_of_boxes_hold_for_every_point() {
                 let d = rng.random_range(0..2);
                 (low[d], high[d]) = (f64::NEG_INFINITY, f64::INFINITY);
             }
-            let place = polygon.place(low, high);
-            places[place as usize] += 1;
+            let containment = polygon.containment(low, high);
+            places[containment as usize] += 1;
             let finite = |d: usize| (low[d].max(-4.0), high[d].min(4.0));
             for part in 0..25 {
                 let at = |d: usize, part: u32| finite(d).0 + (finite(d).1 - finite(d).0) * f64::from(part) / 4.0;
                 let point = [at(0, part % 5).min(high[0]), at(1, part / 5).min(high[1])];
-                match place {
-                    Place::Inside => assert!(polygon.has(point), "seed {seed}: {low:?} {high:?} {rings:?}"),
-                    Place::Outside => assert!(!polygon.has(point), "seed {seed}: {low:?} {high:?} {rings:?}"),
-                    Place::Open => {}
+                match containment {
+                    Containment::Inside => assert!(polygon.has(point), "seed {seed}: {low:?} {high:?} {rings:?}"),
+                    Containment::Outside => assert!(!polygon.has(point), "seed {seed}: {low:?} {high:?} {rings:?}"),
+                    Containment::Undecided => {}
                 }
             }
         }
@@ -119,13 +119,13 @@ fn edges_and_touching_boxes_are_decided_exactly() {
     {
         assert!(!square.has(point), "{point:?}");
     }
-    let place = |low, high| square.place(low, high);
-    assert_eq!(place([1.0, 0.0], [2.0, 1.0]), Place::Open);
-    assert_eq!(place([1.0f64.next_up(), 0.0], [2.0, 1.0]), Place::Outside);
-    assert_eq!(place([0.3, 0.3], [0.7, 0.7]), Place::Outside);
-    assert_eq!(place([0.05, 0.05], [0.2, 0.95]), Place::Inside);
-    assert_eq!(place([-1.0, -1.0], [2.0, 2.0]), Place::Open);
-    assert_eq!(place([f64::NEG_INFINITY, 2.0], [f64::INFINITY, 3.0]), Place::Outside);
+    let containment = |low, high| square.containment(low, high);
+    assert_eq!(containment([1.0, 0.0], [2.0, 1.0]), Containment::Undecided);
+    assert_eq!(containment([1.0f64.next_up(), 0.0], [2.0, 1.0]), Containment::Outside);
+    assert_eq!(containment([0.3, 0.3], [0.7, 0.7]), Containment::Outside);
+    assert_eq!(containment([0.05, 0.05], [0.2, 0.95]), Containment::Inside);
+    assert_eq!(containment([-1.0, -1.0], [2.0, 2.0]), Containment::Undecided);
+    assert_eq!(containment([f64::NEG_INFINITY, 2.0], [f64::INFINITY, 3.0]), Containment::Outside);
 }
 
 #[test]

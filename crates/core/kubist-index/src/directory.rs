@@ -4,7 +4,7 @@
 //! depth-first order, tree by tree, and skips subtrees.
 
 mod blocks;
-pub mod parcels;
+pub mod subregions;
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,8 +14,8 @@ use crate::gradual::{self, Never, Steps, Stop};
 use crate::priority::{PriorityRange, Threshold};
 use crate::spread::SpreadSet;
 use crate::state::{Run, RunId, State};
-use blocks::{Block, Blocks, Change, Making, Sorted};
-use parcels::Subtrees;
+use blocks::{Block, Blocks, BlocksBuilder, Change, Sorted};
+use subregions::Subtrees;
 
 #[derive(Debug)]
 pub struct Directory<L> {
@@ -93,7 +93,8 @@ impl<L> Directory<L> {
             if run.is_replica() { replicas.push(run) } else { primaries.push(run) }
         }
         let (primaries, replicas) = (sorted(primaries, stop)?, sorted(replicas, stop)?);
-        let (mut of_primaries, mut of_copies) = (Making::new(&forest, stride(&forest)), Making::new(&forest, 0));
+        let (mut of_primaries, mut of_copies) =
+            (BlocksBuilder::new(&forest, stride(&forest)), BlocksBuilder::new(&forest, 0));
         if otherwise < Threshold::ALL {
             (of_primaries, of_copies) = (of_primaries.otherwise(otherwise).whole(), of_copies.whole());
         }

@@ -47,15 +47,15 @@ impl Capacity {
     }
 }
 
-pub trait Known {
+pub trait TreeState {
     fn cutoff(&self, cube: CubeId) -> Threshold;
     fn holds_rows(&self, cube: CubeId) -> bool;
     fn ramps(&self, cube: CubeId) -> Vec<Ramp>;
 }
 
-pub struct Nothing;
+pub struct EmptyTree;
 
-impl Known for Nothing {
+impl TreeState for EmptyTree {
     fn cutoff(&self, _: CubeId) -> Threshold {
         Threshold::ALL
     }
@@ -87,7 +87,7 @@ pub struct Placement {
 pub fn cutoff_for(
     geometry: &Geometry,
     capacity: &Capacity,
-    known: &dyn Known,
+    known: &dyn TreeState,
     cube: CubeId,
     arriving: f64,
     above: Threshold,
@@ -113,7 +113,7 @@ pub fn cutoff_for(
 pub fn place(
     geometry: &Geometry,
     capacity: &Capacity,
-    known: &dyn Known,
+    known: &dyn TreeState,
     top: CubeId,
     above: Threshold,
     keys: &dyn Fn(u32) -> MortonKey,
@@ -167,7 +167,7 @@ pub fn place(
 }
 
 /// Whether the cube has so many runs that smaller zones would reduce the reads of a box.
-fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
+fn has_many_runs(known: &dyn TreeState, cube: CubeId) -> bool {
     known.ramps(cube).len() >= MANY_RUNS
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use std::collections::HashMap;
 
     struct Cutoffs(HashMap<CubeId, Threshold>);
-    impl Known for Cutoffs {
+    impl TreeState for Cutoffs {
         fn cutoff(&self, cube: CubeId) -> Threshold {
             self.0.get(&cube).copied().unwrap_or(Threshold::ALL)
         }
@@ -203,7 +203,7 @@ mod tests {
     fn commit(
         rng: &mut SmallRng,
         geometry: Geometry,
-        known: &dyn Known,
+        known: &dyn TreeState,
         rows: usize,
     ) -> (Vec<MortonKey>, Vec<u64>, Placed) {
         let k = geometry.dimensions();
@@ -270,7 +270,7 @@ mod tests {
     fn a_bulk_commit_fills_cubes_to_the_capacity() {
         let geometry = Geometry::new(2).unwrap();
         let mut rng = SmallRng::seed_from_u64(1);
-        let (_, _, placed) = commit(&mut rng, geometry, &Nothing, 30_000);
+        let (_, _, placed) = commit(&mut rng, geometry, &EmptyTree, 30_000);
         let root = &placed.placements[0];
         assert_eq!(root.cube, CubeId::root(0));
         assert!((15..60).contains(&root.within.len()), "{}", root.within.len());
@@ -289,7 +289,7 @@ mod tests {
         place(
             &geometry,
             &capacity,
-            &Nothing,
+            &EmptyTree,
             CubeId::root(0),
             Threshold::NONE,
             &|_| 7 << 20,

@@ -331,7 +331,7 @@ pub fn number(data_type: &DataType, key: u64) -> f64 {
 }
 
 /// The exact integer with this key of integers, dates and times in the type's unit; `None` for other types.
-pub fn whole(data_type: &DataType, key: u64) -> Option<i128> {
+pub fn integer(data_type: &DataType, key: u64) -> Option<i128> {
     fn of<T: ArrowPrimitiveType>(key: u64) -> i128
     where
         T::Native: Keyed,

@@ -1,16 +1,9 @@
 //! The state of a table: its runs, cutoffs and log positions, joined from the entries of all logs.
 //!
-<<<<<<< HEAD
 //! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs. States
 //! form a lattice: a removed run stays removed (I6), each cutoff is the minimum of its entries, from
 //! [`Threshold::ALL`] on (I3), and each position is the maximum. So commits of different writers can be joined in any
 //! order, also repeatedly, with the same result. Rewrites are joined in the order of their numbers.
-=======
-//! A commit adds runs and lowers cutoffs. A rewrite adds runs and replicas, removes runs and lowers cutoffs.
-//! Runs form a two-phase set (a removed run stays removed: I6), cutoffs are min-registers that start at
-//! [`Threshold::ALL`] (I3), and positions are max-registers. Commits of different writers can therefore be
-//! joined in any order, once or repeatedly, with the same result.
->>>>>>> words1
 //!
 //! ARCHITECTURE.md lists the rules I1 to I6. A run's payload `L` describes its bytes and their location; this module
 //! never reads it.
@@ -23,15 +16,10 @@ use crate::cube::CubeId;
 use crate::priority::Threshold;
 use crate::spread::{SpreadMap, SpreadSet};
 
-<<<<<<< HEAD
 /// The permanent id of a run.
 ///
 /// From the highest bits: 48 bits for the origin (a hash of the writer's name, or of the rewrite log), 48 bits for the
 /// entry's sequence number in that log, and 32 bits for the run's index in the entry.
-=======
-/// The permanent id of a run. From high to low, it has 48 bits of the origin (a hash of the writer's name, or of
-/// the rewrite log), 48 bits of the entry's number in that log, and 32 bits of the run's index in the entry.
->>>>>>> words1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -85,23 +73,15 @@ pub struct Rewrite<L> {
     pub runs: Vec<Arc<Run<L>>>,
     pub removes: Vec<RunId>,
     pub cutoffs: Vec<(CubeId, Threshold)>,
-<<<<<<< HEAD
     /// By writer, the log position up to which the rewrite read. A snapshot with the rewrite also has the commits up to
     /// there (I5).
-=======
-    /// The log positions that the rewriter read. A snapshot with the rewrite has the commits before them (I5).
->>>>>>> words1
     pub needs: Vec<(String, u64)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct State<L> {
-<<<<<<< HEAD
     /// Also runs that were removed later, in the order of arrival, which in large commits is close to the order in
     /// space.
-=======
-    /// Runs in the order of arrival, which in large commits is close to the order in space.
->>>>>>> words1
     added: Vec<Arc<Run<L>>>,
     indices: SpreadMap<RunId, u32>,
     removed: SpreadSet<RunId>,
@@ -110,11 +90,7 @@ pub struct State<L> {
     positions: BTreeMap<String, u64>,
     /// The number of the last joined rewrite.
     rewrites: u64,
-<<<<<<< HEAD
     /// True if the runs and cutoffs of earlier entries are not here, but on pages of a checkpoint.
-=======
-    /// Whether the runs and cutoffs of a prefix are stored elsewhere.
->>>>>>> words1
     continued: bool,
 }
 
@@ -132,11 +108,7 @@ impl<L> Default for State<L> {
     }
 }
 
-<<<<<<< HEAD
 /// The reason why a rewrite cannot be joined yet.
-=======
-/// The reason why a rewrite cannot be joined yet: an earlier entry is missing.
->>>>>>> words1
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotYet {
     #[error("rewrite {found} follows rewrite {expected}: one is missing between them")]
@@ -146,13 +118,8 @@ pub enum NotYet {
 }
 
 impl<L> State<L> {
-<<<<<<< HEAD
     /// The state of a checkpoint: the live runs and the cutoffs at the given positions. Removed runs are omitted,
     /// because later entries never name them.
-=======
-    /// The state after prefixes of all logs. It can omit the runs that these prefixes removed, because later
-    /// entries never name them.
->>>>>>> words1
     pub fn restore(live: Commit<L>, positions: Vec<(String, u64)>, rewrites: u64) -> State<L> {
         let mut state = State { rewrites, positions: positions.into_iter().collect(), ..State::default() };
         state.add(live.runs);
@@ -166,11 +133,7 @@ impl<L> State<L> {
         State { rewrites, positions: positions.into_iter().collect(), continued: true, ..State::default() }
     }
 
-<<<<<<< HEAD
     /// Joins one entry of a writer's log. `position` is the end of the entry.
-=======
-    /// Joins an entry of a writer's log; `position` is the position of the next entry.
->>>>>>> words1
     pub fn commit(&mut self, writer: &str, position: u64, commit: Commit<L>) {
         self.add(commit.runs);
         self.lower(commit.cutoffs);
@@ -245,11 +208,7 @@ impl<L> State<L> {
         self.rewrites = self.rewrites.max(other.rewrites);
     }
 
-<<<<<<< HEAD
     /// The cutoff of a cube: [`Threshold::ALL`] until an entry lowers it.
-=======
-    /// The cutoff of a cube, W(cube): [`Threshold::ALL`] until an entry lowers it.
->>>>>>> words1
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
         self.cutoffs.get(&cube).copied().unwrap_or(Threshold::ALL)
     }
@@ -279,11 +238,7 @@ impl<L> State<L> {
         &self.removed
     }
 
-<<<<<<< HEAD
     /// The removed runs that are on pages of a checkpoint.
-=======
-    /// Removed runs in the prefix that is stored elsewhere.
->>>>>>> words1
     pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
         self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
     }
@@ -293,12 +248,8 @@ impl<L> State<L> {
         self.added.len()
     }
 
-<<<<<<< HEAD
     /// Whether a run exists and was not removed. A state that continues a checkpoint assumes that unknown runs are on
     /// its pages.
-=======
-    /// Whether a run is not removed. A continued state knows only its own removals.
->>>>>>> words1
     pub fn is_live(&self, run: RunId) -> bool {
         (self.continued || self.indices.contains_key(&run)) && !self.removed.contains(&run)
     }

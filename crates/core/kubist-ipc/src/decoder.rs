@@ -13,7 +13,7 @@ use arrow_schema::{DataType, SchemaRef};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::plain::is_plain;
-use crate::whole;
+use crate::unsigned;
 
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: u64 = 255;
@@ -129,9 +129,10 @@ impl Decoder {
     /// buffer.
     fn check(&self, batch: &arrow_ipc::RecordBatch, body: &Buffer) -> Result<Vec<u64>> {
         // Columns of nulls need no bytes in the body, so the number of rows needs its own limit.
-        self.check_bytes("a row for each byte", whole(batch.length(), "the number of rows")?)?;
+        self.check_bytes("a row for each byte", unsigned(batch.length(), "the number of rows")?)?;
         for node in batch.nodes().into_iter().flatten() {
-            let (rows, nulls) = (whole(node.length(), "a length")?, whole(node.null_count(), "a number of nulls")?);
+            let (rows, nulls) =
+                (unsigned(node.length(), "a length")?, unsigned(node.null_count(), "a number of nulls")?);
             self.check_bytes("a row for each byte", rows)?;
             if nulls > rows {
                 return Err(Error::Damaged(format!("{nulls} of {rows} values are null")));
@@ -140,7 +141,7 @@ impl Decoder {
         let codec = batch.compression().map(|compression| compression.codec());
         let (mut lengths, mut inflated) = (Vec::new(), 0u64);
         for buffer in batch.buffers().into_iter().flatten() {
-            let (begin, length) = (whole(buffer.offset(), "an offset")?, whole(buffer.length(), "a length")?);
+            let (begin, length) = (unsigned(buffer.offset(), "an offset")?, unsigned(buffer.length(), "a length")?);
             let end = begin.checked_add(length).filter(|end| *end <= body.len() as u64);
             let end = end.ok_or_else(|| Error::Damaged(format!("{length} bytes at {begin} are not in the batch")))?;
             lengths.push(match codec.filter(|_| length > 0) {
@@ -164,7 +165,7 @@ fn inflated_bytes(codec: CompressionType, bytes: &[u8]) -> Result<u64> {
     let says = match i64::from_le_bytes(*says) {
         // -1 marks a buffer that is not compressed.
         -1 => packed.len() as u64,
-        says => whole(says, "a length")?,
+        says => unsigned(says, "a length")?,
     };
     match codec == CompressionType::LZ4_FRAME && says > (packed.len() as u64 + 1) * MOST_LZ4 {
         true => Err(Error::Damaged(format!("{} compressed bytes cannot decompress to {says} bytes", packed.len()))),

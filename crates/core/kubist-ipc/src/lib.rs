@@ -24,6 +24,6 @@ pub const LONGEST_METADATA: u64 = 64 << 20;
 /// # Errors
 ///
 /// [`Error::Damaged`] if it is negative.
-pub fn whole(number: i64, what: &str) -> Result<u64> {
+pub fn unsigned(number: i64, what: &str) -> Result<u64> {
     u64::try_from(number).map_err(|_| Error::Damaged(format!("{what} is {number}")))
 }

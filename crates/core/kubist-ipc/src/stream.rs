@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
-use crate::{LONGEST_METADATA, whole};
+use crate::{LONGEST_METADATA, unsigned};
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Bytes allocated before the first byte of a message arrives, after which the buffer doubles.
@@ -91,7 +91,7 @@ fn head(source: &mut impl Read) -> Result<Option<[u8; 4]>> {
 }
 
 fn body(source: &mut impl Read, decoder: &mut Decoder, length: i64) -> Result<Buffer> {
-    let length = whole(length, "a length")?;
+    let length = unsigned(length, "a length")?;
     decoder.check_bytes("a batch", length)?;
     exactly(source, length)
 }

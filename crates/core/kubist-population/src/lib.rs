@@ -17,7 +17,7 @@ use kubist_types::{Cancel, Result, Stats, Thinned};
 use seek::Seek;
 
 #[derive(Clone, Default)]
-pub struct Wanted {
+pub struct Projection {
     /// Stored columns, in the order of the result.
     pub columns: Vec<usize>,
     pub priorities: bool,
@@ -28,13 +28,13 @@ pub struct Wanted {
 pub struct Scanned {
     pub rows: usize,
     pub columns: Vec<ArrayRef>,
-    /// Empty unless [`Wanted::priorities`] is set.
+    /// Empty unless [`Projection::priorities`] is set.
     pub priorities: Vec<u64>,
     pub stats: Stats,
 }
 
 pub struct Scan {
-    pub wanted: Wanted,
+    pub wanted: Projection,
     pub range: PriorityRange,
     /// Lets the scan skip zones that cannot improve the minimum or maximum; it may scan a zone twice.
     pub seek: Option<Arc<Seek>>,
@@ -42,7 +42,7 @@ pub struct Scan {
 }
 
 /// The subsampled steps. `column` marks the records that were written regardless of their priority.
-pub struct Kept {
+pub struct SampledStep {
     pub whole: Thinned,
     pub column: String,
 }
@@ -92,18 +92,18 @@ impl Worth {
 }
 
 /// Regions of space, each with an estimated number of records and typical values of columns.
-pub struct Parcels {
+pub struct Subregions {
     pub rows: Vec<f64>,
     /// The variance of each number, per record.
     pub variances: Vec<f64>,
-    /// For each column, [`LIKE`] representative values per region, between its minimum and maximum.
-    pub like: Vec<ArrayRef>,
-    pub places: Arc<dyn Places>,
+    /// For each column, [`REPRESENTATIVES`] representative values per region, between its minimum and maximum.
+    pub representatives: Vec<ArrayRef>,
+    pub locator: Arc<dyn SubregionLocator>,
 }
 
-pub const LIKE: usize = 8;
+pub const REPRESENTATIVES: usize = 8;
 
-pub trait Places: Send + Sync {
+pub trait SubregionLocator: Send + Sync {
     /// The region of each record, from the columns of [`Population::located_by`]; `None` outside all regions.
     fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
 }
@@ -142,7 +142,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// # Errors
     ///
     /// `Invalid` if it cannot be computed for these columns.
-    fn together(&self) -> Result<f64> {
+    fn cluster_size(&self) -> Result<f64> {
         Ok(1.0)
     }
 
@@ -189,7 +189,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// # Errors
     ///
     /// A storage error, or damage.
-    fn parcels(&self, _columns: &[usize], _most: u64) -> Result<Option<Parcels>> {
+    fn subregions(&self, _columns: &[usize], _most: u64) -> Result<Option<Subregions>> {
         Ok(None)
     }
 
@@ -218,7 +218,7 @@ pub trait Population: Clone + Send + Sync + 'static {
     fn frame(&self) -> Result<Self>;
 
     /// Totals of subsampled steps, or `None` if all records were written.
-    fn kept(&self) -> Option<Kept> {
+    fn kept(&self) -> Option<SampledStep> {
         None
     }
 

@@ -21,17 +21,17 @@ pub const ZONE_MAP_BYTES: usize = 128 << 20;
 pub const GUIDE_BYTES: usize = 256 << 20;
 pub const PAGE_BYTES: usize = 64 << 20;
 
-pub trait Held {
+pub trait CacheEntry {
     fn bytes(&self) -> usize;
 }
 
-impl Held for ZoneMap {
+impl CacheEntry for ZoneMap {
     fn bytes(&self) -> usize {
         self.memory()
     }
 }
 
-impl Held for Guide {
+impl CacheEntry for Guide {
     fn bytes(&self) -> usize {
         self.memory()
     }
@@ -53,7 +53,7 @@ impl KnownPage {
     }
 }
 
-impl Held for KnownPage {
+impl CacheEntry for KnownPage {
     fn bytes(&self) -> usize {
         let Page { runs, cutoffs } = &self.page;
         let of_run = |run: &Arc<Run<Location>>| size_of::<Run<Location>>() + 32 + run.copies.len() * 16;
@@ -75,7 +75,7 @@ struct Generations<K, V> {
     young_bytes: usize,
 }
 
-impl<K: Eq + Hash, V: Held> Generations<K, V> {
+impl<K: Eq + Hash, V: CacheEntry> Generations<K, V> {
     fn insert(&mut self, key: K, value: Arc<V>, bound: usize) {
         if self.young_bytes > bound / 2 {
             self.old = std::mem::take(&mut self.young);
@@ -86,7 +86,7 @@ impl<K: Eq + Hash, V: Held> Generations<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V: Held> Cache<K, V> {
+impl<K: Eq + Hash, V: CacheEntry> Cache<K, V> {
     pub fn new(bound: usize) -> Cache<K, V> {
         let generations = Generations { young: SpreadMap::default(), old: SpreadMap::default(), young_bytes: 0 };
         Cache { bound, generations: Mutex::new(generations) }
@@ -123,7 +123,7 @@ mod tests {
 
     struct Tenth;
 
-    impl Held for Tenth {
+    impl CacheEntry for Tenth {
         fn bytes(&self) -> usize {
             10
         }

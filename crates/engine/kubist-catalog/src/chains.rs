@@ -10,7 +10,7 @@ use crate::files::TableFiles;
 
 /// The stamps of the last comparison with the store.
 #[derive(Default)]
-pub struct Seen {
+pub struct ComparedStamps {
     pub objects: HashMap<String, Stamp>,
     pub logs: HashMap<String, (u64, Stamp)>,
 }

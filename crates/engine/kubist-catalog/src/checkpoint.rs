@@ -18,9 +18,9 @@ use kubist_types::{Cancel, Result};
 use crate::directory::Base;
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
-use crate::vouched::Vouched;
+use crate::vouched::ProvenPositions;
 
-pub struct Held {
+pub struct LoadedCheckpoint {
     pub name: String,
     /// The state, without the runs and cutoffs that are on pages of the base.
     pub state: State<Location>,
@@ -33,7 +33,7 @@ pub struct Held {
 /// # Errors
 ///
 /// `Damaged`, `Newer`, `Cancelled` or a storage error.
-pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
+pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<LoadedCheckpoint>> {
     load_listed(files, None, cancel)
 }
 
@@ -42,7 +42,11 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
 /// # Errors
 ///
 /// The errors of [`load`].
-pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: &Cancel) -> Result<Option<Held>> {
+pub fn load_listed(
+    files: &TableFiles,
+    mut listed: Option<Vec<String>>,
+    cancel: &Cancel,
+) -> Result<Option<LoadedCheckpoint>> {
     // A newer checkpoint replaced one that disappears between the calls; a stale listing lacks it.
     for attempt in 0.. {
         cancel.check()?;
@@ -62,7 +66,7 @@ pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: 
 /// # Errors
 ///
 /// `Damaged`, `Newer` or a storage error.
-pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
+pub fn read(files: &TableFiles, name: &str) -> Result<Option<LoadedCheckpoint>> {
     let Some(bytes) = files.store.get_immutable(name).map_err(store_error)? else { return Ok(None) };
     let bad = |error| bad_entry(files.store.location(), name, 0, error);
     let (head, body) = split(&bytes).map_err(bad)?;
@@ -76,12 +80,13 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
             (State::continuing(positions, rewrites), Some(Arc::new(Base::new(pages, removed))))
         }
     };
-    Ok(Some(Held { name: name.into(), state, base, history }))
+    Ok(Some(LoadedCheckpoint { name: name.into(), state, base, history }))
 }
 
-impl Held {
-    pub fn vouched(&self) -> Vouched {
-        let (mut vouched, who) = (Vouched::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
+impl LoadedCheckpoint {
+    pub fn vouched(&self) -> ProvenPositions {
+        let (mut vouched, who) =
+            (ProvenPositions::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
         self.state.positions().for_each(|(writer, position)| vouched.say(writer, position, &self.history, &who));
         vouched
     }

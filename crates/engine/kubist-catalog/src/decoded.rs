@@ -33,7 +33,7 @@ pub struct DecodedPages {
     runs: Mutex<Runs>,
     /// Bytes of all entries, including evicted ones that are in use.
     held: Arc<AtomicUsize>,
-    questions: AtomicU32,
+    queries: AtomicU32,
     /// Bytes stored, copied and evicted since `keeps_few` was last decided.
     kept: AtomicUsize,
     copied: AtomicUsize,
@@ -42,11 +42,11 @@ pub struct DecodedPages {
 }
 
 #[derive(Clone, Copy)]
-pub struct QuestionId(u32);
+pub struct QueryId(u32);
 
 #[derive(Clone, Copy)]
 pub struct Keeper {
-    question: QuestionId,
+    query: QueryId,
     one_in: u32,
 }
 
@@ -74,17 +74,17 @@ impl DecodedPages {
     pub fn new(bound: usize) -> DecodedPages {
         let zero = || AtomicUsize::new(0);
         let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
-        let (held, questions) = (Arc::new(zero()), AtomicU32::new(0));
-        DecodedPages { bound, runs: Mutex::default(), held, questions, kept, copied, left, keeps_few }
+        let (held, queries) = (Arc::new(zero()), AtomicU32::new(0));
+        DecodedPages { bound, runs: Mutex::default(), held, queries, kept, copied, left, keeps_few }
     }
 
-    pub fn question(&self) -> QuestionId {
+    pub fn new_query(&self) -> QueryId {
         // Never 0, and the lowest bit stays free.
-        QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
+        QueryId((self.queries.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
     }
 
-    pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
-        Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
+    pub fn keeper(&self, query: QueryId, bytes: usize) -> Keeper {
+        Keeper { query, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
     /// Creates missing entries with these numbers of pages.
@@ -130,11 +130,11 @@ impl DecodedPages {
         left
     }
 
-    pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
+    pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { query, one_in }: Keeper) -> bool {
         // The high bits are well mixed, also for numbers at regular intervals.
-        let number = (question.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);
+        let number = (query.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);
         let mixed = || number.wrapping_mul(0x9E37_79B1) >> 20;
-        run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
+        run.note_reading(page, query) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
     }
 
     pub fn note_copied(&self, pages: usize, bytes: usize) {
@@ -181,14 +181,14 @@ impl DecodedRun {
     }
 
     /// Returns true if another query read the page before.
-    fn note_reading(&self, page: usize, question: QuestionId) -> bool {
+    fn note_reading(&self, page: usize, query: QueryId) -> bool {
         let Some(reader) = self.readers.get(page) else { return false };
         let before = reader.load(Relaxed);
-        if before & !1 == question.0 {
+        if before & !1 == query.0 {
             return before & 1 == 1;
         }
         let again = before != 0;
-        reader.store(question.0 | u32::from(again), Relaxed);
+        reader.store(query.0 | u32::from(again), Relaxed);
         again
     }
 
@@ -228,14 +228,14 @@ mod tests {
     }
 
     fn read(pages: &DecodedPages, run: u128) -> bool {
-        let question = pages.question();
+        let query = pages.new_query();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);
         if let Some(page) = kept.page(0) {
             assert_eq!(page, &decoded(run));
             pages.note_copied(1, PAGE);
             return true;
         }
-        if pages.is_to_be_kept(&kept, 0, pages.keeper(question, BOUND)) {
+        if pages.is_to_be_kept(&kept, 0, pages.keeper(query, BOUND)) {
             pages.keep(&kept, 1, 0, decoded(run));
         }
         assert!(pages.held.load(Relaxed) < BOUND + 8 * PAGE, "{} bytes", pages.held.load(Relaxed));
@@ -261,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn what_one_question_reads_twice_is_read_once() {
+    fn what_one_query_reads_twice_is_read_once() {
         let pages = DecodedPages::new(BOUND);
         let run = pages.of_runs(std::iter::once((RunId(1), 2))).remove(0);
-        let (one, other) = (pages.question(), pages.question());
+        let (one, other) = (pages.new_query(), pages.new_query());
         assert_eq!([0, 0, 0].map(|page| run.note_reading(page, one)), [false; 3]);
         assert_eq!([0, 0, 1].map(|page| run.note_reading(page, other)), [true, true, false]);
         assert!(run.note_reading(0, one));
@@ -305,15 +305,15 @@ mod tests {
     }
 
     #[test]
-    fn small_questions_keep_more_of_their_pages() {
+    fn small_queries_keep_more_of_their_pages() {
         let pages = DecodedPages::new(BOUND);
         pages.keeps_few.store(true, Relaxed);
         let kept_of = |bytes: usize| {
             let runs = pages.of_runs((0..1000).map(|run| (RunId::new(1, 1, run), 1)));
             for run in &runs {
-                run.note_reading(0, QuestionId(2));
+                run.note_reading(0, QueryId(2));
             }
-            let keeper = pages.keeper(QuestionId(4), bytes);
+            let keeper = pages.keeper(QueryId(4), bytes);
             runs.iter().filter(|run| pages.is_to_be_kept(run, 0, keeper)).count()
         };
         let (of_small, of_large) = (kept_of(BOUND / SMALL), kept_of(BOUND / SMALL + 1));

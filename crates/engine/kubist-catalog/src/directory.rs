@@ -30,7 +30,7 @@ use kubist_types::{Cancel, Result, Stats};
 
 use crate::files::TableFiles;
 use crate::look::is_far;
-use crate::lookups::{At, Covered, Covering, Live, Place};
+use crate::lookups::{At, CoveredLookup, Covering, Live, RunLocation};
 use crate::places::Table;
 pub use base::Base;
 use base::Caching;
@@ -68,7 +68,7 @@ fn lives(removed: &SpreadSet<RunId>, run: &Run<Location>) -> bool {
     !removed.contains(&run.id) && !run.copies.iter().any(|source| removed.contains(source))
 }
 
-type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
+type RunsAndCutoffs = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 
 pub struct Runs {
     pub base: Option<Arc<Base>>,
@@ -140,7 +140,7 @@ impl Runs {
     /// # Errors
     ///
     /// `Damaged`, `SnapshotExpired` if the pages were cleaned, `Cancelled` or a storage error.
-    pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
+    pub fn directory(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.all(files, &mut Stats::default(), cancel)
     }
 
@@ -182,7 +182,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn near(
         &self,
         files: &TableFiles,
@@ -241,7 +241,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Vec<Arc<Directory>>> {
         if let Some(layers) = self.held(files, &mut Stats::default(), cancel)? {
             return Ok(layers.parts());
@@ -268,7 +268,7 @@ impl Runs {
         pages: &[usize],
         stats: &mut Stats,
         cancel: &Cancel,
-    ) -> Result<Gathered> {
+    ) -> Result<RunsAndCutoffs> {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
@@ -297,7 +297,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn lookups(&self, files: &TableFiles, on_pages: bool, stats: &mut Stats, cancel: &Cancel) -> Result<Live> {
         let of = |directory: &Directory| Arc::new(Covering::of(directory.runs()));
         let all = if on_pages { None } else { self.held(files, stats, cancel)? };
@@ -313,14 +313,14 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn places(
         &self,
         files: &TableFiles,
-        wanted: &[(&Covered, Option<Vec<u32>>)],
+        wanted: &[(&CoveredLookup, Option<Vec<u32>>)],
         stats: &mut Stats,
         cancel: &Cancel,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<RunLocation>> {
         let mut found = Vec::new();
         let open = wanted
             .iter()
@@ -338,11 +338,11 @@ impl Runs {
 
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn at(
         &self,
         files: &TableFiles,
-        places: Vec<Place>,
+        places: Vec<RunLocation>,
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
@@ -375,7 +375,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
         self.recent().all().for_each(&mut work);
         match &self.base {
@@ -392,7 +392,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`] and of `work`.
+    /// The errors of [`Runs::directory`] and of `work`.
     pub fn in_order(
         &self,
         files: &TableFiles,

@@ -15,10 +15,10 @@ use kubist_format::names::{ALTERATIONS, CHECKPOINTS, DROPPED, REWRITES, TABLE, W
 use kubist_store::{LogTail, Store, StoreExt, switches};
 use kubist_types::{Cancel, Error, Result};
 
-use crate::checkpoint::{self, Held};
+use crate::checkpoint::{self, LoadedCheckpoint};
 use crate::error::{bad_entry, missing_alteration, store_error};
 use crate::files::TableFiles;
-use crate::known::Known;
+use crate::known::KnownState;
 use crate::look::{FirstLook, both, get_all, is_far};
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
@@ -59,7 +59,7 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
 /// the table has another history; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     cancel.check()?;
-    let (store, known) = (files.store.as_ref(), Known::of(files, tail));
+    let (store, known) = (files.store.as_ref(), KnownState::of(files, tail));
     let (there, followed) = both(store, || known.ask(store), || read_on(files, tail, cancel));
     followed?;
     known.check(files, tail, &there.map_err(store_error)?, cancel)
@@ -222,7 +222,7 @@ fn follow_entries(
             Some(mut look) => {
                 let known = rewrite_name(tail.state.rewrites());
                 look.rewrites.retain(|name| *name > known);
-                let new: Vec<Found> = look.rewrites.into_iter().map(|name| (name, None)).collect();
+                let new: Vec<NamedRewrite> = look.rewrites.into_iter().map(|name| (name, None)).collect();
                 (new, None, vouched::owners(&look.segments))
             }
             None => {
@@ -335,7 +335,7 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
 /// The errors of [`to_token`].
 pub fn from_to_token(
     files: &TableFiles,
-    held: Option<Held>,
+    held: Option<LoadedCheckpoint>,
     token: &SnapshotToken,
     cancel: &Cancel,
 ) -> Result<Arc<View>> {
@@ -419,12 +419,12 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
 }
 
 /// The name of a rewrite, with its content if that was already read.
-type Found = (String, Option<Bytes>);
+type NamedRewrite = (String, Option<Bytes>);
 
 /// Returns the rewrites after the joined ones, and, if useful, the newest checkpoint before the listing. If a listing
 /// may be stale, it also reads rewrites by number. While the newest checkpoint is unchanged, it needs no listing,
 /// because a rewrite is cleaned only after a checkpoint contains it.
-fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
+fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<NamedRewrite>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
     let by_number = !is_late && !is_far(store);
@@ -441,14 +441,14 @@ fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<O
     let names = store.list_after(REWRITES, &rewrite_name(behind)).map_err(store_error)?;
     let last = names.last().map_or(behind, |name| number_of(name));
     let bytes_of = |name: &String| read.iter().find(|(read, _)| read == name).and_then(|(_, bytes)| bytes.clone());
-    let mut found: Vec<Found> = names.into_iter().map(|name| (name.clone(), bytes_of(&name))).collect();
+    let mut found: Vec<NamedRewrite> = names.into_iter().map(|name| (name.clone(), bytes_of(&name))).collect();
     if is_late {
         found.extend(consecutive_rewrites(files, last, usize::MAX)?.into_iter().map(|(name, _)| (name, None)));
     }
     Ok((found, listed_at))
 }
 
-fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<Found>> {
+fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<NamedRewrite>> {
     let mut found = Vec::new();
     for name in (behind + 1..).map(rewrite_name).take(most) {
         let Some(bytes) = files.store.get(&name).map_err(store_error)? else { break };
@@ -533,7 +533,7 @@ fn follow_logs(
     Ok(true)
 }
 
-fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
+fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[NamedRewrite], cancel: &Cancel) -> Result<bool> {
     for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;
         let unread: Vec<String> =

@@ -27,7 +27,7 @@ const NO_UNITS: [&str; 5] = ["", "1", "-", "none", "dimensionless"];
 /// Limit of characters of a value in an error message.
 const MOST_CHARACTERS: usize = 60;
 
-pub struct Given<'a> {
+pub struct IncomingColumn<'a> {
     pub field: &'a Field,
     pub values: &'a ArrayRef,
     pub first_row: usize,
@@ -43,7 +43,7 @@ enum Way {
     Narrower,
 }
 
-impl Given<'_> {
+impl IncomingColumn<'_> {
     /// Returns the values in the stored type and the unit of `column`.
     ///
     /// # Errors
@@ -335,7 +335,8 @@ mod tests {
         wanted: &DataType,
         is_rounded: bool,
     ) -> std::result::Result<ArrayRef, String> {
-        let given = Given { field: &field(values.data_type(), units[0]), values: &values, first_row: 100, is_rounded };
+        let given =
+            IncomingColumn { field: &field(values.data_type(), units[0]), values: &values, first_row: 100, is_rounded };
         given.stored(&field(wanted, units[1]), wanted).map_err(|error| error.to_string())
     }
 

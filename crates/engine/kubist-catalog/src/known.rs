@@ -23,7 +23,7 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::tail::Tail;
 
-pub struct Known {
+pub struct KnownState {
     logs: Vec<KnownLog>,
     objects: Vec<(String, Value)>,
     rewrites: u64,
@@ -44,7 +44,7 @@ impl KnownLog {
     }
 }
 
-pub struct There {
+pub struct ObservedStamps {
     logs: Vec<Stamp>,
     read: HashSet<String>,
     objects: Vec<Stamp>,
@@ -57,13 +57,13 @@ enum Value {
     Chain(Chain),
 }
 
-impl Known {
-    pub fn of(files: &TableFiles, tail: &Tail) -> Known {
+impl KnownState {
+    pub fn of(files: &TableFiles, tail: &Tail) -> KnownState {
         let (mut logs, mut objects) = (Vec::new(), Vec::new());
         let (rewrites, version) = (tail.state.rewrites(), tail.schema(files).version);
         let checkpoint = tail.checkpoint.clone();
         if !tail.begun {
-            return Known { logs, objects, rewrites, checkpoint };
+            return KnownState { logs, objects, rewrites, checkpoint };
         }
         for (writer, end) in tail.state.positions() {
             let Some(own) = tail.history.writers.get(writer).filter(|own| own.commits > 0) else { continue };
@@ -80,7 +80,7 @@ impl Known {
             objects.push((alteration::name_of(version), Value::Chain(tail.history.altered)));
         }
         objects.extend(tail.history.declared.clone().map(|declared| (WRITERS.to_string(), Value::Declared(declared))));
-        Known { logs, objects, rewrites, checkpoint }
+        KnownState { logs, objects, rewrites, checkpoint }
     }
 
     /// Requests stamps, or the last entries from a remote store without stamps.
@@ -88,7 +88,7 @@ impl Known {
     /// # Errors
     ///
     /// The errors of the store.
-    pub fn ask(&self, store: &dyn Store) -> kubist_store::Result<There> {
+    pub fn ask(&self, store: &dyn Store) -> kubist_store::Result<ObservedStamps> {
         let ends: Vec<(&str, u64)> = self.logs.iter().map(|log| (log.writer.as_str(), log.end)).collect();
         let logs = store.log_stamps(&ends)?;
         let unknown: Vec<&KnownLog> = match is_far(store) {
@@ -102,7 +102,7 @@ impl Known {
         let same = unknown.iter().zip(&read).filter(|(log, read)| log.is_first_of(read));
         let read = same.map(|(log, _)| log.writer.clone()).collect();
         let objects = self.objects.iter().map(|(name, _)| store.stamp(name)).collect::<kubist_store::Result<_>>()?;
-        Ok(There { logs, read, objects })
+        Ok(ObservedStamps { logs, read, objects })
     }
 
     /// Compares the stamps with the known entries. Logs that a refresh has extended are checked by their chain.
@@ -110,7 +110,7 @@ impl Known {
     /// # Errors
     ///
     /// `Replaced`; `Damaged` if an alteration is missing; `Cancelled`; a storage error.
-    pub fn check(&self, files: &TableFiles, tail: &mut Tail, there: &There, cancel: &Cancel) -> Result<()> {
+    pub fn check(&self, files: &TableFiles, tail: &mut Tail, there: &ObservedStamps, cancel: &Cancel) -> Result<()> {
         // After a restart from another checkpoint, no joined entry names the entries before it.
         let (is_near, is_joined) = (!is_far(files.store.as_ref()), tail.checkpoint == self.checkpoint);
         let mut doubtful: Vec<(&KnownLog, Stamp)> = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kubist_expr::nearest;
 use kubist_format::names::{COPY, DROPPED, SALVAGE, TABLE, UNFINISHED};
-use kubist_store::{Found, Store, StoreLocation, locate};
+use kubist_store::{Content, Store, StoreLocation, locate};
 use kubist_types::shown::without_password;
 use kubist_types::{Error, Result};
 
@@ -52,12 +52,12 @@ impl TableLocation {
         }
     }
 
-    fn store_of(&self, named: &dyn StoreLocation, found: Found) -> Result<Arc<dyn Store>> {
+    fn store_of(&self, named: &dyn StoreLocation, found: Content) -> Result<Arc<dyn Store>> {
         let why = match found {
-            Found::Store(store) if is_any_there(store.as_ref())? => return Ok(store),
-            Found::Store(_) => format!("{} holds no table", named.noun()),
-            Found::NoStore(what) => what.into(),
-            Found::Nothing => {
+            Content::Store(store) if is_any_there(store.as_ref())? => return Ok(store),
+            Content::Store(_) => format!("{} holds no table", named.noun()),
+            Content::NoStore(what) => what.into(),
+            Content::Nothing => {
                 let (location, others) = (self.to_string(), named.others());
                 let name = |location: &'_ str| location.rsplit('/').next().unwrap_or_default().to_string();
                 let names: Vec<String> = others.iter().map(|other| name(other)).collect();
@@ -85,7 +85,7 @@ impl TableLocation {
         let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
             // The location may be a sealed file, not a directory of objects.
-            Found::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),
+            Content::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),
             found => Ok((self.store_of(named.as_ref(), found)?, None)),
         }
     }
@@ -97,8 +97,8 @@ impl TableLocation {
         match self {
             TableLocation::Held(store) => is_there(store.as_ref(), TABLE),
             TableLocation::Named(named) => match named.find().map_err(store_error)? {
-                Found::Store(store) => is_there(store.as_ref(), TABLE),
-                Found::NoStore(_) | Found::Nothing => Ok(false),
+                Content::Store(store) => is_there(store.as_ref(), TABLE),
+                Content::NoStore(_) | Content::Nothing => Ok(false),
             },
         }
     }
@@ -114,9 +114,9 @@ impl TableLocation {
             TableLocation::Held(store) => return Ok(store.clone()),
         };
         let why = match named.find().map_err(store_error)? {
-            Found::Nothing => None,
-            Found::NoStore(what) => Some(what.into()),
-            Found::Store(store) => taken_by(named, store.as_ref())?,
+            Content::Nothing => None,
+            Content::NoStore(what) => Some(what.into()),
+            Content::Store(store) => taken_by(named, store.as_ref())?,
         };
         match why {
             None => named.create().map_err(store_error),
@@ -152,12 +152,14 @@ impl TableLocation {
 
 /// The reason why no table can be created here; `None` if the store is empty, or has only the first files of a copy.
 fn taken_by(named: &dyn StoreLocation, store: &dyn Store) -> Result<Option<String>> {
-    if !named.has_foreign().map_err(store_error)? && is_bare(store).map_err(store_error)? {
+    if !named.has_other_files().map_err(store_error)? && is_bare(store).map_err(store_error)? {
         return Ok(None);
     }
     Ok(Some(match () {
         () if is_there(store, DROPPED)? => HALF_DROPPED.into(),
-        () if is_there(store, TABLE)? => "a table is there; open it, or create with exist_ok, which keeps its rows".into(),
+        () if is_there(store, TABLE)? => {
+            "a table is there; open it, or create with exist_ok, which keeps its rows".into()
+        }
         () if is_there(store, UNFINISHED)? => HALF_COPIED.into(),
         () => format!("{} is not empty and holds no table", named.noun()),
     }))

@@ -19,13 +19,13 @@ pub struct Live {
 
 #[derive(Clone, Default)]
 pub struct Covering {
-    pub lookups: Vec<Covered>,
-    pub others: Arc<Vec<Place>>,
+    pub lookups: Vec<CoveredLookup>,
+    pub others: Arc<Vec<RunLocation>>,
     removed: usize,
 }
 
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct RunLocation {
     pub run: RunId,
     pub at: At,
 }
@@ -37,55 +37,55 @@ pub enum At {
 }
 
 #[derive(Clone, Debug)]
-pub struct Covered {
+pub struct CoveredLookup {
     pub lookup: Arc<Lookup>,
     /// The common bits of the ids of its runs.
     entry: u128,
-    runs: Arc<Found>,
+    runs: Arc<RunIndex>,
     removed: usize,
 }
 
 #[derive(Debug)]
-enum Found {
+enum RunIndex {
     /// Index and location of every run that was live when this was built, ascending.
     Known(Vec<(u32, At)>),
     /// A digest has the locations, also of runs removed since.
     Table(Table),
 }
 
-struct Coming {
+struct LookupEntries {
     lookup: Arc<Lookup>,
     entry: u128,
     runs: Vec<(u32, At)>,
 }
 
 #[derive(Default)]
-pub struct Gathering {
-    lookups: Vec<Coming>,
-    others: Vec<Place>,
+pub struct LookupsBuilder {
+    lookups: Vec<LookupEntries>,
+    others: Vec<RunLocation>,
     known: HashMap<(Key, u128), usize>,
 }
 
-impl Gathering {
+impl LookupsBuilder {
     pub fn add(&mut self, run: &Run<Location>, at: At) {
-        let Gathering { lookups, others, known } = self;
-        let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
+        let LookupsBuilder { lookups, others, known } = self;
+        let Some(lookup) = &run.payload.lookup else { return others.push(RunLocation { run: run.id, at }) };
         let entry = entry_of(run.id);
         let number = *known.entry((lookup.key(), entry)).or_insert_with(|| {
-            lookups.push(Coming { lookup: lookup.clone(), entry, runs: Vec::new() });
+            lookups.push(LookupEntries { lookup: lookup.clone(), entry, runs: Vec::new() });
             lookups.len() - 1
         });
         lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
     }
 
     pub fn add_other(&mut self, run: RunId, at: At) {
-        self.others.push(Place { run, at });
+        self.others.push(RunLocation { run, at });
     }
 
     pub fn finish(self) -> Covering {
-        let covered = |Coming { lookup, entry, mut runs }| {
+        let covered = |LookupEntries { lookup, entry, mut runs }| {
             runs.sort_unstable_by_key(|(index, _)| *index);
-            Covered { lookup, entry, runs: Arc::new(Found::Known(runs)), removed: 0 }
+            CoveredLookup { lookup, entry, runs: Arc::new(RunIndex::Known(runs)), removed: 0 }
         };
         let lookups = self.lookups.into_iter().map(covered).collect();
         Covering { lookups, others: Arc::new(self.others), removed: 0 }
@@ -101,7 +101,7 @@ impl Live {
     /// True if most of the runs in memory were removed since.
     pub fn is_worn(&self) -> bool {
         self.coverings.first().is_some_and(|in_memory| {
-            let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
+            let known: usize = in_memory.lookups.iter().map(CoveredLookup::len).sum();
             in_memory.removed > known + in_memory.others.len()
         })
     }
@@ -117,7 +117,7 @@ impl Live {
 
 impl Covering {
     pub fn of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> Covering {
-        let mut gathering = Gathering::default();
+        let mut gathering = LookupsBuilder::default();
         runs.filter(|run| !run.is_replica()).for_each(|run| gathering.add(run, At::Memory(run.clone())));
         gathering.finish()
     }
@@ -151,22 +151,22 @@ impl Covering {
     }
 }
 
-impl Covered {
-    pub fn of_table(table: Table) -> Covered {
+impl CoveredLookup {
+    pub fn of_table(table: Table) -> CoveredLookup {
         let entry = entry_of(table.run(0));
-        Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
+        CoveredLookup { lookup: table.lookup().clone(), entry, runs: Arc::new(RunIndex::Table(table)), removed: 0 }
     }
 
     fn leads_to(&self, run: RunId) -> bool {
-        let Found::Known(runs) = &*self.runs else { return false };
+        let RunIndex::Known(runs) = &*self.runs else { return false };
         let is_of = |index: u32| runs.binary_search_by_key(&index, |(index, _)| *index).is_ok();
         self.entry == entry_of(run) && is_of(self.lookup.index_of(run) as u32)
     }
 
     pub fn len(&self) -> usize {
         match &*self.runs {
-            Found::Known(runs) => runs.len() - self.removed,
-            Found::Table(table) => table.len(),
+            RunIndex::Known(runs) => runs.len() - self.removed,
+            RunIndex::Table(table) => table.len(),
         }
     }
 
@@ -175,12 +175,12 @@ impl Covered {
     }
 
     /// Appends the locations of its runs, all or at some indices, or returns the digest's table with them.
-    pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
+    pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<RunLocation>) -> Option<&Table> {
         let runs = match &*self.runs {
-            Found::Known(runs) => runs,
-            Found::Table(table) => return Some(table),
+            RunIndex::Known(runs) => runs,
+            RunIndex::Table(table) => return Some(table),
         };
-        let place = |(index, at): &(u32, At)| Place { run: self.run(*index), at: at.clone() };
+        let place = |(index, at): &(u32, At)| RunLocation { run: self.run(*index), at: at.clone() };
         match indices {
             None => found.extend(runs.iter().map(place)),
             Some(indices) => {

@@ -27,7 +27,7 @@ use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
 use crate::fields::{as_stored, check_dimension, column_names, merge};
-use crate::given::Given;
+use crate::given::IncomingColumn;
 use crate::period::check_inside;
 use crate::sampling::{UNWEIGHED, WEIGHT};
 use kubist_format::alteration::{Alteration, NewGrid};
@@ -315,7 +315,7 @@ impl TableSchema {
             }
             let data_type = self.stored.field(column).data_type();
             let is_rounded = accuracy.is_some();
-            let values = Given { field: given, values: &columns[index], first_row: 0, is_rounded };
+            let values = IncomingColumn { field: given, values: &columns[index], first_row: 0, is_rounded };
             let values = values.stored(&user, data_type)?;
             columns[index] = accuracy.map_or_else(|| values.clone(), |accuracy| accuracy.round(&values));
             fields[index] = Arc::new(user.with_data_type(data_type.clone()));
@@ -523,7 +523,7 @@ impl TableSchema {
                 ))
             })?;
             let is_rounded = self.accuracy.contains_key(&self.stored_index[index]);
-            let given = Given { field: given, values: batch.column(place), first_row: offset, is_rounded };
+            let given = IncomingColumn { field: given, values: batch.column(place), first_row: offset, is_rounded };
             let column = self.measured(field);
             let array = given.stored(&column, stored.data_type())?;
             check_lengths(name, &array, offset)?;

@@ -93,7 +93,7 @@ impl Snapshot {
     ///
     /// `Damaged`, `SnapshotExpired` if pages of the directory were cleaned, or a storage error.
     pub fn directory(&self) -> Result<Arc<Directory>> {
-        self.view.runs.whole(&self.core, &Cancel::default())
+        self.view.runs.directory(&self.core, &Cancel::default())
     }
 
     pub fn token(&self) -> SnapshotToken {

@@ -17,15 +17,15 @@ use kubist_index::state::{Run, RunId, State};
 use kubist_store::{LogTail, Stamp};
 use kubist_types::{Cancel, Result};
 
-use crate::chains::{self, Seen};
-use crate::checkpoint::Held;
+use crate::chains::{self, ComparedStamps};
+use crate::checkpoint::LoadedCheckpoint;
 use crate::directory::{Base, Changes, Directory, Runs};
 use crate::error::bad_entry;
 use crate::files::TableFiles;
 use crate::look::FirstLook;
 use crate::schema::TableSchema;
 use crate::view::{Joined, View};
-use crate::vouched::{self, Vouched};
+use crate::vouched::{self, ProvenPositions};
 
 #[derive(Default)]
 pub struct Tail {
@@ -52,14 +52,14 @@ pub struct Tail {
     /// The number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
     /// The proven log positions. `looked_at_segments`: segments were examined for these.
-    pub vouched: Vouched,
+    pub vouched: ProvenPositions,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.
     pub is_known_there: bool,
     pub first_look: Option<FirstLook>,
     /// The logs that existed when they were last followed.
     pub logs: Vec<String>,
-    pub seen: Seen,
+    pub seen: ComparedStamps,
     /// Whether the last error was an entry that does not follow the joined ones.
     pub is_misfit: bool,
     /// The newest checkpoint before the last listing of rewrites, which were all joined.
@@ -79,7 +79,7 @@ impl Tail {
     }
 
     /// Restarts, from a checkpoint if there is one.
-    pub fn begin(&mut self, held: Option<Held>) {
+    pub fn begin(&mut self, held: Option<LoadedCheckpoint>) {
         self.forget();
         (self.begun, self.stale) = (true, true);
         if let Some(held) = held {
@@ -244,7 +244,7 @@ impl Tail {
             return view.clone();
         }
         let (view, changes) = (self.view.take(), self.changes.take());
-        let changed = view.zip(changes.map(|changes| Arc::new(self.settled(changes))));
+        let changed = view.zip(changes.map(|changes| Arc::new(self.net_changes(changes))));
         let (schema, history) = (self.schema(files).clone(), self.history.clone());
         let mut view = match &changed {
             Some((earlier, changes)) => {
@@ -267,7 +267,7 @@ impl Tail {
     }
 
     /// Drops runs that were added and removed again, and collects removed runs of the base.
-    fn settled(&mut self, mut changes: Changes) -> Changes {
+    fn net_changes(&mut self, mut changes: Changes) -> Changes {
         let lives = |run: &Run<Location>| {
             self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))
         };

@@ -82,7 +82,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn lookups(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<&Live> {
         let on_pages = self.runs.looks_up_on_pages(files, cancel);
         let Lookups { known, earlier } = &self.lookups[usize::from(!on_pages)];

@@ -33,11 +33,11 @@ struct Word {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Vouched {
+pub struct ProvenPositions {
     words: BTreeMap<String, Word>,
 }
 
-impl Vouched {
+impl ProvenPositions {
     pub fn say(&mut self, writer: &str, position: u64, history: &History, who: &str) {
         if position > self.words.get(writer).map_or(0, |word| word.position) {
             let (commits, rows) = history.writers.get(writer).map_or((0, 0), |own| (own.commits, own.rows));
@@ -45,7 +45,7 @@ impl Vouched {
         }
     }
 
-    pub fn join(&mut self, other: Vouched) {
+    pub fn join(&mut self, other: ProvenPositions) {
         for (writer, word) in other.words {
             if word.position > self.position(&writer) {
                 self.words.insert(writer, word);

@@ -30,13 +30,13 @@ const MOST_NUMBERS: usize = 1 << 24;
 const MOST_FIGURES: usize = 1 << 18;
 const ONE_GROUP: u64 = 0;
 
-pub struct Asked {
+pub struct NamedAggregate {
     pub name: String,
     pub bound: Bound,
 }
 
 pub struct Task {
-    pub aggregates: Vec<Asked>,
+    pub aggregates: Vec<NamedAggregate>,
     pub group_by: Vec<GroupBy>,
     /// By aggregate: the column whose distinct values are counted.
     pub distinct: Vec<Option<String>>,
@@ -46,7 +46,7 @@ pub struct Brought {
     pub schema: SchemaRef,
     /// The condition, if the sample is drawn from the frame. Records that do not match only count as drawn.
     pub condition: Option<Expression>,
-    pub places: Vec<usize>,
+    pub position_columns: Vec<usize>,
     pub weight: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ pub struct PilotFindings {
     positive: Vec<Vec<Option<f64>>>,
     pub clustered: bool,
     /// The mean number of records per identity.
-    pub together: f64,
+    pub cluster_size: f64,
 }
 
 pub struct Values {
@@ -74,7 +74,7 @@ pub struct Values {
     pub priorities: Vec<u64>,
     /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
-    places: Vec<ArrayRef>,
+    position_columns: Vec<ArrayRef>,
     /// Weights of the records, unless the sample is uniform.
     weights: Option<ArrayRef>,
 }
@@ -190,7 +190,7 @@ impl Task {
     ) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = with_types_of(&brought.schema, &columns);
-        let places = brought.places.iter().map(|column| columns[*column].clone()).collect();
+        let position_columns = brought.position_columns.iter().map(|column| columns[*column].clone()).collect();
         let weights = brought.weight.map(|column| columns[column].clone());
         let mut batch = RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::kernel)?;
         let stopped = || cancel.is_set();
@@ -205,7 +205,7 @@ impl Task {
         }
         let rows = batch.num_rows();
         let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
-        let of = |asked: &Asked| {
+        let of = |asked: &NamedAggregate| {
             asked.bound.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
         };
         let labels: Vec<ArrayRef> =
@@ -214,7 +214,7 @@ impl Task {
             .distinct
             .iter()
             .map(|name| name.as_ref().map(named).map(|array| (hash(std::slice::from_ref(&array), rows), array)));
-        let wholes = |asked: &Asked| match asked.bound.arguments.first().filter(|_| asked.bound.takes_wholes) {
+        let wholes = |asked: &NamedAggregate| match asked.bound.arguments.first().filter(|_| asked.bound.takes_wholes) {
             Some(argument) => argument.wholes(&batch, &stopped).map(Some),
             None => Ok(None),
         };
@@ -227,7 +227,7 @@ impl Task {
             labels,
             priorities,
             all,
-            places,
+            position_columns,
             weights,
         })
     }
@@ -246,7 +246,7 @@ impl Task {
     }
 
     pub fn empty(&self, pilot: &PilotFindings) -> Vec<Box<dyn Accumulator>> {
-        let accumulator = |(number, asked): (usize, &Asked)| {
+        let accumulator = |(number, asked): (usize, &NamedAggregate)| {
             asked.bound.aggregate.accumulator(&Pilot {
                 shifts: &pilot.shifts[number],
                 ends: &pilot.ends[number],
@@ -345,7 +345,7 @@ impl PilotFindings {
                 .map(|(number, count)| (0..count).map(|argument| positive(number, argument)).collect())
                 .collect(),
             clustered: identified && priorities.windows(2).any(|pair| pair[0] == pair[1]),
-            together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
+            cluster_size: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
         }
     }
 }
@@ -473,7 +473,7 @@ impl Accumulated {
             frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), drawn);
         }
         if let Some(expected) = self.expected.as_mut().filter(|_| !certain) {
-            expected.add(&values.places, values.of_drawn());
+            expected.add(&values.position_columns, values.of_drawn());
         }
         let Parts { of_rows, groups, counts } = self.parts(task, pilot, values)?;
         let parts = || counts.iter().zip(&groups).enumerate().filter(|(_, (count, _))| **count > 0);

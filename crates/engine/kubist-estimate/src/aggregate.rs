@@ -8,7 +8,7 @@ use arrow_array::Array;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist_expr::{Expression, Wholes};
-use kubist_population::seek::End;
+use kubist_population::seek::Extremum;
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -75,7 +75,7 @@ pub struct Properties {
     pub lies_among_values: bool,
     /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
-    pub end: Option<End>,
+    pub extremum: Option<Extremum>,
     pub outer_bins: bool,
     /// The interval has no bounds until all records are read.
     pub unbounded: bool,
@@ -191,7 +191,7 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn hollow(&self) -> Box<dyn Accumulator>;
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue>;
 
     /// A remark for the user: why a figure is missing, or which values are in no bin.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
@@ -226,7 +226,7 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct AggregateValue {
     /// For a histogram: the edges of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
@@ -235,12 +235,12 @@ pub struct Found {
     pub records: f64,
 }
 
-impl Found {
-    pub fn new(interval: Interval, records: f64) -> Vec<Found> {
-        vec![Found { bin: vec![], interval, own: None, records }]
+impl AggregateValue {
+    pub fn new(interval: Interval, records: f64) -> Vec<AggregateValue> {
+        vec![AggregateValue { bin: vec![], interval, own: None, records }]
     }
 
-    pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<Found> {
-        vec![Found { bin: vec![], interval, own: Some(own), records }]
+    pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<AggregateValue> {
+        vec![AggregateValue { bin: vec![], interval, own: Some(own), records }]
     }
 }

@@ -1,6 +1,6 @@
 //! Auxiliary variables: predictions of each record's features from its position.
 //!
-//! For regions of space ([`Parcels`]), the manifest has the number of records and the bounds of each
+//! For regions of space ([`Subregions`]), the manifest has the number of records and the bounds of each
 //! column. A few representative records between these bounds predict the features of all records in the
 //! region. The total of predictions is known for all records and for the sample, and the difference
 //! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted
@@ -12,16 +12,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use kubist_population::{LIKE, Parcels, Places};
+use kubist_population::{REPRESENTATIVES, SubregionLocator, Subregions};
 
 use crate::control::Control;
 
 const MOST_CELLS: usize = 1 << 18;
 
-const EACH: f64 = 1.0 / LIKE as f64;
+const EACH: f64 = 1.0 / REPRESENTATIVES as f64;
 
 pub struct Auxiliary {
-    places: Arc<dyn Places>,
+    locator: Arc<dyn SubregionLocator>,
     firsts: Vec<u32>,
     groups: Vec<u32>,
     /// Features of all aggregates by entry.
@@ -33,17 +33,17 @@ pub struct Auxiliary {
     centers: Vec<f64>,
     rows: f64,
     /// Variance of `rows`, an approximate number from the manifest.
-    loose: f64,
+    size_variance: f64,
     /// By group: covariance of `rows` with each feature's total about the mean. By group and aggregate:
     /// covariances of these totals.
-    loose_features: Vec<f64>,
-    loose_pairs: Vec<Vec<Vec<f64>>>,
+    size_covariances: Vec<f64>,
+    total_covariances: Vec<Vec<Vec<f64>>>,
     random_groups: usize,
 }
 
-/// The representative records that meet the condition, at most [`LIKE`] in each subregion.
-pub struct Like<'a> {
-    /// Their numbers, ascending; subregion i has [`LIKE`] numbers from i * LIKE.
+/// The representative records that meet the condition, at most [`REPRESENTATIVES`] in each subregion.
+pub struct Representatives<'a> {
+    /// Their numbers, ascending; subregion i has [`REPRESENTATIVES`] numbers from i * REPRESENTATIVES.
     pub numbers: &'a [u64],
     pub features: Vec<Vec<Vec<f64>>>,
     pub keys: Vec<u64>,
@@ -58,18 +58,23 @@ pub struct Expected {
 }
 
 impl Auxiliary {
-    /// `together` is the mean number of records that share a priority. Returns `None` if there are too many
+    /// `cluster_size` is the mean number of records that share a priority. Returns `None` if there are too many
     /// cells, or if a feature is not finite.
-    pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
+    pub fn new(
+        subregions: Subregions,
+        representatives: &Representatives,
+        random_groups: usize,
+        cluster_size: f64,
+    ) -> Option<Auxiliary> {
         let mut of: Vec<Range<usize>> = Vec::new();
-        for made in &like.features {
+        for features in &representatives.features {
             let first = of.last().map_or(0, |last| last.end);
-            of.push(first..first + made.len());
+            of.push(first..first + features.len());
         }
         let width = of.last().map_or(0, |last| last.end);
-        let columns: Vec<&Vec<f64>> = like.features.iter().flatten().collect();
+        let columns: Vec<&Vec<f64>> = representatives.features.iter().flatten().collect();
         let mut found = Auxiliary {
-            places: parcels.places,
+            locator: subregions.locator,
             firsts: vec![0],
             groups: Vec::new(),
             features: Vec::new(),
@@ -77,17 +82,21 @@ impl Auxiliary {
             of,
             index: HashMap::new(),
             centers: Vec::new(),
-            rows: parcels.rows.iter().sum(),
-            loose: 0.0,
-            loose_features: Vec::new(),
-            loose_pairs: Vec::new(),
+            rows: subregions.rows.iter().sum(),
+            size_variance: 0.0,
+            size_covariances: Vec::new(),
+            total_covariances: Vec::new(),
             random_groups,
         };
         let (mut row, mut last) = (0, None);
-        for parcel in 0..parcels.rows.len() {
+        for subregion in 0..subregions.rows.len() {
             let first = found.groups.len();
-            while like.numbers.get(row).is_some_and(|number| *number < ((parcel + 1) * LIKE) as u64) {
-                let key = like.keys[row];
+            while representatives
+                .numbers
+                .get(row)
+                .is_some_and(|number| *number < ((subregion + 1) * REPRESENTATIVES) as u64)
+            {
+                let key = representatives.keys[row];
                 let group = match last.filter(|(known, _)| *known == key) {
                     Some((_, group)) => group,
                     None => {
@@ -116,29 +125,32 @@ impl Auxiliary {
         if width == 0 || !found.features.iter().all(|feature| feature.is_finite()) {
             return None;
         }
-        found.center(&parcels.rows, &parcels.variances, together);
+        found.center(&subregions.rows, &subregions.variances, cluster_size);
         Some(found)
     }
 
-    fn center(&mut self, rows: &[f64], variances: &[f64], together: f64) {
+    fn center(&mut self, rows: &[f64], variances: &[f64], cluster_size: f64) {
         let width = self.width;
-        let loose: Vec<f64> = rows.iter().zip(variances).map(|(rows, variance)| rows * variance * together).collect();
-        let all_loose: f64 = loose.iter().sum();
+        let size_variances: Vec<f64> =
+            rows.iter().zip(variances).map(|(rows, variance)| rows * variance * cluster_size).collect();
+        let size_variance: f64 = size_variances.iter().sum();
         self.centers = vec![0.0; self.index.len() * width];
         let mut sums = self.centers.clone();
         let empty = || self.of.iter().map(|of| vec![0.0; of.len() * of.len()]).collect();
         let mut pairs: Vec<Vec<Vec<f64>>> = (0..self.index.len()).map(|_| empty()).collect();
-        for parcel in 0..rows.len() {
-            for entry in self.firsts[parcel] as usize..self.firsts[parcel + 1] as usize {
+        for subregion in 0..rows.len() {
+            for entry in self.firsts[subregion] as usize..self.firsts[subregion + 1] as usize {
                 let (group, features) = (self.groups[entry] as usize, &self.features[entry * width..][..width]);
                 for (feature, value) in features.iter().enumerate() {
-                    self.centers[group * width + feature] += rows[parcel] * value / self.rows;
-                    sums[group * width + feature] += loose[parcel] * value;
+                    self.centers[group * width + feature] += rows[subregion] * value / self.rows;
+                    sums[group * width + feature] += size_variances[subregion] * value;
                 }
                 for (of, sums) in self.of.iter().zip(&mut pairs[group]) {
                     let features = &features[of.clone()];
                     let products = features.iter().flat_map(|a| features.iter().map(move |b| a * b));
-                    sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += loose[parcel] * product);
+                    sums.iter_mut()
+                        .zip(products)
+                        .for_each(|(sum, product)| *sum += size_variances[subregion] * product);
                 }
             }
         }
@@ -148,12 +160,12 @@ impl Auxiliary {
                 for (at, sum) in pairs.iter_mut().enumerate() {
                     let (a, b) = (at / of.len(), at % of.len());
                     let (mean_a, mean_b) = (of_group(&self.centers, a), of_group(&self.centers, b));
-                    *sum += mean_a * mean_b * all_loose - mean_a * of_group(&sums, b) - mean_b * of_group(&sums, a);
+                    *sum += mean_a * mean_b * size_variance - mean_a * of_group(&sums, b) - mean_b * of_group(&sums, a);
                 }
             }
         }
-        sums.iter_mut().zip(&self.centers).for_each(|(sum, mean)| *sum -= mean * all_loose);
-        (self.loose, self.loose_features, self.loose_pairs) = (all_loose, sums, pairs);
+        sums.iter_mut().zip(&self.centers).for_each(|(sum, mean)| *sum -= mean * size_variance);
+        (self.size_variance, self.size_covariances, self.total_covariances) = (size_variance, sums, pairs);
     }
 }
 
@@ -165,15 +177,15 @@ impl Expected {
     pub fn add(&mut self, columns: &[ArrayRef], priorities: &[u64]) {
         let of = &*self.of;
         let (width, random_groups) = (of.width, of.random_groups);
-        for (parcel, priority) in of.places.of(columns).into_iter().zip(priorities) {
-            let Some(parcel) = parcel else { continue };
+        for (subregion, priority) in of.locator.of(columns).into_iter().zip(priorities) {
+            let Some(subregion) = subregion else { continue };
             if self.inside.is_empty() {
                 self.inside = vec![0.0; random_groups];
                 self.cells = vec![Vec::new(); of.index.len()];
             }
             let random_group = (priority & (random_groups as u64 - 1)) as usize;
             self.inside[random_group] += 1.0;
-            for entry in of.firsts[parcel as usize] as usize..of.firsts[parcel as usize + 1] as usize {
+            for entry in of.firsts[subregion as usize] as usize..of.firsts[subregion as usize + 1] as usize {
                 let cells = &mut self.cells[of.groups[entry] as usize];
                 if cells.is_empty() {
                     *cells = vec![0.0; random_groups * width];
@@ -205,9 +217,9 @@ impl Expected {
             width: 1,
             first: 0,
             centers: &[],
-            loose: self.of.loose,
-            loose_features: &[],
-            loose_pairs: &[],
+            size_variance: self.of.size_variance,
+            size_covariances: &[],
+            total_covariances: &[],
             inside: &self.inside,
             rows: self.of.rows,
         })
@@ -222,9 +234,9 @@ impl Expected {
             width: of.width,
             first: features.start,
             centers: &of.centers[group * of.width..][features.clone()],
-            loose: of.loose,
-            loose_features: &of.loose_features[group * of.width..][features.clone()],
-            loose_pairs: &of.loose_pairs[group][aggregate],
+            size_variance: of.size_variance,
+            size_covariances: &of.size_covariances[group * of.width..][features.clone()],
+            total_covariances: &of.total_covariances[group][aggregate],
             inside: &self.inside,
             rows: of.rows,
         })

@@ -11,9 +11,9 @@ pub struct Control<'a> {
     pub width: usize,
     pub first: usize,
     pub centers: &'a [f64],
-    pub loose: f64,
-    pub loose_features: &'a [f64],
-    pub loose_pairs: &'a [f64],
+    pub size_variance: f64,
+    pub size_covariances: &'a [f64],
+    pub total_covariances: &'a [f64],
     /// By random group: sampled records in subregions. `rows` is the number of all records in subregions.
     pub inside: &'a [f64],
     pub rows: f64,
@@ -22,8 +22,18 @@ pub struct Control<'a> {
 #[cfg(test)]
 impl<'a> Control<'a> {
     pub fn of_test(cells: &'a [f64], centers: &'a [f64], inside: &'a [f64], rows: f64) -> Control<'a> {
-        let (loose_features, loose_pairs) = (&[0.0, 3.0], &[0.0, 0.0, 0.0, 50.0]);
-        Control { cells, width: 2, first: 0, centers, loose: 1000.0, loose_features, loose_pairs, inside, rows }
+        let (size_covariances, total_covariances) = (&[0.0, 3.0], &[0.0, 0.0, 0.0, 50.0]);
+        Control {
+            cells,
+            width: 2,
+            first: 0,
+            centers,
+            size_variance: 1000.0,
+            size_covariances,
+            total_covariances,
+            inside,
+            rows,
+        }
     }
 }
 
@@ -51,16 +61,18 @@ impl Control<'_> {
     /// prediction, one for the number of records.
     pub fn variance(&self, (one, [a, b]): (usize, [f64; 2]), (other, [c, d]): (usize, [f64; 2])) -> f64 {
         let features = self.centers.len();
-        let together = if one.max(other) < features { self.loose_pairs[one * features + other] } else { 0.0 };
-        a * c * together + a * d * self.with_rows(one) + b * (c * self.with_rows(other) + d * self.loose)
+        let of_totals = if one.max(other) < features { self.total_covariances[one * features + other] } else { 0.0 };
+        a * c * of_totals
+            + a * d * self.covariance_with_size(one)
+            + b * (c * self.covariance_with_size(other) + d * self.size_variance)
     }
 
     /// The covariance of a feature with the number of records in subregions.
     pub fn covariance(&self, (one, [a, b]): (usize, [f64; 2])) -> f64 {
-        a * self.with_rows(one) + b * self.loose
+        a * self.covariance_with_size(one) + b * self.size_variance
     }
 
-    fn with_rows(&self, feature: usize) -> f64 {
-        self.loose_features.get(feature).copied().unwrap_or(0.0)
+    fn covariance_with_size(&self, feature: usize) -> f64 {
+        self.size_covariances.get(feature).copied().unwrap_or(0.0)
     }
 }

@@ -9,10 +9,10 @@
 //! A caller that watches may stop at any stage. Stage k then uses `alpha / (k (k + 1))` of the error
 //! probability, so that all intervals together are right with probability `1 - alpha`.
 
+mod auxiliary;
 mod figures;
 mod frame;
 mod known;
-mod places;
 mod plan;
 mod tails;
 mod weighted;
@@ -25,7 +25,7 @@ use arrow_schema::{Schema, SchemaRef};
 use kubist_expr::{named, several};
 use kubist_index::priority::{PriorityRange, Threshold};
 
-use crate::accumulate::{Accumulated, Asked, Brought, PilotFindings, Task, Values};
+use crate::accumulate::{Accumulated, Brought, NamedAggregate, PilotFindings, Task, Values};
 use crate::aggregate::Bound;
 use crate::aggregates;
 use crate::figure::{Estimate, Figure, Stop, check_groups};
@@ -33,9 +33,9 @@ use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::records::Records;
 use crate::unit;
-use known::Known;
+use known::KnownTotals;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_population::{Number, Population, Scan, Scanned, Wanted, Worth};
+use kubist_population::{Number, Population, Projection, Scan, Scanned, Worth};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 use tails::Tails;
@@ -65,13 +65,13 @@ const MOST_AGGREGATES: usize = 64;
 /// A stage is a chain of functions: **pilot**, **plan**, **read**, **result**. Predictions use copies, so
 /// they change no state.
 pub struct Estimation<P = Records> {
-    question: Question<P>,
+    query: EstimateQuery<P>,
     /// `None` after the end.
     so_far: Option<(Sample<P>, Facts)>,
 }
 
 /// The request and its context, constant over all stages.
-struct Question<P> {
+struct EstimateQuery<P> {
     options: EstimateOptions,
     whole: P,
     visible: Schema,
@@ -82,7 +82,7 @@ struct Question<P> {
     /// By aggregate: the largest half-width of the interval, in the aggregate's unit.
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
-    known: Option<Known>,
+    known: Option<KnownTotals>,
     /// Upper limit of the priorities to read.
     end: f64,
     expected: f64,
@@ -96,14 +96,14 @@ struct Question<P> {
 #[derive(Clone)]
 struct Source<P> {
     records: P,
-    wanted: Wanted,
+    wanted: Projection,
     brought: Arc<Brought>,
 }
 
 struct Sample<P> {
     source: Source<P>,
     /// The source of the selected records, while `source` is the frame (all records, without the condition).
-    own: Option<frame::Own<P>>,
+    own: Option<frame::SelectedSource<P>>,
     /// The source without position columns, while `source` has them.
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
@@ -192,28 +192,29 @@ impl<P: Population> Estimation<P> {
             if *names.entry(name.clone()).or_insert(aggregate) != aggregate {
                 return Err(Error::invalid(format!("two aggregates are named {name:?}: choose another name")));
             }
-            Ok(Asked { name, bound: aggregates::bind(aggregate, &visible)? })
+            Ok(NamedAggregate { name, bound: aggregates::bind(aggregate, &visible)? })
         });
-        let aggregates = aggregates.collect::<Result<Vec<Asked>>>()?;
+        let aggregates = aggregates.collect::<Result<Vec<NamedAggregate>>>()?;
         if aggregates.len() > MOST_AGGREGATES {
             return Err(Error::invalid(format!(
                 "{} aggregates: one estimate has at most {MOST_AGGREGATES}",
                 aggregates.len()
             )));
         }
-        let unit_of = |Asked { bound, .. }: &Asked| match &bound.unit {
+        let unit_of = |NamedAggregate { bound, .. }: &NamedAggregate| match &bound.unit {
             Some(unit) => Some(unit.clone()),
             None => unit::of(bound.properties.unit, &bound.arguments),
         };
         let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
         let units: BTreeMap<String, String> = units.collect();
-        let bin_units =
-            aggregates.iter().filter(|asked| asked.bound.properties.outer_bins).map(|Asked { name, bound }| {
+        let bin_units = aggregates.iter().filter(|asked| asked.bound.properties.outer_bins).map(
+            |NamedAggregate { name, bound }| {
                 let units = bound.arguments.iter().map(|argument| argument.unit().map(str::to_owned));
                 (name.clone(), units.collect())
-            });
+            },
+        );
         let bin_units = bin_units.collect();
-        let absolute = aggregates.iter().map(|Asked { name, .. }| {
+        let absolute = aggregates.iter().map(|NamedAggregate { name, .. }| {
             let goal = options.absolute.as_ref();
             goal.map(|goal| goal.of(name, units.get(name).map(String::as_str))).transpose()
         });
@@ -248,23 +249,23 @@ impl<P: Population> Estimation<P> {
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.sample.map_or(end, |fraction| end.min(fraction)).max(low);
         let everything = records.weight().is_some() && weighted::reads_all(&task, &options, watched, low, end)?;
-        let known = Known::of(&records, &options, &task)?;
-        let kept = known.as_ref().map_or(1.0, Known::below);
+        let known = KnownTotals::of(&records, &options, &task)?;
+        let kept = known.as_ref().map_or(1.0, KnownTotals::below);
         let end = end.min(kept);
         // In subsampled steps, only records below this priority exist.
         let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
-        let facts = Facts { rows: known.as_ref().and_then(Known::rows), ..Facts::default() };
+        let facts = Facts { rows: known.as_ref().and_then(KnownTotals::rows), ..Facts::default() };
         let sample = Sample {
             source: Source {
                 records: records.clone(),
                 brought: Arc::new(Brought {
                     schema: part(&stored, &columns),
                     condition: None,
-                    places: vec![],
+                    position_columns: vec![],
                     weight: records.weight().and_then(|weight| columns.iter().position(|column| *column == weight)),
                 }),
-                wanted: Wanted { coded: columns.clone(), columns, priorities: true },
+                wanted: Projection { coded: columns.clone(), columns, priorities: true },
             },
             own: None,
             plain: None,
@@ -276,7 +277,7 @@ impl<P: Population> Estimation<P> {
             stats: Stats::default(),
             pace: (0.0, 1.0),
         };
-        let question = Question {
+        let query = EstimateQuery {
             deadline: options.within.and_then(|within| begin.checked_add(within)),
             options,
             whole: records,
@@ -294,33 +295,33 @@ impl<P: Population> Estimation<P> {
             watched,
             begin,
         };
-        Ok(Estimation { question, so_far: Some((sample, facts)) })
+        Ok(Estimation { query, so_far: Some((sample, facts)) })
     }
 
     fn stage(&mut self) -> Result<Option<Estimate>> {
-        let (question, Some((sample, facts))) = (&self.question, self.so_far.take()) else { return Ok(None) };
-        let Read { sample, in_time } = question.advanced(sample, &facts)?;
+        let (query, Some((sample, facts))) = (&self.query, self.so_far.take()) else { return Ok(None) };
+        let Read { sample, in_time } = query.advanced(sample, &facts)?;
         let (mut sample, facts) = match in_time {
-            true => question.learned(Sample { stages: sample.stages + 1, ..sample }, facts)?,
+            true => query.learned(Sample { stages: sample.stages + 1, ..sample }, facts)?,
             false => (sample, facts),
         };
-        let figures = question.figures(&mut sample, &facts);
-        let (figures, facts) = if in_time { question.with_constants(figures, facts)? } else { (figures, facts) };
-        let stopped = if in_time { question.verdict(&sample, &facts, &figures) } else { Stop::Time };
+        let figures = query.figures(&mut sample, &facts);
+        let (figures, facts) = if in_time { query.with_constants(figures, facts)? } else { (figures, facts) };
+        let stopped = if in_time { query.verdict(&sample, &facts, &figures) } else { Stop::Time };
         if stopped == Stop::Progress {
             let is_first = sample.stages == 1;
-            let outlook = if is_first { question.outlook(&sample, &facts, &figures) } else { None };
-            let figures = question.with_bins(figures, None);
-            let estimate = question.estimate(&mut sample, &facts, figures, stopped)?;
+            let outlook = if is_first { query.outlook(&sample, &facts, &figures) } else { None };
+            let figures = query.with_bins(figures, None);
+            let estimate = query.estimate(&mut sample, &facts, figures, stopped)?;
             self.so_far = Some((sample, facts));
             return Ok(Some(Estimate { outlook, ..estimate }));
         }
-        let (figures, stats) = question.with_extremes(figures, facts.clone(), &sample)?;
-        question.estimate(&mut sample.after(&stats), &facts, figures, stopped).map(Some)
+        let (figures, stats) = query.with_extremes(figures, facts.clone(), &sample)?;
+        query.estimate(&mut sample.after(&stats), &facts, figures, stopped).map(Some)
     }
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     fn late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -354,9 +355,10 @@ impl<P: Population> Question<P> {
         let width = self.end - sample.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
-        let together = sample.source.records.together()?;
-        let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
-        let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
+        let cluster_size = sample.source.records.cluster_size()?;
+        let (wanted, few) =
+            (wanted.max(PILOT_PRIORITIES * cluster_size), FEW_ROWS.max(PILOT_PRIORITIES * cluster_size));
+        let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * cluster_size) as u64);
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= few.min(most) {
@@ -365,7 +367,7 @@ impl<P: Population> Question<P> {
         };
         let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
         if share < width && sample.source.brought.weight.is_none() {
-            sample = self.with_places(self.in_frame(sample)?);
+            sample = self.with_position_columns(self.in_frame(sample)?);
         }
         let mut drawn = 0;
         loop {
@@ -422,7 +424,7 @@ impl<P: Population> Question<P> {
     }
 
     /// The scan of priorities in [low, high); `None` if this is empty.
-    fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
+    fn scan(&self, wanted: Projection, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
 
@@ -457,7 +459,7 @@ impl<P: Population> Question<P> {
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
         let (framed, expected) = (all.frame.is_some(), all.expected.as_ref().map(|expected| expected.of.clone()));
-        let wanted = Wanted { priorities: !certain, ..source.wanted.clone() };
+        let wanted = Projection { priorities: !certain, ..source.wanted.clone() };
         let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
         let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), source.records.cancel());
         let brought = source.brought.clone();
@@ -490,8 +492,8 @@ impl<P: Population> Question<P> {
     /// Finds the number of records from the manifest and a few runs. It is exact if it is requested, or if
     /// there is no goal; otherwise it is as accurate as the figures need.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
-        let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
-        let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
+        let needed = |asked: &NamedAggregate| asked.bound.properties.uses_number_of_records;
+        let is_asked = |NamedAggregate { bound: Bound { properties, .. }, .. }: &NamedAggregate| {
             properties.is_number_of_records
                 || properties.is_number_of_values
                 || properties.follows_from_number_of_records
@@ -533,7 +535,7 @@ impl<P: Population> Question<P> {
         Ok((sample, facts))
     }
 
-    fn is_complete(&self, asked: &Asked) -> Result<bool> {
+    fn is_complete(&self, asked: &NamedAggregate) -> Result<bool> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column());
         let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
         let column = self.whole.place(column);

@@ -10,7 +10,7 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
-use crate::own::{self, Own};
+use crate::own::{self, ExactInterval};
 use crate::words::{bin_in_words, in_words, texts_in_words};
 use kubist_types::error::{Error, Result};
 use kubist_types::human::count;
@@ -46,7 +46,7 @@ pub struct Figure {
     /// Value and bounds with all digits: for extremes and quantiles of integers, decimals, dates and times,
     /// and for exact counts and sums.
     #[serde(skip)]
-    pub own: Option<Own>,
+    pub own: Option<ExactInterval>,
     /// The fraction of identities in the sample.
     pub fraction: f64,
     pub rows: u64,
@@ -169,8 +169,9 @@ impl Estimate {
                 floats(&|figure| Some(figure.high)),
             ]);
         };
-        let own =
-            |of: fn(&Own) -> Option<i256>| self.figures.iter().map(move |figure| figure.own.as_ref().and_then(of));
+        let own = |of: fn(&ExactInterval) -> Option<i256>| {
+            self.figures.iter().map(move |figure| figure.own.as_ref().and_then(of))
+        };
         let all = own(|own| own.value).chain(own(|own| own.low)).chain(own(|own| own.high));
         let all = own::array(&all.collect::<Vec<_>>(), &data_type)?;
         let count = self.figures.len();

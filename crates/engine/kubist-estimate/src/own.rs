@@ -16,7 +16,7 @@ pub const HUGE: DataType = DataType::Decimal128(38, 0);
 
 /// A value and the bounds of its interval in an exact type; `None` if unknown or unbounded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Own {
+pub struct ExactInterval {
     pub data_type: DataType,
     pub value: Option<i256>,
     pub low: Option<i256>,
@@ -26,17 +26,17 @@ pub struct Own {
 /// A value for JSON: a 64-bit integer is a number, and other values are text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
-pub enum Told {
+pub enum JsonValue {
     Integer(i64),
     Text(String),
 }
 
-impl Own {
+impl ExactInterval {
     /// Rounds the value to the nearest integer, and the interval outwards.
-    pub fn rounded(data_type: &DataType, value: Option<f64>, low: f64, high: f64) -> Own {
+    pub fn rounded(data_type: &DataType, value: Option<f64>, low: f64, high: f64) -> ExactInterval {
         let unit = unit(data_type);
         let whole = |number: f64| i256::from_f64(number).filter(|_| number.is_finite());
-        Own {
+        ExactInterval {
             data_type: data_type.clone(),
             value: value.and_then(|value| whole((value * unit).round())),
             low: whole((low * unit).floor()),
@@ -50,7 +50,7 @@ impl Own {
         let is_rounded = |end: f64| (end * unit).abs() >= 2f64.powi(53);
         let low = if is_rounded(low) { low.next_down() } else { low };
         let high = if is_rounded(high) { high.next_up() } else { high };
-        let wider = Own::rounded(&self.data_type, None, low, high);
+        let wider = ExactInterval::rounded(&self.data_type, None, low, high);
         self.low = self.low.or(wider.low);
         self.high = self.high.or(wider.high);
     }
@@ -77,9 +77,9 @@ impl Own {
         }
     }
 
-    pub fn told(&self) -> [Option<Told>; 3] {
+    pub fn told(&self) -> [Option<JsonValue>; 3] {
         let small = |value: i256| value.to_i128().filter(|_| self.is_integer()).and_then(|value| value.try_into().ok());
-        let told = |value: i256| small(value).map_or_else(|| Told::Text(self.text(value)), Told::Integer);
+        let told = |value: i256| small(value).map_or_else(|| JsonValue::Text(self.text(value)), JsonValue::Integer);
         [self.value, self.low, self.high].map(|value| value.map(told))
     }
 

@@ -13,10 +13,10 @@ use kubist_index::priority::PriorityRange;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::RunId;
 use kubist_population::seek::Seek;
-use kubist_population::{Kept, Number, Parcels, Population, Scan, Scanned, Worth};
+use kubist_population::{Number, Population, SampledStep, Scan, Scanned, Subregions, Worth};
 use kubist_read::bind::BoundQuery;
-use kubist_read::execute::{self, Skips, Wanted};
-use kubist_read::plan::{Listed, Pieces, Planner};
+use kubist_read::execute::{self, Projection, Skips};
+use kubist_read::plan::{Pieces, Planner, RowsByManifest};
 use kubist_read::request::RunOptions;
 use kubist_read::runs::zone_of;
 use kubist_types::Cancel;
@@ -26,7 +26,7 @@ use kubist_types::stats::Stats;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::edge::{Crossing, Edge};
-use crate::like;
+use crate::representatives;
 
 /// Reading the manifest entry of a run that is not in memory takes as long as this many sampled records (2
 /// µs and 20 ns).
@@ -36,12 +36,12 @@ const PART_READ: f64 = 0.35;
 
 /// Costs of a manifest entry and of a subregion's prediction, in examined records.
 const RUN_ROWS: u64 = 2;
-const PARCEL_ROWS: u64 = 25;
+const SUBREGION_ROWS: u64 = 25;
 /// Subregions may cost the records that would be examined without them, divided by this.
-const PART_FOR_PARCELS: u64 = 4;
+const PART_FOR_SUBREGIONS: u64 = 4;
 /// With fewer subregions the prediction is poor, and more do not improve it.
-const LEAST_PARCELS: u64 = 64;
-const MOST_PARCELS: u64 = 1 << 14;
+const LEAST_SUBREGIONS: u64 = 64;
+const MOST_SUBREGIONS: u64 = 1 << 14;
 
 #[derive(Clone)]
 pub struct Records {
@@ -133,7 +133,7 @@ impl Population for Records {
         let mut stats = Stats::default();
         let Some(listed) = self.planner().by_list(most, deadline, &mut stats)? else { return Ok(None) };
         let mut rows = listed.inside;
-        for scanned in execute::scan(listed.open, Wanted::default()).until(deadline) {
+        for scanned in execute::scan(listed.open, Projection::default()).until(deadline) {
             let scanned = scanned?;
             rows += scanned.rows as u64;
             stats.add(&scanned.stats);
@@ -148,7 +148,7 @@ impl Population for Records {
         }
         let (seed, mut stats) = (self.snapshot.core.header.seed, Stats::default());
         let listed = self.planner().by_list(u64::MAX, deadline, &mut stats)?;
-        let Some(Listed { inside, open, expected }) = listed else { return Ok((None, stats)) };
+        let Some(RowsByManifest { inside, open, expected }) = listed else { return Ok((None, stats)) };
         let mut edge = Edge::new(
             inside,
             open.visits.iter().zip(expected).map(|(visit, expected)| {
@@ -180,24 +180,28 @@ impl Population for Records {
         self.planner().logical.located_by().map(<[usize]>::to_vec)
     }
 
-    fn parcels(&self, columns: &[usize], most: u64) -> Result<Option<Parcels>> {
-        let wanted = (most / PARCEL_ROWS / PART_FOR_PARCELS).min(MOST_PARCELS);
-        if wanted < LEAST_PARCELS {
+    fn subregions(&self, columns: &[usize], most: u64) -> Result<Option<Subregions>> {
+        let wanted = (most / SUBREGION_ROWS / PART_FOR_SUBREGIONS).min(MOST_SUBREGIONS);
+        if wanted < LEAST_SUBREGIONS {
             return Ok(None);
         }
-        let Some(parcels) = self.planner().logical.parcels(wanted as usize, most / RUN_ROWS)? else {
+        let Some(subregions) = self.planner().logical.subregions(wanted as usize, most / RUN_ROWS)? else {
             return Ok(None);
         };
         let stored = &self.snapshot.view.schema.stored;
-        let like = columns.iter().enumerate().map(|(number, column)| {
+        let representatives = columns.iter().enumerate().map(|(number, column)| {
             let data_type = stored.field(*column).data_type();
-            like::between(data_type, &parcels.ends(*column, data_type), number)
+            representatives::between(data_type, &subregions.ends(*column, data_type), number)
         });
-        Ok(like.collect::<Option<Vec<_>>>().map(|like| Parcels {
-            rows: parcels.parcels.iter().map(|parcel| parcel.rows).collect(),
-            variances: parcels.parcels.iter().map(|parcel| parcel.cutoff / (1.0 - parcel.cutoff)).collect(),
-            places: parcels.places(),
-            like,
+        Ok(representatives.collect::<Option<Vec<_>>>().map(|representatives| Subregions {
+            rows: subregions.subregions.iter().map(|subregion| subregion.rows).collect(),
+            variances: subregions
+                .subregions
+                .iter()
+                .map(|subregion| subregion.cutoff / (1.0 - subregion.cutoff))
+                .collect(),
+            locator: subregions.locator(),
+            representatives,
         }))
     }
 
@@ -225,7 +229,7 @@ impl Population for Records {
             })),
         };
         let pieces = self.planner().pieces(PriorityRange::ALL, &mut stats)?;
-        let mut looked_at = execute::work(pieces, Wanted::default(), skips, Ok);
+        let mut looked_at = execute::work(pieces, Projection::default(), skips, Ok);
         for scanned in looked_at.until(deadline) {
             scanned?;
             if !is_complete.load(Ordering::Relaxed) {
@@ -249,10 +253,10 @@ impl Population for Records {
         Records::new(&self.snapshot, &QuerySpec { filter: None, ..self.spec.clone() }, &self.run)
     }
 
-    fn kept(&self) -> Option<Kept> {
+    fn kept(&self) -> Option<SampledStep> {
         let schema = &self.snapshot.view.schema;
         let (whole, column) = (self.snapshot.whole(self.spec.steps)?, schema.kept_below?);
-        Some(Kept { whole, column: schema.user_field(column).name().clone() })
+        Some(SampledStep { whole, column: schema.user_field(column).name().clone() })
     }
 
     fn scan<T: Send + 'static>(

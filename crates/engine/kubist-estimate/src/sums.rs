@@ -56,20 +56,20 @@ struct Corrected {
     spread: Vec<f64>,
     /// Covariances between totals, from the uncertainty of the population totals; `with_rows` are the
     /// covariances with the number of records.
-    loose: Vec<f64>,
-    with_rows: Vec<f64>,
+    total_covariances: Vec<f64>,
+    size_covariances: Vec<f64>,
     slopes: Vec<[f64; 2]>,
 }
 
 impl Corrected {
     /// The variance from uncertain population totals, for the combination minus `by` times the first total
     /// of `other`.
-    fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
+    fn variance_of_totals(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
         let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
-        let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
+        let own: f64 = products.zip(&self.total_covariances).map(|(by, covariance)| by * covariance).sum();
         let less = other.filter(|_| by != 0.0).map_or(0.0, |other| {
-            let together: f64 = coefficients.iter().zip(&self.with_rows).map(|(a, b)| a * b).sum();
-            by * by * other.loose[0] - 2.0 * by * other.slopes[0][1] * together
+            let with_size: f64 = coefficients.iter().zip(&self.size_covariances).map(|(a, b)| a * b).sum();
+            by * by * other.total_covariances[0] - 2.0 * by * other.slopes[0][1] * with_size
         });
         (own + less).max(0.0)
     }
@@ -229,19 +229,19 @@ impl Sums {
         }
         // A predictor is not used if its sample total is implausibly far from its expectation. Reasons are
         // rare subregions without a sampled record, and invalid predictions.
-        let likely = |numbers: Vec<f64>, loose: f64| match is_likely(&numbers, p * p * loose) {
+        let likely = |numbers: Vec<f64>, totals_variance: f64| match is_likely(&numbers, p * p * totals_variance) {
             true => numbers,
             false => vec![0.0; numbers.len()],
         };
-        let of_rows = likely(control.rows(p), control.loose);
+        let of_rows = likely(control.rows(p), control.size_variance);
         let fits = (0..self.width).map(|feature| {
             let drawn: Vec<f64> = self.cells.iter().skip(feature).step_by(self.width).copied().collect();
             let alone = (feature, [1.0, 0.0]);
             let expected = likely(control.expected(feature), control.variance(alone, alone));
             let fit = Fit::of(&drawn, expected, &of_rows);
             let fit = fit.or_else(|| Fit::of(&drawn, vec![0.0; self.groups], &of_rows))?;
-            let loose = control.variance((feature, fit.slopes), (feature, fit.slopes)) * p * p / (1.0 - p);
-            Some((fit.left + loose, fit))
+            let totals_variance = control.variance((feature, fit.slopes), (feature, fit.slopes)) * p * p / (1.0 - p);
+            Some((fit.left + totals_variance, fit))
         });
         let fits: Vec<Option<(f64, Fit)>> = fits.collect();
         // A ratio gets worse if only one of its totals uses regression: all totals use it, or none.
@@ -262,9 +262,12 @@ impl Sums {
             slopes[feature] = fit.slopes;
         }
         let pairs = (0..self.width).flat_map(|a| (0..self.width).map(move |b| (a, b)));
-        let loose = pairs.map(|(a, b)| control.variance((a, slopes[a]), (b, slopes[b]))).collect();
-        let with_rows = slopes.iter().enumerate().map(|(a, slopes)| control.covariance((a, *slopes))).collect();
-        Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
+        let total_covariances = pairs.map(|(a, b)| control.variance((a, slopes[a]), (b, slopes[b]))).collect();
+        let size_covariances = slopes.iter().enumerate().map(|(a, slopes)| control.covariance((a, *slopes))).collect();
+        Some(Sums {
+            corrected: Some(Corrected { cells, spread, total_covariances, size_covariances, slopes }),
+            ..self.clone()
+        })
     }
 
     pub fn numbers(&self) -> usize {
@@ -312,12 +315,11 @@ impl Sums {
             third += square * away;
             fourth += square * square;
         }
-        let loose = self
-            .corrected
-            .as_ref()
-            .map_or(0.0, |corrected| corrected.loose(coefficients, by, other.corrected.as_ref()) / unit / unit);
+        let totals_variance = self.corrected.as_ref().map_or(0.0, |corrected| {
+            corrected.variance_of_totals(coefficients, by, other.corrected.as_ref()) / unit / unit
+        });
         let sampled = part_drawn * second * occupied / (occupied - 1.0);
-        let variance = sampled + loose;
+        let variance = sampled + totals_variance;
         let part = if variance > 0.0 { sampled / variance } else { 1.0 };
         let skewness = if second > 0.0 { third / second.powf(1.5) * part.powf(1.5) } else { 0.0 };
         // Regression estimates two more coefficients from the same groups.
@@ -334,12 +336,12 @@ impl Sums {
     }
 }
 
-/// True if the sum is within [`MOST_OFF`] standard errors of 0, with `loose` added to its variance.
-fn is_likely(numbers: &[f64], loose: f64) -> bool {
+/// True if the sum is within [`MOST_OFF`] standard errors of 0, with `totals_variance` added to its variance.
+fn is_likely(numbers: &[f64], totals_variance: f64) -> bool {
     let sum: f64 = numbers.iter().sum();
     let mean = sum / numbers.len() as f64;
     let squares: f64 = numbers.iter().map(|number| (number - mean) * (number - mean)).sum();
-    sum * sum <= MOST_OFF * MOST_OFF * (squares + loose)
+    sum * sum <= MOST_OFF * MOST_OFF * (squares + totals_variance)
 }
 
 /// A least-squares fit of group totals on two predictors.

@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 
-use crate::aggregate::{Accumulator, Aggregate, Found, Pilot, Properties, Records, Rows, Shift, same};
+use crate::aggregate::{Accumulator, Aggregate, AggregateValue, Pilot, Properties, Records, Rows, Shift, same};
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 
@@ -103,7 +103,7 @@ impl<S: Smooth> Accumulator for Totals<S> {
         Box::new(Totals { function: self.function.clone(), shifts: self.shifts.clone(), sums: self.sums.hollow() })
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let sums = conditions.corrected(&self.sums);
         let found = self.function.interval(&sums, &self.shifts, conditions);
         // Only zone maps bound the records outside a constant sample.
@@ -111,7 +111,7 @@ impl<S: Smooth> Accumulator for Totals<S> {
             true => Interval { low: S::LEAST, high: f64::INFINITY, ..found },
             false => found,
         };
-        Found::new(interval, self.sums.records())
+        AggregateValue::new(interval, self.sums.records())
     }
 
     fn numbers(&self) -> usize {

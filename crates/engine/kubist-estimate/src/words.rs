@@ -8,7 +8,7 @@ use arrow_cast::display::array_value_to_string;
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::human::{alike, grouped, number};
 
-use crate::own::Own;
+use crate::own::ExactInterval;
 
 /// Text such as `3.02e-7 ± 0.26e-7 m`; both ends if the interval is asymmetric; the value alone if it is
 /// exact.
@@ -53,8 +53,8 @@ pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: 
 pub fn bound_in_words(value: f64, data_type: &DataType) -> String {
     use DataType::{Date32, Date64, Time32, Time64, Timestamp};
     let is_time = matches!(data_type, Date32 | Date64 | Timestamp(..) | Time32(_) | Time64(_));
-    let text = |own: Own| own.value.map(|value| own.text(value));
-    let time = is_time.then(|| Own::rounded(data_type, Some(value), value, value)).and_then(text);
+    let text = |own: ExactInterval| own.value.map(|value| own.text(value));
+    let time = is_time.then(|| ExactInterval::rounded(data_type, Some(value), value, value)).and_then(text);
     time.unwrap_or_else(|| number(value))
 }
 

@@ -14,8 +14,8 @@ use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 
 use crate::own;
-use kubist_population::seek::{End, Reach, Seek};
-use kubist_population::{Population, Scan, Scanned, Wanted};
+use kubist_population::seek::{ColumnSearch, Extremum, Seek};
+use kubist_population::{Population, Projection, Scan, Scanned};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
@@ -28,11 +28,11 @@ fn plain(data_type: &DataType) -> &DataType {
 }
 
 /// Infinite if keys of the type are not exact.
-fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
-    match (order::is_exact(data_type), end) {
-        (true, _) => order::number(data_type, end.turned(turned)),
-        (false, End::Least) => f64::NEG_INFINITY,
-        (false, End::Most) => f64::INFINITY,
+fn number(data_type: &DataType, extremum: Extremum, rank: u64) -> f64 {
+    match (order::is_exact(data_type), extremum) {
+        (true, _) => order::number(data_type, extremum.rank(rank)),
+        (false, Extremum::Minimum) => f64::NEG_INFINITY,
+        (false, Extremum::Maximum) => f64::INFINITY,
     }
 }
 
@@ -43,15 +43,15 @@ pub fn bounds(
     deadline: Option<Instant>,
 ) -> Result<Vec<Option<(f64, f64)>>> {
     let types: Vec<DataType> = columns.iter().map(|column| type_of(records, *column)).collect();
-    let both = columns
-        .iter()
-        .zip(&types)
-        .flat_map(|(column, data_type)| [End::Least, End::Most].map(|end| Reach::new(*column, end, data_type)));
+    let both = columns.iter().zip(&types).flat_map(|(column, data_type)| {
+        [Extremum::Minimum, Extremum::Maximum].map(|extremum| ColumnSearch::new(*column, extremum, data_type))
+    });
     let seek = Arc::new(Seek::of_zones(both.collect()));
-    let scan = Scan { wanted: Wanted::default(), range: PriorityRange::ALL, seek: Some(seek.clone()), deadline };
+    let scan = Scan { wanted: Projection::default(), range: PriorityRange::ALL, seek: Some(seek.clone()), deadline };
     records.scan(scan, |_| Ok(()), &mut |()| Ok(()))?;
-    let found = seek.reaches.chunks(2).zip(&types).map(|(both, data_type)| {
-        let found = |reach: &Reach| Some(number(data_type, reach.end, reach.best()?));
+    let found = seek.searches.chunks(2).zip(&types).map(|(both, data_type)| {
+        let found =
+            |column_search: &ColumnSearch| Some(number(data_type, column_search.extremum, column_search.best()?));
         found(&both[0]).zip(found(&both[1]))
     });
     Ok(found.collect())
@@ -76,18 +76,18 @@ struct Best {
     wide: Option<i256>,
 }
 
-fn better(end: End, one: Option<i256>, other: Option<i256>) -> Option<i256> {
+fn better(extremum: Extremum, one: Option<i256>, other: Option<i256>) -> Option<i256> {
     let both = one.into_iter().chain(other);
-    if end == End::Least { both.min() } else { both.max() }
+    if extremum == Extremum::Minimum { both.min() } else { both.max() }
 }
 
 impl Best {
-    fn of(array: &dyn Array, end: End) -> Best {
+    fn of(array: &dyn Array, extremum: Extremum) -> Best {
         let (first, last) = order::number_keys(array.data_type());
         let keys = order::keys(array).unwrap_or_default();
         let numbers =
             keys.iter().enumerate().filter(|(row, key)| (first..=last).contains(*key) && array.is_valid(*row));
-        let key = numbers.map(|(_, key)| end.turned(*key)).min();
+        let key = numbers.map(|(_, key)| extremum.rank(*key)).min();
         let wides: Box<dyn Iterator<Item = i256>> = match array.data_type() {
             DataType::Decimal128(..) => {
                 Box::new(array.as_primitive::<Decimal128Type>().iter().flatten().map(i256::from_i128))
@@ -95,10 +95,10 @@ impl Best {
             DataType::Decimal256(..) => Box::new(array.as_primitive::<Decimal256Type>().iter().flatten()),
             _ => Box::new(std::iter::empty()),
         };
-        Best { key, wide: wides.fold(None, |best, wide| better(end, best, Some(wide))) }
+        Best { key, wide: wides.fold(None, |best, wide| better(extremum, best, Some(wide))) }
     }
 
-    fn seen(extreme: &Extreme, data_type: &DataType, end: End) -> Best {
+    fn seen(extreme: &Extreme, data_type: &DataType, extremum: Extremum) -> Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),
             None if order::is_exact(data_type) => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
@@ -106,60 +106,61 @@ impl Best {
             None => None,
         };
         let array = array.filter(|array| array.data_type() == data_type);
-        array.map_or(Best::default(), |array| Best::of(array.as_ref(), end))
+        array.map_or(Best::default(), |array| Best::of(array.as_ref(), extremum))
     }
 
-    fn extreme(self, data_type: &DataType, end: End) -> Option<Extreme> {
+    fn extreme(self, data_type: &DataType, extremum: Extremum) -> Option<Extreme> {
         if let Some(wide) = self.wide {
             let number = wide.to_string().parse().unwrap_or(f64::NAN) / own::unit(data_type);
             return Some(Extreme { number, whole: Some(wide) });
         }
-        let key = end.turned(self.key?);
+        let key = extremum.rank(self.key?);
         // Turns -0 into 0.
         Some(Extreme {
             number: order::number(data_type, key) + 0.0,
-            whole: order::whole(data_type, key).map(i256::from_i128),
+            whole: order::integer(data_type, key).map(i256::from_i128),
         })
     }
 }
 
 /// A known value lets the search skip runs and zones.
-pub struct Sought {
+pub struct ExtremumTarget {
     pub column: usize,
-    pub end: End,
+    pub extremum: Extremum,
     pub seen: Option<Extreme>,
 }
 
 /// Exact extremes of all records, `None` without values, and the cost.
 pub fn exact(
     records: &impl Population,
-    sought: &[Sought],
+    sought: &[ExtremumTarget],
     deadline: Option<Instant>,
 ) -> Result<(Vec<Option<Extreme>>, Stats)> {
     let types: Vec<DataType> = sought.iter().map(|sought| type_of(records, sought.column)).collect();
     let mut wides: Vec<Option<i256>> = Vec::new();
-    let reaches = sought.iter().zip(&types).map(|(Sought { column, end, seen }, data_type)| {
-        let (reach, seen) = (Reach::new(*column, *end, data_type), seen.as_ref());
-        let best = seen.map_or(Best::default(), |seen| Best::seen(seen, data_type, *end));
-        best.key.into_iter().for_each(|key| reach.take(key));
+    let searches = sought.iter().zip(&types).map(|(ExtremumTarget { column, extremum, seen }, data_type)| {
+        let (column_search, seen) = (ColumnSearch::new(*column, *extremum, data_type), seen.as_ref());
+        let best = seen.map_or(Best::default(), |seen| Best::seen(seen, data_type, *extremum));
+        best.key.into_iter().for_each(|key| column_search.take(key));
         wides.push(best.wide);
-        reach
+        column_search
     });
-    let seek = Arc::new(Seek::of_records(reaches.collect()));
+    let seek = Arc::new(Seek::of_records(searches.collect()));
     let mut columns: Vec<usize> = sought.iter().map(|sought| sought.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    let (wanted, range) = (Wanted { columns: columns.clone(), priorities: false, coded: vec![] }, PriorityRange::ALL);
+    let (wanted, range) =
+        (Projection { columns: columns.clone(), priorities: false, coded: vec![] }, PriorityRange::ALL);
     let scan = Scan { wanted, range, seek: Some(seek.clone()), deadline };
     let look = {
         let seek = seek.clone();
         move |scanned: Scanned| {
-            let mut wides = Vec::with_capacity(seek.reaches.len());
-            for reach in &seek.reaches {
-                let place = columns.binary_search(&reach.column).expect("one of them");
-                let best = scanned.columns.get(place).map(|array| Best::of(array.as_ref(), reach.end));
+            let mut wides = Vec::with_capacity(seek.searches.len());
+            for column_search in &seek.searches {
+                let place = columns.binary_search(&column_search.column).expect("one of them");
+                let best = scanned.columns.get(place).map(|array| Best::of(array.as_ref(), column_search.extremum));
                 let best = best.unwrap_or_default();
-                best.key.into_iter().for_each(|key| reach.take(key));
+                best.key.into_iter().for_each(|key| column_search.take(key));
                 wides.push(best.wide);
             }
             Ok((wides, scanned.stats))
@@ -167,14 +168,16 @@ pub fn exact(
     };
     let mut stats = Stats::default();
     let planned = records.scan(scan, look, &mut |(found, cost): (Vec<Option<i256>>, Stats)| {
-        for ((best, found), Sought { end, .. }) in wides.iter_mut().zip(found).zip(sought) {
-            *best = better(*end, *best, found);
+        for ((best, found), ExtremumTarget { extremum, .. }) in wides.iter_mut().zip(found).zip(sought) {
+            *best = better(*extremum, *best, found);
         }
         stats.add(&cost);
         Ok(())
     })?;
     stats.add(&planned);
-    let found = seek.reaches.iter().zip(wides).zip(&types);
-    let found = found.map(|((reach, wide), data_type)| Best { key: reach.best(), wide }.extreme(data_type, reach.end));
+    let found = seek.searches.iter().zip(wides).zip(&types);
+    let found = found.map(|((column_search, wide), data_type)| {
+        Best { key: column_search.best(), wide }.extreme(data_type, column_search.extremum)
+    });
     Ok((found.collect(), stats))
 }

@@ -83,9 +83,9 @@ impl Shared {
                     (load.rows, load.debt, load.runs) = (debt.rows, debt.pressing, debt.most_runs);
                     self.changed.notify_all();
                 },
-                rewrote: &mut |_, settled| {
+                rewrote: &mut |_, repaid| {
                     let mut load = self.load();
-                    load.debt = load.debt.saturating_sub(settled);
+                    load.debt = load.debt.saturating_sub(repaid);
                     self.changed.notify_all();
                 },
             };

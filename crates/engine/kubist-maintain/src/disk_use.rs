@@ -1,6 +1,6 @@
 //! Sizes of a table's files by purpose, which add up to all of its files.
 
-use kubist_store::Kept;
+use kubist_store::StoredKind;
 
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Entry;
@@ -53,11 +53,11 @@ impl DiskUse {
         cancel.check()?;
         for size in core.store.sizes().map_err(store_error)? {
             *match size.kind {
-                Kept::Segment => &mut segments,
-                Kept::Log => &mut found.logs,
-                Kept::Object if size.name.starts_with(REWRITES) => &mut found.rewrites,
-                Kept::Object if size.name.starts_with(CHECKPOINTS) => &mut found.checkpoints,
-                Kept::Object | Kept::Temporary => &mut found.other,
+                StoredKind::Segment => &mut segments,
+                StoredKind::Log => &mut found.logs,
+                StoredKind::Object if size.name.starts_with(REWRITES) => &mut found.rewrites,
+                StoredKind::Object if size.name.starts_with(CHECKPOINTS) => &mut found.checkpoints,
+                StoredKind::Object | StoredKind::Temporary => &mut found.other,
             } += size.bytes;
         }
         let live = found.primary + found.replicas + found.zone_maps + found.lookups;

@@ -77,7 +77,7 @@ pub fn drop_table(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dro
     };
     let (mut dropped, mut objects) = (Dropped::default(), Vec::new());
     for size in sizes.into_iter().filter(|size| size.name != mark) {
-        if size.kind == kubist_store::Kept::Object {
+        if size.kind == kubist_store::StoredKind::Object {
             if !is_ours(&size.name) {
                 dropped.files_left += 1;
                 continue;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubist_index::cube::CubeId;
-use kubist_index::layout::{Capacity, Known};
+use kubist_index::layout::{Capacity, TreeState};
 use kubist_index::priority::Threshold;
 use rayon::prelude::*;
 
 use crate::inputs::live;
 use crate::lease::Lease;
 use crate::merge_lookups;
-use crate::planner::{CompactionPlanner, Debt, Kind, Plan, Rewrite, Wanted};
+use crate::planner::{CompactionPlanner, Debt, Kind, Plan, PlanRequest, Rewrite};
 use crate::policy::OptimizeOptions;
 use crate::recompress::recompress;
 use crate::regrid::{When, follow_data};
@@ -29,7 +29,7 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, ErrorKind, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
-use kubist_write::seen::Seen;
+use kubist_write::seen::RemainingDirectories;
 
 const NICE: i32 = 10;
 /// After this time, a background round stops small rewrites, does its large rewrite, and ends.
@@ -87,8 +87,8 @@ pub fn optimize(
         &mut Pace {
             core_share: &|| options.core_share,
             planned: &|debt| left.set(debt.total()),
-            rewrote: &mut |rows, settled| {
-                left.set(left.get().saturating_sub(settled));
+            rewrote: &mut |rows, repaid| {
+                left.set(left.get().saturating_sub(repaid));
                 progress(rows, left.get());
             },
         },
@@ -125,7 +125,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         })?;
     }
     for pass in 0.. {
-        let Plan { debt, rewrites } = plan(core, &adding, Wanted { options, tried: &tried })?;
+        let Plan { debt, rewrites } = plan(core, &adding, PlanRequest { options, tried: &tried })?;
         (pace.planned)(&debt);
         if pass == 0 {
             report.debt_before = debt.total();
@@ -205,7 +205,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     }
 }
 
-fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
+fn plan(core: &Core, capacity: &Capacity, wanted: PlanRequest<'_>) -> Result<Plan> {
     let cancel = &wanted.options.cancel;
     let (_, plan) = core.view_with(cancel, |view| {
         let mut planner = CompactionPlanner::new(view, core.forest(), capacity, &core.read_amplification, Some(wanted));
@@ -301,7 +301,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     let geometry = frame.geometry;
     let top = if one.kind == Kind::Move { geometry.root() } else { one.top };
     let has_rows = known.iter().any(|part| part.trees().any(|tree| tree == geometry));
-    let seen = Seen::without(known, inputs.iter().map(|run| run.id));
+    let seen = RemainingDirectories::without(known, inputs.iter().map(|run| run.id));
     let above = geometry.parent(top).map_or(Threshold::NONE, |parent| seen.cutoff(parent));
     // A move places only a part of the rows, so the capacity of commits applies.
     let capacity = match one.kind {

@@ -79,13 +79,13 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct PlanRequest<'a> {
     pub options: &'a OptimizeOptions,
     /// By cube, the largest debt at which it is tried again.
     pub tried: &'a HashMap<CubeId, u64>,
 }
 
-impl Wanted<'_> {
+impl PlanRequest<'_> {
     fn is_helpless(&self, top: CubeId, debt: u64) -> bool {
         self.tried.get(&top).is_some_and(|most| debt > *most)
     }
@@ -138,12 +138,12 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Found {
+struct BestPlan {
     rewrites: Vec<Rewrite>,
     runs: usize,
 }
 
-impl Found {
+impl BestPlan {
     /// Replaces the rewrites after the first `kept` by this one, unless the plan would have too many runs.
     fn put(&mut self, kept: usize, rewrite: Rewrite) {
         self.runs -= self.rewrites.drain(kept..).map(|one| one.runs.len()).sum::<usize>();
@@ -161,15 +161,15 @@ pub struct CompactionPlanner<'a> {
     movable: Box<Movable>,
     capacity: &'a Capacity,
     read_amplification: &'a ReadAmplification,
-    wanted: Option<Wanted<'a>>,
+    wanted: Option<PlanRequest<'a>>,
     debt: Debt,
     here: Option<Node>,
     /// The last cube of the newest tree with runs, and its ancestors with runs.
     open: Vec<Node>,
-    compactions: Found,
+    compactions: BestPlan,
     /// The most useful subtree that may be rewritten whole, for one round.
     best: Option<Rewrite>,
-    moves: Found,
+    moves: BestPlan,
     moving: Option<(Rewrite, u64)>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> CompactionPlanner<'a> {
         forest: Forest,
         capacity: &'a Capacity,
         read_amplification: &'a ReadAmplification,
-        wanted: Option<Wanted<'a>>,
+        wanted: Option<PlanRequest<'a>>,
     ) -> CompactionPlanner<'a> {
         CompactionPlanner {
             forest,
@@ -203,9 +203,9 @@ impl<'a> CompactionPlanner<'a> {
             debt: Debt::default(),
             here: None,
             open: Vec::new(),
-            compactions: Found::default(),
+            compactions: BestPlan::default(),
             best: None,
-            moves: Found::default(),
+            moves: BestPlan::default(),
             moving: None,
         }
     }
@@ -302,7 +302,7 @@ impl<'a> CompactionPlanner<'a> {
         }
     }
 
-    fn decide(&mut self, wanted: Wanted<'_>, node: &Node) {
+    fn decide(&mut self, wanted: PlanRequest<'_>, node: &Node) {
         let Sum { rows, debt, wasted, .. } = node.tree;
         let one_round = wanted.options.one_round;
         if wanted.fits_whole(&node.tree) && wanted.is_worth(debt, rows, wasted) {
@@ -388,7 +388,7 @@ impl Node {
     }
 
     /// Rewrites all or some runs of the cube; `None` if that would not help.
-    fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
+    fn rewrite_of_own(&self, wanted: PlanRequest<'_>) -> Option<Rewrite> {
         let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
             true => self.to_push(wanted),
             false if self.runs > MANY_RUNS => self.to_merge(wanted),
@@ -404,7 +404,7 @@ impl Node {
 
     /// The runs of the cube to rewrite while the runs below stay. They fit in memory. If the largest run is nearly
     /// right, it is not among them, so that its replicas stay valid.
-    fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
+    fn to_push(&self, wanted: PlanRequest<'_>) -> Vec<Brief> {
         let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
             let share = (self.cutoff.to_u128() as f64 - first) / (last - first).max(1.0);
@@ -425,7 +425,7 @@ impl Node {
 
     /// The smallest runs, up to the first one that is larger than all smaller ones together. A row is then merged about
     /// once each time its run doubles.
-    fn to_merge(&self, wanted: Wanted<'_>) -> Vec<Brief> {
+    fn to_merge(&self, wanted: PlanRequest<'_>) -> Vec<Brief> {
         let mut runs = self.own.clone();
         runs.sort_by_key(|run| run.rows);
         let mut rows = 0;
@@ -440,7 +440,7 @@ impl Node {
     }
 }
 
-fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
+fn few(mut runs: Vec<Brief>, wanted: PlanRequest<'_>) -> Vec<Brief> {
     let (mut rows, mut bytes) = (0, 0);
     let few = runs.iter().take_while(|run| {
         rows += run.rows;

@@ -105,7 +105,7 @@ fn retract_before(
         };
         let ends = |runs: &[Arc<Run<Location>>]| -> Result<Vec<(u64, u64)>> {
             let (maps, _) = snapshot.zone_maps(runs.iter(), true)?;
-            Ok(maps.iter().map(|map| map.whole(column)).map(|zone| (zone.min, zone.max)).collect())
+            Ok(maps.iter().map(|map| map.run_zone(column)).map(|zone| (zone.min, zone.max)).collect())
         };
         let mut unknown: Vec<Arc<Run<Location>>> = Vec::new();
         snapshot.view.runs.each_in_order(core, cancel, |entry| {

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use kubist_names::{Catalogue, New, Scalar, Setting, Wanted, sync};
+use kubist_names::{Catalogue, New, Scalar, Search, Setting, sync};
 
 const SITES: usize = 5;
 
@@ -68,13 +68,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for condition in
         ["Re > 2000 and tag = \"final\"", "solver like 'al%' and not owner = 'ada'", "name = 'airway/run-000017'"]
     {
-        let wanted = Wanted { condition: Some(condition.into()), text: None };
+        let wanted = Search { condition: Some(condition.into()), text: None };
         let start = Instant::now();
         let found = catalogue.find(&wanted)?;
         println!("{condition}: {:.2?}, {} names", start.elapsed(), found.len());
     }
     let start = Instant::now();
-    let found = catalogue.find(&Wanted { condition: None, text: Some("lagoon run-0000".into()) })?;
+    let found = catalogue.find(&Search { condition: None, text: Some("lagoon run-0000".into()) })?;
     println!("words: {:.2?}, {} names", start.elapsed(), found.len());
     let start = Instant::now();
     let bytes = catalogue.prune()?;

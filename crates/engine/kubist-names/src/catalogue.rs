@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kubist::store::{Found, Store};
+use kubist::store::{Content, Store};
 use kubist_catalog::error::store_error;
 use kubist_crdt::{Causal, Context, Dot, DotStore};
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Entry, Listed, Names, Scalar, Setting, Site};
+use crate::entry::{CatalogueEntry, Entry, Names, Scalar, Setting, Site};
 use crate::log::{self, Head, Line, Op, damaged};
-use crate::place::{Parts, Place, line_name, pack_name, route};
-use crate::search::{Index, Wanted};
+use crate::objects::{Objects, Parts, line_name, pack_name, route};
+use crate::search::{Index, Search};
 
 /// A log with more objects than this is packed.
 const PACK_FROM: usize = 64;
@@ -24,7 +24,7 @@ const LINE_OPS: usize = 4096;
 
 /// The catalogue of one site.
 pub struct Catalogue {
-    pub(crate) place: Place,
+    pub(crate) objects: Objects,
     site: String,
     id: String,
     sites: Vec<String>,
@@ -105,15 +105,15 @@ impl Catalogue {
         let id = random()?;
         let site = site.map_or_else(|| format!("{}-{}", machine(), &id[..4]), str::to_owned);
         log::check_site(&site).map_err(Error::Invalid)?;
-        let place = Place(store);
-        if !place.list("")?.is_empty() || !place.0.logs().map_err(store_error)?.is_empty() {
-            let location = kubist_types::shown::without_password(place.0.location());
+        let objects = Objects(store);
+        if !objects.list("")?.is_empty() || !objects.0.logs().map_err(store_error)?.is_empty() {
+            let location = kubist_types::shown::without_password(objects.0.location());
             return Err(Error::invalid(format!("cannot make a catalogue in {location}: it is not empty")));
         }
         let object = SiteObject { v: 1, site, id };
-        place.put("site", &serde_json::to_vec(&object).map_err(Error::internal)?)?;
+        objects.put("site", &serde_json::to_vec(&object).map_err(Error::internal)?)?;
         // If another process created the object first, that one counts.
-        Catalogue::open_in(place.0)
+        Catalogue::open_in(objects.0)
     }
 
     /// Opens the catalogue at a location.
@@ -123,9 +123,9 @@ impl Catalogue {
     /// `NotATable` if there is no catalogue; `Damaged` names the object and the line; a storage error.
     pub fn open(location: &str) -> Result<Catalogue> {
         match kubist::Location::parse(location)?.find().map_err(store_error)? {
-            Found::Store(store) => Catalogue::open_in(store),
-            Found::NoStore(why) => Err(absent(location, why)),
-            Found::Nothing => Err(absent(location, "nothing is there")),
+            Content::Store(store) => Catalogue::open_in(store),
+            Content::NoStore(why) => Err(absent(location, why)),
+            Content::Nothing => Err(absent(location, "nothing is there")),
         }
     }
 
@@ -135,16 +135,18 @@ impl Catalogue {
     ///
     /// As for [`Catalogue::open`].
     pub fn open_in(store: Arc<dyn Store>) -> Result<Catalogue> {
-        let place = Place(store);
-        let Some(bytes) = place.get("site")? else { return Err(absent(place.0.location(), "it holds no catalogue")) };
-        let wrong = |what: String| Error::Damaged { file: place.shown("site"), offset: 0, what };
+        let objects = Objects(store);
+        let Some(bytes) = objects.get("site")? else {
+            return Err(absent(objects.0.location(), "it holds no catalogue"));
+        };
+        let wrong = |what: String| Error::Damaged { file: objects.shown("site"), offset: 0, what };
         let own: SiteObject = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
         if own.v != 1 {
-            return Err(Error::Newer(format!("{} has version {}; use a newer Kubist", place.shown("site"), own.v)));
+            return Err(Error::Newer(format!("{} has version {}; use a newer Kubist", objects.shown("site"), own.v)));
         }
         log::check_site(&own.site).map_err(wrong)?;
         let mut catalogue = Catalogue {
-            place,
+            objects,
             site: own.site,
             id: own.id,
             sites: Vec::new(),
@@ -166,7 +168,7 @@ impl Catalogue {
 
     /// The location, without a password.
     pub fn location(&self) -> String {
-        kubist_types::shown::without_password(self.place.0.location())
+        kubist_types::shown::without_password(self.objects.0.location())
     }
 
     /// The number of names.
@@ -189,7 +191,7 @@ impl Catalogue {
     /// # Errors
     ///
     /// `Missing` if there is no such name, with similar ones.
-    pub fn get(&self, name: &str) -> Result<Listed> {
+    pub fn get(&self, name: &str) -> Result<CatalogueEntry> {
         Ok(self.entry(name)?.listed(name))
     }
 
@@ -198,7 +200,7 @@ impl Catalogue {
     /// # Errors
     ///
     /// `Invalid` for a wrong condition names the character.
-    pub fn find(&mut self, wanted: &Wanted) -> Result<Vec<String>> {
+    pub fn find(&mut self, wanted: &Search) -> Result<Vec<String>> {
         self.index.get_or_insert_with(|| Index::of(&self.state.store)).find(wanted)
     }
 
@@ -397,19 +399,19 @@ impl Catalogue {
     /// Returns false if another line has the number; see "Late writers" in the crate's invariants.
     pub(crate) fn put(&self, line: &Line, bytes: &[u8]) -> Result<bool> {
         let object = line_name(&self.site, line.n);
-        if !self.place.put(&object, &[bytes, b"\n"].concat())? {
+        if !self.objects.put(&object, &[bytes, b"\n"].concat())? {
             return Ok(false);
         }
-        let parts = self.place.parts()?;
+        let parts = self.objects.parts()?;
         let covering = parts
             .get(&self.site)
             .into_iter()
             .flatten()
             .find(|part| part.object != object && part.lines.contains(&line.n));
         let counts = match covering {
-            Some(part) => match self.place.get(&part.object)? {
+            Some(part) => match self.objects.get(&part.object)? {
                 Some(pack) => {
-                    let lines = log::decode(&self.place.shown(&part.object), &self.site, &pack, *part.lines.start())?;
+                    let lines = log::decode(&self.objects.shown(&part.object), &self.site, &pack, *part.lines.start())?;
                     lines.iter().any(|(other, text)| other.n == line.n && *text == bytes)
                 }
                 None => return self.put(line, bytes),
@@ -419,7 +421,7 @@ impl Catalogue {
                 .is_none_or(|head| head.n < line.n || (head.n == line.n && head.hash == log::hash(bytes))),
         };
         if !counts {
-            self.place.delete(&object)?;
+            self.objects.delete(&object)?;
         }
         Ok(counts)
     }
@@ -432,7 +434,7 @@ impl Catalogue {
     pub(crate) fn refresh(&mut self) -> Result<Parts> {
         let mut gap = None;
         for _ in 0..ATTEMPTS {
-            let parts = self.place.parts()?;
+            let parts = self.objects.parts()?;
             self.read_checkpoint()?;
             match self.read_parts(&parts)? {
                 None => return Ok(parts),
@@ -441,7 +443,7 @@ impl Catalogue {
         }
         let (object, n) = gap.unwrap_or_default();
         Err(Error::Damaged {
-            file: self.place.shown(&object),
+            file: self.objects.shown(&object),
             offset: 0,
             what: format!("line {n} of its log is missing"),
         })
@@ -454,10 +456,10 @@ impl Catalogue {
             let after = self.heads.get(&site).map_or(0, |head| head.n);
             let (route, last) = route(list, after);
             for part in route {
-                let Some(bytes) = self.place.get(&part.object)? else {
+                let Some(bytes) = self.objects.get(&part.object)? else {
                     return Ok(Some((part.object, *part.lines.start())));
                 };
-                let object = self.place.shown(&part.object);
+                let object = self.objects.shown(&part.object);
                 let lines = log::decode(&object, name, &bytes, *part.lines.start())?;
                 if lines.last().map(|(line, _)| line.n) != Some(*part.lines.end()) {
                     return Err(damaged(&object, lines.len() as u64, bytes.len(), "lines are missing at its end"));
@@ -557,25 +559,25 @@ impl Catalogue {
         let mut texts: Vec<Vec<u8>> = Vec::new();
         let start = *route[from].lines.start();
         for part in &route[from..] {
-            let Some(bytes) = self.place.get(&part.object)? else { return Ok(()) };
-            for (line, text) in log::decode(&self.place.shown(&part.object), site, &bytes, *part.lines.start())? {
+            let Some(bytes) = self.objects.get(&part.object)? else { return Ok(()) };
+            for (line, text) in log::decode(&self.objects.shown(&part.object), site, &bytes, *part.lines.start())? {
                 if line.n == start + texts.len() as u64 {
                     texts.push(text.to_vec());
                 }
             }
         }
         let end = start + texts.len() as u64 - 1;
-        self.place.put_packs(site, start, &texts)?;
-        let packs = self.place.list(&format!("packs/{site}/"))?;
+        self.objects.put_packs(site, start, &texts)?;
+        let packs = self.objects.list(&format!("packs/{site}/"))?;
         let whole = pack_name(site, start, end);
         if !packs.contains(&whole) {
             // Long lines need several packs, so the objects stay until they are merged again.
             return Ok(());
         }
-        let inside = |part: &&crate::place::Part| {
+        let inside = |part: &&crate::objects::Part| {
             *part.lines.start() >= start && *part.lines.end() <= end && part.object != whole
         };
-        list.iter().filter(inside).try_for_each(|part| self.place.delete(&part.object))
+        list.iter().filter(inside).try_for_each(|part| self.objects.delete(&part.object))
     }
 }
 

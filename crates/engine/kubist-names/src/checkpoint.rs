@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::Catalogue;
 use crate::entry::{Entry, Names, Setting, Site};
 use crate::log::{self, Head, damaged};
-use crate::place::checkpoint_name;
+use crate::objects::checkpoint_name;
 
 /// The result of [`Catalogue::prune`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -142,13 +142,13 @@ impl Catalogue {
     }
 
     pub(crate) fn read_checkpoint(&mut self) -> Result<()> {
-        let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
+        let Some(newest) = self.objects.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
             return Ok(());
         };
         let object = checkpoint_name(newest);
         // A newer one may have replaced it; the next call reads that.
-        if let Some(bytes) = self.place.get(&object)? {
-            self.join_checkpoint(&self.place.shown(&object), &bytes)?;
+        if let Some(bytes) = self.objects.get(&object)? {
+            self.join_checkpoint(&self.objects.shown(&object), &bytes)?;
             self.checkpoint = newest;
         }
         Ok(())
@@ -157,28 +157,28 @@ impl Catalogue {
     /// The own log's state in the newest checkpoint, if that was not read.
     pub(crate) fn newer_head(&self) -> Result<Option<Head>> {
         let (object, bytes) = loop {
-            let Some(newest) = self.place.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
+            let Some(newest) = self.objects.checkpoints()?.pop().filter(|&newest| newest > self.checkpoint) else {
                 return Ok(None);
             };
             let object = checkpoint_name(newest);
             // A newer checkpoint may have replaced this one.
-            if let Some(bytes) = self.place.get(&object)? {
+            if let Some(bytes) = self.objects.get(&object)? {
                 break (object, bytes);
             }
         };
         let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        Ok(header(&self.place.shown(&object), line)?.heads.remove(self.site()))
+        Ok(header(&self.objects.shown(&object), line)?.heads.remove(self.site()))
     }
 
     /// Writes the newest checkpoint and deletes older ones.
     pub(crate) fn write_checkpoint(&mut self) -> Result<u64> {
         loop {
             let bytes = self.checkpoint_bytes()?;
-            let number = self.place.checkpoints()?.last().copied().unwrap_or(0).max(self.checkpoint) + 1;
-            if self.place.put(&checkpoint_name(number), &bytes)? {
+            let number = self.objects.checkpoints()?.last().copied().unwrap_or(0).max(self.checkpoint) + 1;
+            if self.objects.put(&checkpoint_name(number), &bytes)? {
                 self.checkpoint = number;
-                for older in self.place.checkpoints()?.into_iter().filter(|&older| older < number) {
-                    self.place.delete(&checkpoint_name(older))?;
+                for older in self.objects.checkpoints()?.into_iter().filter(|&older| older < number) {
+                    self.objects.delete(&checkpoint_name(older))?;
                 }
                 return Ok(bytes.len() as u64);
             }
@@ -213,7 +213,7 @@ impl Catalogue {
             let first = list.iter().map(|part| *part.lines.start()).min().unwrap_or(1);
             let done: Vec<_> = list.iter().filter(|part| *part.lines.end() <= stable).collect();
             lines += done.iter().map(|part| *part.lines.end() + 1 - first).max().unwrap_or(0);
-            done.into_iter().try_for_each(|part| self.place.delete(&part.object))?;
+            done.into_iter().try_for_each(|part| self.objects.delete(&part.object))?;
         }
         Ok(Pruned { lines, waits_for: waits_for.into_iter().collect() })
     }
@@ -237,7 +237,7 @@ mod tests {
     use kubist::store::{MemoryStore, Store};
 
     use crate::log::{self, Line};
-    use crate::place::line_name;
+    use crate::objects::line_name;
     use crate::{Catalogue, New};
 
     #[test]

@@ -192,9 +192,9 @@ impl Entry {
     }
 
     /// The form for readers.
-    pub fn listed(&self, name: &str) -> Listed {
+    pub fn listed(&self, name: &str) -> CatalogueEntry {
         let texts = |register: &DotFun<Site, String>| distinct(register.values().cloned(), String::cmp);
-        Listed {
+        CatalogueEntry {
             name: name.to_owned(),
             kind: texts(&self.kind),
             owner: texts(&self.owner),
@@ -221,7 +221,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T
 
 /// A name and its properties, for readers. A property that sites wrote concurrently has all their values, in order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Listed {
+pub struct CatalogueEntry {
     /// The name.
     pub name: String,
     /// The kind of entry, such as `table` or `run`.

@@ -35,12 +35,12 @@ mod checkpoint;
 mod condition;
 mod entry;
 pub mod log;
-mod place;
+mod objects;
 mod search;
 mod sync;
 
 pub use catalogue::{Catalogue, New, SiteInfo};
 pub use checkpoint::Pruned;
-pub use entry::{Listed, Scalar, Setting};
-pub use search::Wanted;
+pub use entry::{CatalogueEntry, Scalar, Setting};
+pub use search::Search;
 pub use sync::{Exchanged, sync};

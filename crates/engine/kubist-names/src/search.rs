@@ -10,7 +10,7 @@ use crate::entry::{Names, Scalar};
 
 /// A search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Search {
     /// A condition, such as `Re > 2000 and tag = "final"`. Its names are `name`, `kind`, `owner`, `note`, `tag`,
     /// `location`, `reads`, and those of parameters; `param.x` is always the parameter x.
     pub condition: Option<String>,
@@ -82,7 +82,7 @@ impl Index {
     /// # Errors
     ///
     /// `Invalid` for a wrong condition names the character.
-    pub fn find(&self, wanted: &Wanted) -> Result<Vec<String>> {
+    pub fn find(&self, wanted: &Search) -> Result<Vec<String>> {
         let truth = wanted.condition.as_deref().map(condition::parse).transpose()?.map(|test| self.truth(&test));
         let words: Vec<String> =
             wanted.text.iter().flat_map(|text| text.split_whitespace()).map(str::to_lowercase).collect();

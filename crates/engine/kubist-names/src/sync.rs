@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::catalogue::Catalogue;
 use crate::log;
-use crate::place::route;
+use crate::objects::route;
 
 /// The result of an exchange.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ struct Pulled {
 
 fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
     let mut pulled = Pulled::default();
-    let parts = from.place.parts()?;
+    let parts = from.objects.parts()?;
     for head in from.sites() {
         let site = head.site;
         let (mut have, theirs) = (into.head(&site), from.head(&site));
@@ -78,8 +78,8 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
         let first = have.n + 1;
         let mut lines: Vec<Vec<u8>> = Vec::new();
         for part in route(list, have.n).0 {
-            let object = from.place.shown(&part.object);
-            let bytes = from.place.get(&part.object)?;
+            let object = from.objects.shown(&part.object);
+            let bytes = from.objects.get(&part.object)?;
             let bytes = bytes.ok_or_else(|| Error::Busy(format!("{object} was just packed; sync again")))?;
             for (index, (line, text)) in
                 log::decode(&object, &site, &bytes, *part.lines.start())?.into_iter().enumerate()
@@ -102,7 +102,7 @@ fn pull(into: &mut Catalogue, from: &Catalogue) -> Result<Pulled> {
             }
         }
         pulled.operations += have.ops - before;
-        into.place.put_packs(&site, first, &lines)?;
+        into.objects.put_packs(&site, first, &lines)?;
         let parts = into.refresh()?;
         into.tidy(&site, &parts)?;
     }

@@ -1,6 +1,6 @@
 //! Conditions and words.
 
-use kubist_names::{New, Scalar, Wanted};
+use kubist_names::{New, Scalar, Search};
 
 use crate::{new, run, site};
 
@@ -25,7 +25,7 @@ fn conditions_follow_three_values_and_any_value_of_a_property() {
         ])
         .unwrap();
     let mut found = |condition: &str| {
-        let wanted = Wanted { condition: Some(condition.into()), text: None };
+        let wanted = Search { condition: Some(condition.into()), text: None };
         catalogue.find(&wanted).unwrap_or_else(|error| panic!("{condition}: {error}")).join(" ")
     };
     for (condition, names) in [
@@ -60,7 +60,7 @@ fn words_are_found_in_any_case() {
         .add(&[run("airway/run-1", "Final", 1.0), New { note: Some("Deposition in the AIRWAY".into()), ..new("x") }])
         .unwrap();
     let mut found =
-        |text: &str| catalogue.find(&Wanted { condition: None, text: Some(text.into()) }).unwrap().join(" ");
+        |text: &str| catalogue.find(&Search { condition: None, text: Some(text.into()) }).unwrap().join(" ");
     assert_eq!(found("airway"), "airway/run-1 x");
     assert_eq!(found("final airway"), "airway/run-1");
     assert_eq!(found("depos FINAL"), "");
@@ -83,7 +83,7 @@ fn wrong_conditions_name_the_character() {
         (&"(".repeat(100_000), "longer than"),
         (&"not ".repeat(1000), "nested too deeply"),
     ] {
-        let wanted = Wanted { condition: Some(condition.into()), text: None };
+        let wanted = Search { condition: Some(condition.into()), text: None };
         let error = catalogue.find(&wanted).unwrap_err().to_string();
         assert!(error.contains(message), "{condition:.20}: {error}");
     }

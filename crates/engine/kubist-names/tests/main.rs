@@ -28,7 +28,7 @@ pub fn run(name: &str, tag: &str, re: f64) -> New {
 }
 
 /// Everything that a user sees.
-pub fn shown(catalogue: &Catalogue) -> Vec<kubist_names::Listed> {
+pub fn shown(catalogue: &Catalogue) -> Vec<kubist_names::CatalogueEntry> {
     catalogue.names().map(|name| catalogue.get(name).unwrap()).collect()
 }
 

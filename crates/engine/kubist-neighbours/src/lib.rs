@@ -2,7 +2,7 @@
 //! tables, and groups of rows.
 //!
 //! Every search reads through [`kubist::Snapshot::query`]. Results are exact, and the memory depends on
-//! [`Asked::tile_rows`], not on the size of the table. The work is divided by space with a density from a
+//! [`SearchRequest::tile_rows`], not on the size of the table. The work is divided by space with a density from a
 //! sample, so each region of the table is read about once.
 //!
 //! [`Searched`] is a table whose columns are positions. [`Points`] are positions in memory. [`Nearest`],
@@ -32,6 +32,6 @@ pub use nearest::Nearest;
 pub use pairs::Pairs;
 pub use points::Points;
 pub use results::Results;
-pub use searched::{Asked, Searched};
+pub use searched::{SearchRequest, Searched};
 pub use temporary::Temporary;
 pub use within::Within;

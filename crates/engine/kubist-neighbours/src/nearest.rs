@@ -39,7 +39,7 @@ pub struct Nearest {
 }
 
 /// Distance, batch and row of a neighbour.
-type Found = (f64, usize, usize);
+type Neighbour = (f64, usize, usize);
 
 impl Nearest {
     /// Searches up to the distance `most`, if given.
@@ -136,7 +136,7 @@ impl Nearest {
     fn search(&mut self, group: &Group) -> Result<()> {
         let mut stream = RowStream::new(&self.searched, &group.reach, true)?;
         let mut kept = RecordBatch::new_empty(self.searched.schema());
-        let mut found: Vec<Vec<Found>> = vec![Vec::new(); group.points.len()];
+        let mut found: Vec<Vec<Neighbour>> = vec![Vec::new(); group.points.len()];
         while let Some(rows) = stream.chunk(self.searched.chunk_rows())? {
             let tree = rows.tree(&self.searched);
             found = group
@@ -171,7 +171,7 @@ impl Nearest {
     }
 
     /// The nearest of the earlier rows (batch 0) and the rows of a chunk.
-    fn merged(&self, point: u32, mut before: Vec<Found>, rows: &Rows, tree: &Tree) -> Vec<Found> {
+    fn merged(&self, point: u32, mut before: Vec<Neighbour>, rows: &Rows, tree: &Tree) -> Vec<Neighbour> {
         let (space, axes) = (&self.searched.space, self.searched.axes.len());
         let most = self.most.unwrap_or(f64::INFINITY);
         let mut square = if most.is_finite() { space.square(most) } else { f64::INFINITY };
@@ -193,7 +193,7 @@ impl Nearest {
         before
     }
 
-    fn deliver(&mut self, done: Vec<(u32, Vec<Found>)>, kept: &RecordBatch) -> Result<()> {
+    fn deliver(&mut self, done: Vec<(u32, Vec<Neighbour>)>, kept: &RecordBatch) -> Result<()> {
         let (mut points, mut ranks, mut distances, mut places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let last = done.len().saturating_sub(1);
         for (number, (point, found)) in done.into_iter().enumerate() {

@@ -20,7 +20,7 @@ const TILE_ROWS: usize = 400_000;
 /// The rows to search, and their distance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Asked {
+pub struct SearchRequest {
     /// The rows, and the columns to return; without `limit`, `per_cell`, `window`, `order_by` and
     /// `inclusion`.
     pub query: Query,
@@ -55,7 +55,7 @@ impl Searched {
     ///
     /// `Invalid` for unknown columns, columns without numbers or with different units, and parameters that
     /// neighbours do not support; the errors of [`Snapshot::query`].
-    pub fn new(snapshot: &Snapshot, asked: &Asked, cancel: &Cancel) -> Result<Searched> {
+    pub fn new(snapshot: &Snapshot, asked: &SearchRequest, cancel: &Cancel) -> Result<Searched> {
         let unfit = [
             ("limit", asked.query.limit.is_some()),
             ("per_cell", asked.query.per_cell.is_some()),
@@ -209,7 +209,7 @@ impl Searched {
     }
 }
 
-fn sphere(asked: &Asked) -> Result<Space> {
+fn sphere(asked: &SearchRequest) -> Result<Space> {
     match asked.period.keys().next() {
         Some(name) => {
             Err(Error::invalid(format!("period: {name:?} is not needed: a sphere has no other period than 360")))
@@ -218,7 +218,7 @@ fn sphere(asked: &Asked) -> Result<Space> {
     }
 }
 
-fn flat(asked: &Asked, axes: &[Axis]) -> Result<Space> {
+fn flat(asked: &SearchRequest, axes: &[Axis]) -> Result<Space> {
     let first = &axes[0];
     if let Some(other) = axes.iter().find(|axis| unit(&axis.field) != unit(&first.field)) {
         let shown = |axis: &Axis| match unit(&axis.field) {

@@ -16,10 +16,10 @@ use kubist_expr::{Meant, Nulls, Predicate, Value, Zone, in_unit_of};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 
 use crate::grids::Grids;
-use crate::postings::Sought;
+use crate::postings::KeyLookup;
 use crate::request::{Part, Request};
 pub(crate) use cells::{Axis, CellGrid};
-use kubist_catalog::decoded::QuestionId;
+use kubist_catalog::decoded::QueryId;
 use kubist_catalog::schema::{STEP, TableSchema};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
@@ -65,11 +65,11 @@ pub struct BoundQuery {
     pub(crate) most_held: Option<u64>,
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) most_scratch: Option<u64>,
-    pub(crate) sought: Vec<Sought>,
+    pub(crate) sought: Vec<KeyLookup>,
     /// The range of priorities of all selected rows, if the predicate allows few identities.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
-    pub(crate) id: QuestionId,
+    pub(crate) id: QueryId,
 }
 
 impl BoundQuery {
@@ -138,7 +138,7 @@ impl BoundQuery {
             sought: Vec::new(),
             of_values: None,
             trace: run.trace.clone(),
-            id: core.decoded_pages.question(),
+            id: core.decoded_pages.new_query(),
         };
         query.confine();
         query.find_values();
@@ -214,7 +214,7 @@ impl BoundQuery {
             let mut keys = keys(values_of(column)?.as_ref(), seed);
             keys.sort_unstable();
             keys.dedup();
-            Some(Sought { column: *column, keys })
+            Some(KeyLookup { column: *column, keys })
         });
         let sought = sought.collect();
         let of_identity = match schema.identity[..] {

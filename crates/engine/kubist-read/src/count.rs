@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use kubist_types::query::QuerySpec;
 
-use crate::execute::{self, Wanted};
+use crate::execute::{self, Projection};
 use crate::plan::{Method, Planner};
 use crate::request::{Request, RunOptions};
 use crate::stream::QueryStream;
@@ -21,7 +21,7 @@ use kubist_types::stats::Stats;
 pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let mut planner = Planner::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?;
     let stored = snapshot.view.schema.stored.clone();
-    let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false, coded: vec![] };
+    let wanted = Projection { columns: (0..stored.fields().len()).collect(), priorities: false, coded: vec![] };
     let found = execute::scan(planner.all_pieces(&mut Stats::default())?, wanted)
         .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
     Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
@@ -68,7 +68,7 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
         Some(listed) => (listed.inside, listed.open.into()),
         None => (0, planner.all_pieces(&mut stats)?),
     };
-    let mut scanned = execute::scan(pieces, Wanted::default());
+    let mut scanned = execute::scan(pieces, Projection::default());
     while rows < most
         && let Some(scanned) = scanned.next()
     {

@@ -20,7 +20,7 @@ use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
-pub use kubist_population::{Scanned, Wanted};
+pub use kubist_population::{Projection, Scanned};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 use pipeline::{Pipeline, Pool, threads};
@@ -57,14 +57,14 @@ pub struct Skips {
     pub zones: Option<Skip>,
 }
 
-pub fn scan(plan: impl Into<Pieces>, wanted: Wanted) -> Work<Scanned> {
+pub fn scan(plan: impl Into<Pieces>, wanted: Projection) -> Work<Scanned> {
     work(plan, wanted, Skips::default(), Ok)
 }
 
 /// Reads the matching rows of a plan, except in skipped runs. `each` runs on the reading thread.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Pieces>,
-    wanted: Wanted,
+    wanted: Projection,
     skips: Skips,
     each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
 ) -> Work<T> {
@@ -84,7 +84,7 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
     let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
     Work::new(plan.into(), move |plan| {
         let ends = (1..=plan.visits.len()).collect();
-        begin(plan, ends, Wanted::default(), Skips::default(), Keeps::NOTHING, each.clone())
+        begin(plan, ends, Projection::default(), Skips::default(), Keeps::NOTHING, each.clone())
     })
 }
 
@@ -92,7 +92,7 @@ pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     ends: Vec<usize>,
-    wanted: Wanted,
+    wanted: Projection,
     skips: Skips,
     keeps: Keeps,
     each: Arc<impl Fn(Scanned) -> Result<T> + Send + Sync + 'static>,
@@ -135,7 +135,7 @@ struct Keeps {
 impl Keeps {
     const NOTHING: Keeps = Keeps { zone_maps: false, judged: None, wanted: None };
 
-    fn of(plan: &ReadPlan, wanted: &Wanted) -> Keeps {
+    fn of(plan: &ReadPlan, wanted: &Projection) -> Keeps {
         let runs = || plan.visits.iter().map(|visit| &visit.run);
         let rows: u64 = runs().map(|run| run.rows).sum();
         let schema = &plan.query.snapshot.view.schema;
@@ -164,7 +164,7 @@ impl Keeps {
 
 /// Largest number of rows in a task. It is smaller for wide rows, because results of several tasks are in
 /// memory.
-fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
+fn most_rows(plan: &ReadPlan, wanted: &Projection) -> f64 {
     (TASK_BYTES / bytes_of(plan, &wanted.columns, VARYING_BYTES).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 

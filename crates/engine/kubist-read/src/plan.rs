@@ -8,8 +8,8 @@
 mod lookup;
 mod nearest;
 mod outline;
-mod parcels;
 mod pieces;
+mod subregions;
 mod windows;
 
 use std::cell::RefCell;
@@ -39,8 +39,8 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 pub use nearest::Nearest;
 pub use outline::PlanOutline;
-pub use parcels::Parcels;
 pub use pieces::Pieces;
+pub use subregions::Subregions;
 pub use windows::Windows;
 
 /// Number of sampled rows that suffices for a rough row count.
@@ -89,7 +89,7 @@ pub struct Planner {
 }
 
 /// The number of matching rows, as far as the manifest decides.
-pub struct Listed {
+pub struct RowsByManifest {
     /// The number of rows in runs that match completely.
     pub inside: u64,
     pub open: ReadPlan,
@@ -242,7 +242,7 @@ impl Planner {
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`].
-    pub fn whole(&mut self, stats: &mut Stats) -> Result<Arc<ReadPlan>> {
+    pub fn full_plan(&mut self, stats: &mut Stats) -> Result<Arc<ReadPlan>> {
         if let Some(whole) = &self.whole {
             return Ok(whole.clone());
         }
@@ -270,7 +270,7 @@ impl Planner {
                 let long = *method != Method::Scan && self.logical.unheld_runs() > FEW_RUNS;
                 match if long { self.sampled_rows(share(range), stats)? } else { None } {
                     Some(rows) => Ok(rows * share(range)),
-                    None => Ok(self.whole(stats)?.expected_rows()),
+                    None => Ok(self.full_plan(stats)?.expected_rows()),
                 }
             }
         }
@@ -323,7 +323,7 @@ impl Planner {
     /// # Errors
     ///
     /// The errors of [`Planner::read_plan`]; `Cancelled` after the deadline.
-    pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Listed>> {
+    pub fn by_list(&self, most: u64, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<RowsByManifest>> {
         let query = &self.logical.query;
         // Without a grid (in a damaged table), positions are unknown.
         if !query.grids.are_known()
@@ -335,7 +335,7 @@ impl Planner {
         }
         let everything = PriorityRange::ALL;
         let open = ReadPlan { query: query.clone(), range: everything, visits: Vec::new() };
-        let mut listed = Listed { inside: 0, open, expected: Vec::new() };
+        let mut listed = RowsByManifest { inside: 0, open, expected: Vec::new() };
         if query.predicate.is_always() {
             listed.inside = query.snapshot.view.rows();
             return Ok(Some(listed));

@@ -28,7 +28,7 @@ pub type Hits = HashMap<u32, Arc<[u32]>>;
 pub type Answer = Option<Hits>;
 
 /// The keys to search in a column, in ascending order.
-pub struct Sought {
+pub struct KeyLookup {
     pub column: usize,
     pub keys: Vec<u32>,
 }
@@ -66,7 +66,7 @@ struct Candidate<'a> {
 ///
 /// The errors of [`Core::fetch`](kubist_catalog::core::Core::fetch), except for postings that are damaged
 /// or cannot be read: their result is `None`.
-pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
+pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[KeyLookup]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         Err(error) if is_unanswered(&error) => {}
         answered => return answered,
@@ -90,7 +90,7 @@ fn is_unanswered(error: &Error) -> bool {
     is_damage(error) || is_unread(error) || matches!(error, Error::SnapshotExpired { .. })
 }
 
-fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
+fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[KeyLookup]) -> Result<(Vec<Answer>, Cost)> {
     let asked = |place: &OfColumn| sought.iter().find(|sought| sought.column == place.column as usize);
     let places = lookups.iter().flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)));
     let places: Vec<_> = places.filter_map(|(lookup, place)| Some((lookup, place, &*asked(place)?.keys))).collect();

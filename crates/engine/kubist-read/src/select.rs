@@ -19,7 +19,7 @@ use crate::bind::BoundQuery;
 use crate::execute;
 use crate::plan::Planner;
 use crate::sort;
-use candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Found, gather, wanted};
+use candidates::{ALWAYS_HELD, BATCH_ROWS, Candidate, Candidates, gather, wanted};
 use cells::lowest_in_cells;
 pub use delivery::Delivery;
 use kubist_index::gradual;
@@ -41,9 +41,9 @@ pub fn select(mut planner: Planner, limit: u64) -> Result<Delivery> {
 }
 
 /// Finds at least `limit + 1` rows, if so many match.
-fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
+fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Candidates> {
     let query = &*planner.logical.query.clone();
-    let mut found = Found::default();
+    let mut found = Candidates::default();
     let enough = limit.saturating_add(1);
     let mut windows = planner.windows(&mut found.stats)?;
     loop {
@@ -74,8 +74,8 @@ fn lowest(planner: &mut Planner, limit: u64, with_ties: bool) -> Result<Found> {
 
 /// Makes batches by ascending priority or in the requested order, up to the limit. `None` if two candidates
 /// have equal priorities and no tie-breakers.
-fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Result<Option<Delivery>> {
-    let Found { parts, mut candidates, mut cutoffs, stats, .. } = found;
+fn deliver(query: &BoundQuery, found: Candidates, limit: u64, with_ties: bool) -> Result<Option<Delivery>> {
+    let Candidates { parts, mut candidates, mut cutoffs, stats, .. } = found;
     let cancel = &query.cancel;
     gradual::sort(&mut candidates, cancel)?;
     let keep = |candidates: &[Candidate]| (candidates.len() as u64).min(limit) as usize;

@@ -17,7 +17,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 
 use crate::bind::Order;
-use crate::execute::{self, Scanned, Wanted, Work};
+use crate::execute::{self, Projection, Scanned, Work};
 use crate::plan::Planner;
 use bar::Bar;
 use keys::Keys;
@@ -98,14 +98,14 @@ fn items(keys: &[Keys]) -> impl Iterator<Item = Item<'_>> {
 }
 
 #[derive(Default)]
-struct Held {
+struct Buffer {
     columns: Vec<Vec<ArrayRef>>,
     keys: Vec<Keys>,
     rows: usize,
     bytes: usize,
 }
 
-impl Held {
+impl Buffer {
     fn add(&mut self, block: Block) {
         // During the sort, memory has the row, its key, and twice its item.
         self.bytes += bytes_of(&block) + 2 * size_of::<Item<'_>>() * block.keys.len();
@@ -155,7 +155,7 @@ fn sorted(
     let stored = &query.snapshot.view.schema.stored;
     let schema = Schema::new(query.read.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>());
     let mut spilled = Spilled::new(Arc::new(schema), query.most_scratch);
-    let (mut held, mut runs, mut row_bytes) = (Held::default(), Vec::<Run>::new(), 64);
+    let (mut held, mut runs, mut row_bytes) = (Buffer::default(), Vec::<Run>::new(), 64);
     let mut last: Option<Vec<u8>> = None;
     let mut work = keyed(&mut planner, stats)?;
     for scanned in &mut work {
@@ -232,7 +232,7 @@ fn block_rows(memory: usize, row_bytes: usize) -> usize {
 /// Reads rows with their keys, which the reading threads build.
 fn keyed(planner: &mut Planner, stats: &mut Stats) -> Result<Work<(Block, Stats)>> {
     let query = planner.logical.query.clone();
-    let wanted = Wanted { columns: query.read.clone(), priorities: true, coded: vec![] };
+    let wanted = Projection { columns: query.read.clone(), priorities: true, coded: vec![] };
     let bar = query.order.as_ref().and_then(|order| Bar::of(&query, order));
     let skips = bar.as_ref().map(Bar::skips).unwrap_or_default();
     let pieces = match &bar {

@@ -169,7 +169,7 @@ fn lying(mut planner: Planner) -> Result<Vec<(Arc<Run<Location>>, ReplicaLocatio
     if query.snapshot.core.store.capabilities().locality != Locality::Hosts {
         return Ok(Vec::new());
     }
-    let read = planner.whole(&mut Stats::default())?;
+    let read = planner.full_plan(&mut Stats::default())?;
     let homes = replica_locations(&query, &read.visits)?;
     let lying =
         |(visit, home): (&Visit, ReplicaLocation)| (visit.run.clone(), home, visit.rows(&query.region, read.range));

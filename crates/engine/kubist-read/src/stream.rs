@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::bind::BoundQuery;
-use crate::execute::{self, Scanned, Wanted, Work};
+use crate::execute::{self, Projection, Scanned, Work};
 use crate::plan::{Method, Planner};
 use crate::request::Request;
 use crate::select::{self, Delivery};
@@ -67,7 +67,7 @@ impl QueryStream {
                 Source::Sorted(receiver)
             }
             Method::Scan => {
-                let wanted = Wanted { columns: query.read.clone(), priorities: false, coded: query.coded() };
+                let wanted = Projection { columns: query.read.clone(), priorities: false, coded: query.coded() };
                 Source::Scan(execute::scan(planner.all_pieces(&mut stats)?, wanted))
             }
             Method::Lowest { rows } | Method::LowestInCells { rows } => {

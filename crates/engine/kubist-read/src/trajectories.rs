@@ -15,7 +15,7 @@ use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 
 use crate::bind::{BoundQuery, of_paths};
-use crate::execute::{self, Wanted};
+use crate::execute::{self, Projection};
 use crate::plan::{LogicalPlan, Planner};
 use crate::request::Request;
 use crate::stream::QueryStream;
@@ -60,7 +60,7 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
     let mut spent = Stats::default();
-    let wanted = Wanted { columns: vec![column], priorities: false, coded: vec![] };
+    let wanted = Projection { columns: vec![column], priorities: false, coded: vec![] };
     let mut work = execute::scan(planner.all_pieces(&mut spent)?, wanted);
     for scanned in &mut work {
         let scanned = scanned?;

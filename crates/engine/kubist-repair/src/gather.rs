@@ -7,14 +7,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kubist_index::state::{RunId, State};
 
-use kubist_catalog::checkpoint::{self, Held};
+use kubist_catalog::checkpoint::{self, LoadedCheckpoint};
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::{Directory, Runs};
 use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
-use kubist_catalog::vouched::{self, Vouched};
+use kubist_catalog::vouched::{self, ProvenPositions};
 use kubist_format::alteration;
 use kubist_format::alteration::Alteration;
 use kubist_format::entry::{self, CommitEntry, RewriteEntry};
@@ -146,7 +146,11 @@ fn or_wrong<T>(
 
 /// Returns the newest readable checkpoint, or the empty state, and the log positions that it proves. If rewrites were
 /// cleaned, the logs alone cannot rebuild the table, so a partly readable checkpoint is used.
-fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(State<Location>, History, Vouched)> {
+fn newest_checkpoint(
+    core: &Core,
+    gaps: &mut Gaps,
+    cancel: &Cancel,
+) -> Result<(State<Location>, History, ProvenPositions)> {
     let mut in_part = None;
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
         let wrong = match checkpoint::read(core, name) {
@@ -166,7 +170,7 @@ fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(S
         }
     }
     let first = core.store.list(REWRITES).map_err(store_error)?.iter().map(|name| number_of(name)).min();
-    let leads_on = |held: &Held| held.state.rewrites() == 0 || first == Some(1);
+    let leads_on = |held: &LoadedCheckpoint| held.state.rewrites() == 0 || first == Some(1);
     let Some(held) = in_part.filter(|held| !leads_on(held)) else { return Ok(Default::default()) };
     let (state, lost) = held.sound(core, cancel)?;
     gaps.notes.push(format!(

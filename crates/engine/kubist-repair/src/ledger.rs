@@ -14,12 +14,12 @@ use kubist_index::state::Run;
 use kubist_types::error::{Error, ErrorKind, Result};
 use rayon::prelude::*;
 
-use crate::readable::{Decided, Sound, read_decided, read_sound};
+use crate::readable::{DamageDecision, ValidRows, read_decided, read_sound};
 
 #[derive(Debug, Default)]
 pub struct PageLedger {
     /// Decisions by location, because the same bytes may get several run ids.
-    runs: HashMap<Site, Decided>,
+    runs: HashMap<Site, DamageDecision>,
 }
 
 impl PageLedger {
@@ -28,7 +28,7 @@ impl PageLedger {
     /// # Errors
     ///
     /// `SnapshotExpired`; `Unavailable` if a page that was intact before cannot be read again.
-    pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
+    pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<ValidRows> {
         let (sound, decided) = self.look(snapshot, run)?;
         self.decide(run, decided);
         Ok(sound)
@@ -48,8 +48,8 @@ impl PageLedger {
         &mut self,
         snapshot: &Snapshot,
         runs: &[&Arc<Run<Location>>],
-        make: impl Fn(usize, &Sound) -> Result<T> + Sync,
-    ) -> Result<Vec<(Sound, T)>> {
+        make: impl Fn(usize, &ValidRows) -> Result<T> + Sync,
+    ) -> Result<Vec<(ValidRows, T)>> {
         let read = runs.par_iter().enumerate().map(|(index, run)| {
             let (sound, decided) = self.look(snapshot, run)?;
             let made = make(index, &sound)?;
@@ -64,7 +64,7 @@ impl PageLedger {
     }
 
     /// The second value is a new decision; `None` if there is one or pages are unread.
-    fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Option<Decided>)> {
+    fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(ValidRows, Option<DamageDecision>)> {
         match self.runs.get(&run.payload.site()) {
             Some(decided) => Ok((read_decided(snapshot, run, decided).map_err(|error| changed(run, error))?, None)),
             None => {
@@ -75,7 +75,7 @@ impl PageLedger {
         }
     }
 
-    fn decide(&mut self, run: &Run<Location>, decided: Option<Decided>) {
+    fn decide(&mut self, run: &Run<Location>, decided: Option<DamageDecision>) {
         self.runs.extend(decided.map(|decided| (run.payload.site(), decided)));
     }
 
@@ -84,7 +84,7 @@ impl PageLedger {
     /// # Errors
     ///
     /// The errors of [`PageLedger::read`]; `Unavailable` if a page or the zone map could not be read.
-    pub fn read_whole(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
+    pub fn read_whole(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<ValidRows> {
         let mut sound = self.read(snapshot, run)?;
         match sound.unread.is_empty() {
             true => Ok(sound),

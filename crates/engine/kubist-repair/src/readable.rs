@@ -22,13 +22,13 @@ use kubist_read::runs;
 use kubist_types::error::{Error, Result};
 
 #[derive(Default)]
-pub struct Sound {
+pub struct ValidRows {
     /// The zone map; `None` if it is damaged or unread.
     pub map: Option<Arc<ZoneMap>>,
     pub pages: Vec<(usize, RecordBatch)>,
     /// The valid rows of pages with some invalid values.
     pub parts: Vec<RecordBatch>,
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostRows>,
     pub unread: Vec<Unread>,
 }
 
@@ -38,7 +38,7 @@ pub struct Unread {
 }
 
 #[derive(Clone, Debug)]
-pub struct Lost {
+pub struct LostRows {
     pub rows: u64,
     /// The zones of the rows; `None` for the whole run.
     pub zones: Option<Range<usize>>,
@@ -46,12 +46,12 @@ pub struct Lost {
 }
 
 #[derive(Debug, Default)]
-pub struct Decided {
+pub struct DamageDecision {
     /// The zone map is damaged, so the whole run is lost.
     pub all: bool,
     /// The damaged pages; `None` for a whole page, otherwise its rows with invalid values.
     pub pages: BTreeMap<usize, Option<Vec<usize>>>,
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostRows>,
 }
 
 /// The extent of lost rows in one dimension, in the column's unit.
@@ -103,11 +103,11 @@ pub fn row_hashes(batch: &RecordBatch) -> Vec<u64> {
     priorities(&columns, batch.num_rows(), 0)
 }
 
-impl Sound {
+impl ValidRows {
     /// The result for a run whose segment was cleaned: all rows are lost.
-    pub fn gone(run: &Run<Location>) -> Sound {
-        let lost = Lost { rows: run.rows, zones: None, why: "it was cleaned away".into() };
-        Sound { lost: vec![lost], ..Sound::default() }
+    pub fn gone(run: &Run<Location>) -> ValidRows {
+        let lost = LostRows { rows: run.rows, zones: None, why: "it was cleaned away".into() };
+        ValidRows { lost: vec![lost], ..ValidRows::default() }
     }
 
     pub fn batches(&self) -> impl Iterator<Item = &RecordBatch> {
@@ -126,13 +126,13 @@ enum Page {
 /// # Errors
 ///
 /// `SnapshotExpired`, `NoSpace`, `Permission`, `Cancelled` and others that are neither damage nor a failed read.
-pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
-    let (mut sound, mut decided) = (Sound::default(), Decided::default());
+pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(ValidRows, DamageDecision)> {
+    let (mut sound, mut decided) = (ValidRows::default(), DamageDecision::default());
     let map = match snapshot.zone_maps(std::iter::once(run), true) {
         Ok((mut maps, _)) => maps.remove(0),
         Err(error) if is_damage(&error) => {
             decided.all = true;
-            sound.lost.push(Lost { rows: run.rows, zones: None, why: error.to_string() });
+            sound.lost.push(LostRows { rows: run.rows, zones: None, why: error.to_string() });
             decided.lost.clone_from(&sound.lost);
             return Ok((sound, decided));
         }
@@ -154,13 +154,13 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
                 for (row, what) in bad {
                     let (zone, offset) = (zone_of(&map, page, row), map.chunk(page, 0).offset);
                     let why = runs::damaged(snapshot, run, offset, what).to_string();
-                    sound.lost.push(Lost { rows: 1, zones: Some(zone..zone + 1), why });
+                    sound.lost.push(LostRows { rows: 1, zones: Some(zone..zone + 1), why });
                 }
             }
             Err(error) if is_damage(&error) => {
                 decided.pages.insert(page, None);
                 let zones = Some(map.page_zones(page));
-                sound.lost.push(Lost { rows: rows(), zones, why: error.to_string() });
+                sound.lost.push(LostRows { rows: rows(), zones, why: error.to_string() });
             }
             Err(error) if is_unread(&error) => sound.unread.push(Unread { rows: rows(), error }),
             Err(error) => return Err(error),
@@ -176,8 +176,8 @@ pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Soun
 /// # Errors
 ///
 /// `Damaged` if a page differs from the earlier read; the errors of [`Core::fetch`](kubist_catalog::core::Core::fetch).
-pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Decided) -> Result<Sound> {
-    let mut sound = Sound { lost: decided.lost.clone(), ..Sound::default() };
+pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &DamageDecision) -> Result<ValidRows> {
+    let mut sound = ValidRows { lost: decided.lost.clone(), ..ValidRows::default() };
     if decided.all {
         return Ok(sound);
     }
@@ -249,7 +249,7 @@ pub fn grid(snapshot: &Snapshot, number: u32) -> Result<Option<Arc<Frame>>> {
 /// # Errors
 ///
 /// `Newer`, or a storage error.
-pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, lost: &Lost) -> Result<Loss> {
+pub fn loss(snapshot: &Snapshot, run: &Run<Location>, map: Option<&ZoneMap>, lost: &LostRows) -> Result<Loss> {
     let stored = &snapshot.view.schema.stored;
     let grid = grid(snapshot, run.cube.grid())?;
     let extent = |d: usize, column: usize| {

@@ -15,7 +15,7 @@ use arrow_select::filter::filter_record_batch;
 use kubist_index::state::{Run, RunId};
 
 use crate::ledger::PageLedger;
-use crate::readable::{Sound, row_hashes};
+use crate::readable::{ValidRows, row_hashes};
 use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
@@ -102,9 +102,9 @@ pub fn rows_of_replaced(
     Ok(found)
 }
 
-fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<Sound> {
+fn read_what_is_there(snapshot: &Snapshot, run: &Arc<Run<Location>>, pages: &mut PageLedger) -> Result<ValidRows> {
     match pages.read_whole(snapshot, run) {
-        Err(Error::SnapshotExpired { .. }) => Ok(Sound::gone(run)),
+        Err(Error::SnapshotExpired { .. }) => Ok(ValidRows::gone(run)),
         sound => sound,
     }
 }

@@ -137,7 +137,7 @@ fn fill(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     copy_objects(from, to, snapshot, &mut report.notes)?;
-    let directory = snapshot.view.runs.whole(&snapshot.core, cancel)?;
+    let directory = snapshot.view.runs.directory(&snapshot.core, cancel)?;
     let runs: Vec<Arc<Run<Location>>> = directory.runs().cloned().collect();
     let mut pages = PageLedger::default();
     let (damaged, steps) = look(snapshot, &runs, &mut pages, report, cancel)?;

@@ -22,7 +22,7 @@ use kubist_store::Store;
 use crate::gather::{self, Gaps};
 use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
-use crate::readable::{Loss, Lost, Sound, Unread, loss, unknown_columns};
+use crate::readable::{Loss, LostRows, Unread, ValidRows, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::{is_damage, is_unread, store_error};
@@ -36,7 +36,7 @@ use kubist_types::error::{Error, Result};
 
 use lookups::Postings;
 use replicas::Ledger;
-use walk::{Placed, Seen, Waiting, length};
+use walk::{Placed, Waiting, WalkFindings, length};
 
 #[derive(Clone, Debug, Default)]
 pub struct VerifyOptions {
@@ -203,11 +203,11 @@ fn verify_patiently(
             snapshot => snapshot.map_err(undecided)?,
         },
     };
-    let seen = match Seen::of(&snapshot, options, &mut report) {
+    let seen = match WalkFindings::of(&snapshot, options, &mut report) {
         // This has been reported. The logs or an older checkpoint list the same runs.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
-            Seen::of(&snapshot, options, &mut report)?
+            WalkFindings::of(&snapshot, options, &mut report)?
         }
         seen => seen?,
     };
@@ -307,7 +307,7 @@ impl Looking<'_> {
         match options.deep {
             false => self.damaged.extend(check_maps(snapshot, &runs, report)?),
             true => {
-                let judge = |index: usize, sound: &Sound| {
+                let judge = |index: usize, sound: &ValidRows| {
                     options.cancel.check()?;
                     let (run, highest_above) = there[index];
                     rows::judge(snapshot, run, *highest_above, sound)
@@ -358,7 +358,7 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
         // The first pass used an older listing.
         Ok(_) => return Ok(false),
     };
-    let lost = Lost { rows: run.rows, zones: None, why };
+    let lost = LostRows { rows: run.rows, zones: None, why };
     report.lose(run, loss(snapshot, run, None, &lost)?);
     Ok(true)
 }
@@ -392,7 +392,7 @@ fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut Ve
                 continue;
             }
         };
-        report.lose(run, loss(snapshot, run, None, &Lost { rows: run.rows, zones: None, why })?);
+        report.lose(run, loss(snapshot, run, None, &LostRows { rows: run.rows, zones: None, why })?);
         left_out.push(run.id);
     }
     Ok(left_out)
@@ -406,7 +406,7 @@ fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report
     let Some(ranges) = &run.payload.ranges else { return };
     let known = snapshot.view.schema.stored.fields().len();
     let stated = (0..map.columns.len().min(known)).filter_map(|column| Some((column, ranges.zone(column)?)));
-    for (column, _) in stated.filter(|(column, stated)| *stated != map.whole(*column)) {
+    for (column, _) in stated.filter(|(column, stated)| *stated != map.run_zone(*column)) {
         let name = snapshot.view.schema.stored.field(column).name();
         let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
         report.find(runs::damaged(snapshot, run, 0, what).to_string());

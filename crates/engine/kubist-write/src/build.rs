@@ -16,7 +16,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use kubist_expr::Zone;
 use kubist_index::cube::{CubeId, Geometry, MAX_DIMENSIONS, MortonKey};
-use kubist_index::layout::{Capacity, Known, Placed, Placement, place};
+use kubist_index::layout::{Capacity, Placed, Placement, TreeState, place};
 use kubist_index::priority::{PriorityRange, Threshold};
 use rayon::prelude::*;
 
@@ -156,7 +156,7 @@ impl SortedRows {
         &self,
         geometry: &Geometry,
         capacity: &Capacity,
-        known: &dyn Known,
+        known: &dyn TreeState,
         top: CubeId,
         above: Threshold,
         rows: Vec<u32>,
@@ -274,7 +274,7 @@ impl SortedRows {
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));
-        let ranges = (0..map.columns.len()).map(|column| map.whole(column)).collect();
+        let ranges = (0..map.columns.len()).map(|column| map.run_zone(column)).collect();
         let (priorities, zones, map) = ((first, last), map.zones() as u32, map.encode());
         EncodedRun { cube, rows, priorities, low, high, data, data_length: offset, map, zones, ranges, postings }
     }

@@ -8,7 +8,7 @@ use kubist_store::Segment;
 
 use crate::build::{EncodedRun, SortedRows};
 use crate::keys::LookupColumns;
-use crate::postings::Gathered;
+use crate::postings::PostingsBuilder;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_format::location::Location;
@@ -26,8 +26,8 @@ pub struct Output<'a> {
     /// Their ids are set when the entry's number is known.
     runs: Vec<Arc<Run<Location>>>,
     bytes: u64,
-    lookup: Gathered,
-    ranges: ranges::Gathered,
+    lookup: PostingsBuilder,
+    ranges: ranges::RangesBuilder,
     /// Stored columns. Ranges cover only the other columns, because runs store their box.
     dimensions: Vec<usize>,
 }
@@ -42,7 +42,7 @@ impl<'a> Output<'a> {
         memory: usize,
         cancel: &'a Cancel,
     ) -> Output<'a> {
-        let (lookup, ranges) = (Gathered::new(core, memory / 8), ranges::Gathered::default());
+        let (lookup, ranges) = (PostingsBuilder::new(core, memory / 8), ranges::RangesBuilder::default());
         let dimensions = dimensions.to_vec();
         Output { segment, cancel, runs: Vec::new(), bytes: 0, lookup, ranges, dimensions }
     }

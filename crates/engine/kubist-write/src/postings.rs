@@ -23,7 +23,7 @@ const PARTS: usize = 256;
 /// Parts with fewer rows are joined with the next one, so that blocks are full.
 const PART_ROWS: usize = 1 << 14;
 
-pub struct Gathered {
+pub struct PostingsBuilder {
     pub columns: LookupColumns,
     pairs: Vec<Pairs>,
     zones: Vec<u32>,
@@ -37,13 +37,13 @@ struct Pairs {
     count: usize,
 }
 
-impl Gathered {
+impl PostingsBuilder {
     /// Collects about `bytes` bytes for each column, and one more part.
-    pub fn new(core: &Core, bytes: usize) -> Gathered {
+    pub fn new(core: &Core, bytes: usize) -> PostingsBuilder {
         let columns = LookupColumns { seed: core.header.seed, columns: core.created.lookup.clone() };
         let pairs = columns.columns.iter().map(|_| Pairs { parts: vec![Vec::new(); PARTS], count: 0 }).collect();
         let enough = (bytes / PAIR_BYTES).clamp(FEWEST_ROWS, MOST_ROWS);
-        Gathered { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
+        PostingsBuilder { columns, pairs, zones: Vec::new(), next_zone: 0, enough }
     }
 
     pub fn add(&mut self, postings: Vec<Vec<u64>>, zones: u32) {

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::build::{EncodedRun, SortedRows};
 use crate::keys::LookupColumns;
 use crate::output::Output;
-use crate::seen::Seen;
+use crate::seen::RemainingDirectories;
 use crate::spill::Part;
 use kubist_catalog::core::Core;
 use kubist_catalog::frame::Frame;
@@ -88,7 +88,7 @@ pub(crate) struct Runs<'a> {
     pub frame: &'a Arc<Frame>,
     pub schema: &'a TableSchema,
     /// The cutoffs and numbers of rows in the table before the commit.
-    pub seen: &'a Seen,
+    pub seen: &'a RemainingDirectories,
     pub step: Option<i64>,
     /// Limit of memory, in bytes.
     pub memory: usize,

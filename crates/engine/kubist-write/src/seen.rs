@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kubist_index::cube::CubeId;
-use kubist_index::layout::Known;
+use kubist_index::layout::TreeState;
 use kubist_index::priority::Threshold;
 use kubist_index::ramps::Ramp;
 use kubist_index::state::{Commit, Run, RunId};
@@ -13,20 +13,20 @@ use kubist_catalog::directory::Directory;
 use kubist_format::location::Location;
 
 /// The directories of a table, without the runs that are being rewritten.
-pub struct Seen {
+pub struct RemainingDirectories {
     directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,
     /// The runs and cutoffs of a commit that is not in the log yet.
     coming: HashMap<CubeId, (Threshold, Vec<Ramp>)>,
 }
 
-impl Seen {
-    pub fn all(directories: Vec<Arc<Directory>>) -> Seen {
-        Seen { directories, without: HashSet::new(), coming: HashMap::new() }
+impl RemainingDirectories {
+    pub fn all(directories: Vec<Arc<Directory>>) -> RemainingDirectories {
+        RemainingDirectories { directories, without: HashSet::new(), coming: HashMap::new() }
     }
 
     /// Adds the first runs of an unfinished commit.
-    pub fn and(mut self, commit: &Commit<Location>) -> Seen {
+    pub fn and(mut self, commit: &Commit<Location>) -> RemainingDirectories {
         for (cube, cutoff) in &commit.cutoffs {
             self.coming.entry(*cube).or_insert((Threshold::ALL, Vec::new())).0 = *cutoff;
         }
@@ -37,8 +37,8 @@ impl Seen {
         self
     }
 
-    pub fn without(directories: Vec<Arc<Directory>>, runs: impl Iterator<Item = RunId>) -> Seen {
-        Seen { directories, without: runs.collect(), coming: HashMap::new() }
+    pub fn without(directories: Vec<Arc<Directory>>, runs: impl Iterator<Item = RunId>) -> RemainingDirectories {
+        RemainingDirectories { directories, without: runs.collect(), coming: HashMap::new() }
     }
 
     fn runs(&self, cube: CubeId) -> impl Iterator<Item = &Arc<Run<Location>>> {
@@ -47,7 +47,7 @@ impl Seen {
     }
 }
 
-impl Known for Seen {
+impl TreeState for RemainingDirectories {
     fn cutoff(&self, cube: CubeId) -> Threshold {
         let cutoffs = self.directories.iter().map(|directory| directory.cutoff(cube));
         cutoffs.chain(self.coming.get(&cube).map(|(cutoff, _)| *cutoff)).min().unwrap_or(Threshold::ALL)

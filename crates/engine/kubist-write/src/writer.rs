@@ -20,7 +20,7 @@ use crate::incoming::{own, slices};
 use crate::names::{first_free_log, own_log};
 use crate::output::{DEFAULT_MEMORY, identify};
 use crate::runs::{PART_SHARE, Prepared, Runs, SORT_BYTES};
-use crate::seen::Seen;
+use crate::seen::RemainingDirectories;
 use crate::spill::{Part, Spill, batch_bytes};
 use kubist_catalog::chains;
 use kubist_catalog::core::Core;
@@ -78,7 +78,7 @@ pub struct Writer {
     pending: Pending,
     weigher: Weigher,
     failed: Option<String>,
-    settled: Cell<bool>,
+    header_is_synced: Cell<bool>,
     behind: Option<Box<dyn Behind>>,
 }
 
@@ -193,7 +193,7 @@ impl Writer {
             pending: Pending::default(),
             weigher: Weigher::default(),
             failed: None,
-            settled: Cell::new(false),
+            header_is_synced: Cell::new(false),
             behind,
             log,
             core,
@@ -568,10 +568,10 @@ impl Writer {
 
     fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
         let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
-        if !self.settled.get() {
+        if !self.header_is_synced.get() {
             // A commit must not survive without the header and its grid, which another process may be syncing now.
             self.core.settle_objects()?;
-            self.settled.set(true);
+            self.header_is_synced.set(true);
         }
         Ok(frame)
     }
@@ -645,7 +645,7 @@ impl Writer {
                 spill.into_parts(SORT_BYTES, memory / PART_SHARE, &cancel)?
             }
         };
-        let (core, seen) = (self.core.clone(), Seen::all(known));
+        let (core, seen) = (self.core.clone(), RemainingDirectories::all(known));
         let seen = match first {
             Some(first) => seen.and(first),
             None => seen,

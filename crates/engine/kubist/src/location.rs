@@ -36,18 +36,18 @@ fn register_all() {
 /// The location of a table: a directory, a URL such as `cassandra://hosts/keyspace/table`, or an opened
 /// store. Strings and stores convert to it.
 pub struct Location {
-    place: Place,
+    address: Address,
     pub(crate) cancel: Cancel,
 }
 
-enum Place {
-    Named(String),
-    Held(Arc<dyn Store>),
+enum Address {
+    Text(String),
+    Opened(Arc<dyn Store>),
 }
 
 impl Location {
-    fn of(place: Place) -> Location {
-        Location { place, cancel: Cancel::default() }
+    fn of(address: Address) -> Location {
+        Location { address, cancel: Cancel::default() }
     }
 
     /// Parses the location of a store without a table, such as a catalogue, and sends no request.
@@ -72,33 +72,33 @@ impl Location {
     /// `Invalid` if the scheme is unknown or cannot parse the location.
     pub(crate) fn find(&self) -> Result<TableLocation> {
         register_all();
-        match &self.place {
-            Place::Named(location) => TableLocation::of(location),
-            Place::Held(store) => Ok(TableLocation::Held(store.clone())),
+        match &self.address {
+            Address::Text(location) => TableLocation::of(location),
+            Address::Opened(store) => Ok(TableLocation::Held(store.clone())),
         }
     }
 }
 
 impl From<&str> for Location {
     fn from(location: &str) -> Location {
-        Location::of(Place::Named(location.into()))
+        Location::of(Address::Text(location.into()))
     }
 }
 
 impl From<&String> for Location {
     fn from(location: &String) -> Location {
-        Location::of(Place::Named(location.clone()))
+        Location::of(Address::Text(location.clone()))
     }
 }
 
 impl From<Arc<dyn Store>> for Location {
     fn from(store: Arc<dyn Store>) -> Location {
-        Location::of(Place::Held(store))
+        Location::of(Address::Opened(store))
     }
 }
 
 impl<S: Store + 'static> From<Arc<S>> for Location {
     fn from(store: Arc<S>) -> Location {
-        Location::of(Place::Held(store))
+        Location::of(Address::Opened(store))
     }
 }

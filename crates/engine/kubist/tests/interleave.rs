@@ -240,10 +240,10 @@ fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64
     if seed.is_multiple_of(2) {
         machine.crash();
     }
-    (outcomes.into_iter().collect::<Outcome>().and_then(|()| settled(&machine, &known, fault)), calls)
+    (outcomes.into_iter().collect::<Outcome>().and_then(|()| check_final_state(&machine, &known, fault)), calls)
 }
 
-fn settled(machine: &SimDisk, known: &Known, fault: Option<Fault>) -> Outcome {
+fn check_final_state(machine: &SimDisk, known: &Known, fault: Option<Fault>) -> Outcome {
     let wrong = |wrong: &dyn std::fmt::Debug| format!("in the end: {wrong:?}");
     let table = open(machine.process(), fault).map_err(|error| wrong(&error))?;
     let known = known.acknowledged();

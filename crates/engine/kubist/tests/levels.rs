@@ -75,7 +75,7 @@ type List = (BTreeSet<RunId>, BTreeMap<CubeId, Threshold>);
 
 fn list(table: &Table) -> List {
     let (core, cancel) = (table.core(), Cancel::default());
-    let directory = core.view(&cancel).unwrap().runs.whole(core, &cancel).unwrap();
+    let directory = core.view(&cancel).unwrap().runs.directory(core, &cancel).unwrap();
     let runs: Vec<RunId> = directory.all().map(|run| run.id).collect();
     let found: BTreeSet<RunId> = runs.iter().copied().collect();
     assert_eq!(runs.len(), found.len(), "a run is there twice");
@@ -121,13 +121,13 @@ fn bytes(path: &Path) -> u64 {
 }
 
 #[derive(Default)]
-struct Seen {
+struct RemainingDirectories {
     most_levels: usize,
     removed: usize,
     merged: usize,
 }
 
-fn history(seed: u64, seen: &mut Seen) {
+fn history(seed: u64, seen: &mut RemainingDirectories) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("t").display().to_string();
@@ -220,9 +220,9 @@ fn the_list_of_runs_is_that_of_the_logs() {
         Some(seed) => seed..seed + 1,
         None => 0..number("SEEDS").unwrap_or(20),
     };
-    let (mut seen, many) = (Seen::default(), seeds.end - seeds.start >= 20);
+    let (mut seen, many) = (RemainingDirectories::default(), seeds.end - seeds.start >= 20);
     seeds.for_each(|seed| history(seed, &mut seen));
-    let Seen { most_levels, removed, merged } = seen;
+    let RemainingDirectories { most_levels, removed, merged } = seen;
     assert!(!many || most_levels >= 4 && removed > 10 && merged > 10, "{most_levels} {removed} {merged}");
 }
 

@@ -222,7 +222,7 @@ fn one_call_goes_on_until_nothing_is_left() {
 
 fn layout(table: &Table) -> impl PartialEq + std::fmt::Debug + use<> {
     let (core, cancel) = (table.core(), Cancel::default());
-    let directory = core.view(&cancel).unwrap().runs.whole(core, &cancel).unwrap();
+    let directory = core.view(&cancel).unwrap().runs.directory(core, &cancel).unwrap();
     let of_run = |run: &Arc<Run<Location>>| (run.cube, run.rows, run.priorities, run.copies.len());
     let mut runs: Vec<_> = directory.all().map(of_run).collect();
     runs.sort_unstable();

@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist::store::MemoryStore;
 use kubist::{OptimizeOptions, Query, Stats, Table, Value, WriterOptions};
 use kubist_index::priority::PriorityRange;
-use kubist_read::execute::{self, Wanted};
+use kubist_read::execute::{self, Projection};
 use kubist_read::plan::Planner;
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn table() -> Table {
 }
 
 fn found(planner: &mut Planner, range: PriorityRange) -> Vec<i64> {
-    let wanted = Wanted { columns: vec![0], priorities: false, coded: vec![] };
+    let wanted = Projection { columns: vec![0], priorities: false, coded: vec![] };
     let mut ids = Vec::new();
     for scanned in execute::scan(planner.read_plan(range, &mut Stats::default()).unwrap(), wanted) {
         let scanned = scanned.unwrap();
@@ -66,7 +66,7 @@ fn windows_of_one_plan_share_out_its_records() {
         let request = boxed(x, y).into();
         let planner = || Planner::new(snapshot.pinned(), &request).unwrap();
         let (mut fresh, mut whole) = (planner(), planner());
-        whole.whole(&mut Stats::default()).unwrap();
+        whole.full_plan(&mut Stats::default()).unwrap();
         let (mut first, mut all) = (0, Vec::new());
         let ends: BTreeSet<u64> = cuts.into_iter().chain([u64::MAX]).collect();
         for last in ends {

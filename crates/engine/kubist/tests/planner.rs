@@ -18,7 +18,7 @@ use kubist_index::cube::{CubeId, MAX_DIMENSIONS};
 use kubist_index::layout::Capacity;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId, State};
-use kubist_maintain::planner::{CompactionPlanner, Kind, Wanted};
+use kubist_maintain::planner::{CompactionPlanner, Kind, PlanRequest};
 use kubist_types::Cancel;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -283,7 +283,7 @@ fn what_comes_in_order_gives_the_rewrites_that_a_look_from_the_root_gives() {
 
         let runs = Runs::new(None, directory, Arc::default());
         let view = View::new(schema.clone(), runs, Default::default(), &State::default());
-        let wanted = Wanted { options: &options, tried: &tried };
+        let wanted = PlanRequest { options: &options, tried: &tried };
         let mut planner = CompactionPlanner::new(&view, core.forest(), &capacity, &wasted, Some(wanted));
         let mut add = |entry| -> kubist::Result<()> {
             planner.add(&entry);

@@ -257,7 +257,7 @@ fn any_runs() -> impl Strategy<Value = Vec<Arc<Run<Location>>>> {
     let of_entry = (prop::collection::btree_set(0usize..6, 0..4), 0usize..30).prop_flat_map(|(columns, runs)| {
         let zones = prop::collection::vec(prop::collection::vec(any_zone(), columns.len()), runs);
         zones.prop_map(move |zones| {
-            let mut gathered = kubist_format::ranges::Gathered::default();
+            let mut gathered = kubist_format::ranges::RangesBuilder::default();
             zones.iter().for_each(|of_run| gathered.add(columns.iter().copied().zip(of_run.iter().copied())));
             let mut runs = vec![run(None); zones.len()];
             let ranges = gathered.finish(runs.len());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kubist_types::{Cancel, Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::fetch::Found;
+use crate::fetch::FetchedValues;
 use crate::layout::{Block, Storage, Variable};
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, Tiling};
@@ -273,7 +273,7 @@ impl IndexBuild<'_> {
         sorted_copies: Option<&SortedCopies>,
     ) -> Result<Vec<BlockSample>> {
         let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
-        let look = |block: u64, found: &Found<'_>| {
+        let look = |block: u64, found: &FetchedValues<'_>| {
             let sample = if self.sorted > 0.0 { spread::sampled(variable, found) } else { Vec::new() };
             let summary = Summary::of_found(variable, found);
             if let Some(sorted_copies) = sorted_copies {
@@ -365,7 +365,7 @@ struct SortedCopies {
 }
 
 impl SortedCopies {
-    fn look(&self, variable: &Variable, block: u64, summary: &Summary, found: &Found<'_>) {
+    fn look(&self, variable: &Variable, block: u64, summary: &Summary, found: &FetchedValues<'_>) {
         if self.bytes.load(Ordering::Relaxed) >= HELD || !self.likely.has(summary) {
             return;
         }
@@ -412,7 +412,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
         }
         let whole = rect.len() * width;
         // The memory that the block adds, and whether it must join the last task or start a new one.
-        let (own, together) = match &variable.storage {
+        let (own, joins_last) = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
                 true => (0, Some(true)),
                 false => (shape.iter().product::<u64>() * width, None),
@@ -430,7 +430,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
             _ => (whole, None),
         };
         match tasks.last_mut() {
-            Some(task) if together.unwrap_or(bytes.saturating_add(own) <= most) => {
+            Some(task) if joins_last.unwrap_or(bytes.saturating_add(own) <= most) => {
                 task.push(block);
                 bytes += own;
             }

@@ -114,9 +114,9 @@ fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
         return bytes.to_vec();
     }
     let mut out = match element {
-        2 => gathered::<2>(bytes, count),
-        4 => gathered::<4>(bytes, count),
-        8 => gathered::<8>(bytes, count),
+        2 => unshuffle_elements::<2>(bytes, count),
+        4 => unshuffle_elements::<4>(bytes, count),
+        8 => unshuffle_elements::<8>(bytes, count),
         _ => (0..count * element).map(|at| bytes[at % element * count + at / element]).collect(),
     };
     // The remaining bytes are not shuffled.
@@ -124,7 +124,7 @@ fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
     out
 }
 
-fn gathered<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
+fn unshuffle_elements<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
     let planes: [&[u8]; N] = std::array::from_fn(|place| &bytes[place * count..][..count]);
     let mut out = vec![0; count * N];
     for (at, cell) in out.as_chunks_mut::<N>().0.iter_mut().enumerate() {

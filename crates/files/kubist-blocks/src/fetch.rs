@@ -43,7 +43,7 @@ pub struct Fetched<'a> {
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
-pub enum Found<'a> {
+pub enum FetchedValues<'a> {
     Stored(Cow<'a, [u8]>),
     Array(ArrayRef),
 }
@@ -284,25 +284,25 @@ impl Fetched<'_> {
     /// # Errors
     ///
     /// As for `fetch`.
-    pub fn found(&self, rect: &Rect) -> Result<Found<'_>> {
+    pub fn found(&self, rect: &Rect) -> Result<FetchedValues<'_>> {
         if let Some(bytes) = self.whole.get(&rect.start) {
-            return Ok(Found::Stored(bytes.into()));
+            return Ok(FetchedValues::Stored(bytes.into()));
         }
         if let Some(values) = self.of_pages(rect)? {
-            return Ok(Found::Array(values));
+            return Ok(FetchedValues::Array(values));
         }
         let parts = parts(&self.source.layout, self.variable, rect)?;
         if let [part] = &parts[..]
             && part.rect == *rect
             && let Some(bytes) = self.in_one_piece(part, rect)?
         {
-            return Ok(Found::Stored(bytes.into()));
+            return Ok(FetchedValues::Stored(bytes.into()));
         }
         let mut out = vec![0; (rect.len() * self.variable.number.bytes()) as usize];
         for part in &parts {
             self.copy(part, rect, &mut out)?;
         }
-        Ok(Found::Stored(out.into()))
+        Ok(FetchedValues::Stored(out.into()))
     }
 
     /// # Errors
@@ -310,8 +310,8 @@ impl Fetched<'_> {
     /// As for `fetch`.
     pub fn array(&self, rect: &Rect) -> Result<ArrayRef> {
         Ok(match self.found(rect)? {
-            Found::Stored(bytes) => decode::array(self.variable, &bytes),
-            Found::Array(values) => values,
+            FetchedValues::Stored(bytes) => decode::array(self.variable, &bytes),
+            FetchedValues::Array(values) => values,
         })
     }
 
@@ -320,13 +320,15 @@ impl Fetched<'_> {
     /// As for `fetch`.
     pub fn at(&self, rect: &Rect, places: &[u32]) -> Result<ArrayRef> {
         match self.found(rect)? {
-            Found::Stored(bytes) => {
+            FetchedValues::Stored(bytes) => {
                 let width = self.variable.number.bytes() as usize;
                 let mut cells = Vec::with_capacity(places.len() * width);
                 places.iter().for_each(|at| cells.extend_from_slice(&bytes[*at as usize * width..][..width]));
                 Ok(decode::array(self.variable, &cells))
             }
-            Found::Array(values) => take(&values, &UInt32Array::from(places.to_vec()), None).map_err(Error::kernel),
+            FetchedValues::Array(values) => {
+                take(&values, &UInt32Array::from(places.to_vec()), None).map_err(Error::kernel)
+            }
         }
     }
 

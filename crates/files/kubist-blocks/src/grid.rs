@@ -16,7 +16,7 @@ use crate::shape::Rect;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Question {
+pub struct FileQuery {
     #[serde(rename = "where")]
     pub filter: Option<String>,
     /// By axis: the first position, and the position after the last one.
@@ -81,25 +81,24 @@ impl Grid {
     /// # Errors
     ///
     /// `Expression` or `Invalid` names the wrong column, the variables of different grids, or the range.
-    pub fn bind(layout: &Layout, question: &Question, several: bool) -> Result<Grid> {
+    pub fn bind(layout: &Layout, query: &FileQuery, several: bool) -> Result<Grid> {
         let (schema, names) = names(layout);
-        let mut predicate = match &question.filter {
+        let mut predicate = match &query.filter {
             Some(filter) => Predicate::parse(filter, &schema)?,
             None => Predicate::always(),
         };
-        for Bound { column, low, high } in &question.bounds {
+        for Bound { column, low, high } in &query.bounds {
             predicate = predicate.and(Predicate::range(&schema, column, low.as_ref(), high.as_ref())?);
         }
-        if let Some(region) = &question.region {
+        if let Some(region) = &query.region {
             predicate = predicate.and(region.predicate(&schema)?);
         }
         let find = |name: &String| kubist_expr::column_index(&schema, name).map_err(Error::from);
         let is_file = |name: &&String| several && name.as_str() == FILE;
-        let names_files =
-            several && question.columns.as_ref().is_none_or(|names| names.iter().any(|name| name == FILE));
+        let names_files = several && query.columns.as_ref().is_none_or(|names| names.iter().any(|name| name == FILE));
         let of_grid =
             |names: &Vec<String>| names.iter().filter(|name| !is_file(name)).map(find).collect::<Result<Vec<_>>>();
-        let asked = question.columns.as_ref().map(of_grid).transpose()?;
+        let asked = query.columns.as_ref().map(of_grid).transpose()?;
         let read = predicate.columns();
         let named: Vec<usize> = read.iter().chain(asked.iter().flatten()).copied().collect();
         let driver = driver(layout, &names, &named)?;
@@ -116,7 +115,7 @@ impl Grid {
         }
         let output = asked.unwrap_or_else(|| everything(layout, &names, &columns, &read, driver));
         let columns = columns.into_iter().map(|column| column.unwrap_or(Column::Index { axis: 0 })).collect();
-        let region = region(layout, &dimensions, &question.isel)?;
+        let region = region(layout, &dimensions, &query.isel)?;
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 

@@ -36,7 +36,7 @@ mod summary;
 
 pub use build::{BuildOptions, Progress, workers};
 pub use files::{Built, Files, index};
-pub use grid::Question;
+pub use grid::FileQuery;
 pub use layout::Block;
 pub use library::Library;
 pub use model::{Advice, Device, Expected, advise, expected};

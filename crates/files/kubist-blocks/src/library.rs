@@ -114,10 +114,10 @@ impl Library {
     /// `Damaged` names the variable and has the library's message; a storage error if Python does not
     /// start; `Cancelled`.
     pub fn read(&self, path: &Path, variable: &str, rect: &Rect, bytes: u64, cancel: &Cancel) -> Result<Vec<u8>> {
-        let question =
+        let request =
             json!({ "do": "read", "path": raw(path), "variable": variable, "start": rect.start, "count": rect.count });
         let damaged = |what: String| Error::Damaged { file: path.display().to_string(), offset: 0, what };
-        let (_, answer) = self.ask(path, &question, cancel).map_err(|error| match error {
+        let (_, answer) = self.ask(path, &request, cancel).map_err(|error| match error {
             Error::Invalid(message) => damaged(format!("variable {variable:?}: {message}")),
             other => other,
         })?;
@@ -127,7 +127,7 @@ impl Library {
         }
     }
 
-    fn ask(&self, path: &Path, question: &Value, cancel: &Cancel) -> Result<(Head, Vec<u8>)> {
+    fn ask(&self, path: &Path, request: &Value, cancel: &Cancel) -> Result<(Head, Vec<u8>)> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.as_ref().is_some_and(|process| process.owner != std::process::id()) {
             *running = None;
@@ -136,7 +136,7 @@ impl Library {
             Some(process) => process,
             none => none.insert(self.start()?),
         };
-        let sent = writeln!(process.input, "{question}").and_then(|()| process.input.flush());
+        let sent = writeln!(process.input, "{request}").and_then(|()| process.input.flush());
         let answer = match sent {
             Err(error) => Err(error),
             Ok(()) => loop {

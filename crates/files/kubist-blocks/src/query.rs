@@ -30,9 +30,9 @@ pub use self::hits::Hit;
 pub use self::population::Positions;
 pub use self::report::{Report, RunOptions};
 
-use self::kept::Kept;
+use self::kept::LimitedResult;
 use crate::files::{Files, Member};
-use crate::grid::{Column, FILE, Grid, Question};
+use crate::grid::{Column, FILE, FileQuery, Grid};
 use crate::layout::Storage;
 use crate::model::{Expected, expected};
 use crate::schedule;
@@ -76,8 +76,8 @@ impl Files {
     /// # Errors
     ///
     /// The errors of [`Grid::bind`].
-    pub fn schema(&self, question: &Question) -> Result<SchemaRef> {
-        let grid = self.grid(&self.members[0], question)?;
+    pub fn schema(&self, query: &FileQuery) -> Result<SchemaRef> {
+        let grid = self.grid(&self.members[0], query)?;
         Ok(self.schema_of(&grid))
     }
 
@@ -89,8 +89,8 @@ impl Files {
         Arc::new(Schema::new(fields))
     }
 
-    fn grid(&self, member: &Member, question: &Question) -> Result<Grid> {
-        Grid::bind(member.layout(), question, self.members.len() > 1)
+    fn grid(&self, member: &Member, query: &FileQuery) -> Result<Grid> {
+        Grid::bind(member.layout(), query, self.members.len() > 1)
     }
 
     /// Passes the matching rows to `take`, in the order of files and blocks. With a limit, passes the rows of lowest
@@ -102,12 +102,12 @@ impl Files {
     /// error, `Cancelled`, and errors of `take`.
     pub fn query(
         &self,
-        question: &Question,
+        query: &FileQuery,
         run: &RunOptions,
         cancel: &Cancel,
         take: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<Report> {
-        self.asked(question, run, true, cancel, take)
+        self.asked(query, run, true, cancel, take)
     }
 
     /// Counts the matching rows. Does not read blocks in which all rows match.
@@ -115,8 +115,8 @@ impl Files {
     /// # Errors
     ///
     /// The errors of [`Files::query`].
-    pub fn count(&self, question: &Question, run: &RunOptions, cancel: &Cancel) -> Result<Report> {
-        self.asked(question, run, false, cancel, &mut |_| Ok(()))
+    pub fn count(&self, query: &FileQuery, run: &RunOptions, cancel: &Cancel) -> Result<Report> {
+        self.asked(query, run, false, cancel, &mut |_| Ok(()))
     }
 
     /// Runs a query. `rows` is false if only the number of rows is needed.
@@ -125,43 +125,42 @@ impl Files {
     /// few, the query starts again with a larger sample, or with all positions.
     fn asked(
         &self,
-        question: &Question,
+        query: &FileQuery,
         options: &RunOptions,
         rows: bool,
         cancel: &Cancel,
         take: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<Report> {
         let begin = Instant::now();
-        if question.sample.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+        if query.sample.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             return Err(Error::invalid("a sample is a fraction from 0 to 1"));
         }
-        match question.split {
+        match query.split {
             Some((part, parts)) if part >= parts => {
                 return Err(Error::invalid(format!("there is no part {part} of {parts}: parts are numbered from 0")));
             }
-            Some(_) if question.limit.is_some() => {
+            Some(_) if query.limit.is_some() => {
                 return Err(Error::invalid("a query with a limit cannot be split into parts"));
             }
             _ => {}
         }
-        let grids = self.grids(question)?;
+        let grids = self.grids(query)?;
         let schema = self.schema_of(&grids[0]);
-        let drawn = if question.limit.is_some() { Drawn::Places } else { Drawn::Nothing };
-        let mut execution =
-            Execution { rows, ..Execution::new(self, &grids, &schema, question, options, drawn, cancel) };
+        let drawn = if query.limit.is_some() { Drawn::Places } else { Drawn::Nothing };
+        let mut execution = Execution { rows, ..Execution::new(self, &grids, &schema, query, options, drawn, cancel) };
         let mut report = Report { files: self.members.len(), workers: options.workers, ..Report::default() };
         report.gap = execution.gap(0);
         let cells = execution.cells(&mut report)?;
-        let limit = question.limit.filter(|_| rows);
+        let limit = query.limit.filter(|_| rows);
         if let Some(limit) = limit {
             execution.below = execution.first_look(limit, &cells);
         }
         loop {
             let mut tasks = execution.tasks(cells.clone(), &mut report)?;
-            if let Some((part, parts)) = question.split {
+            if let Some((part, parts)) = query.split {
                 tasks = share(tasks, part, parts);
             }
-            let mut kept = Kept::new(limit);
+            let mut kept = LimitedResult::new(limit);
             report.rows = 0;
             for wave in tasks.chunks(WAVE) {
                 let task = |index: usize| execution.found(&wave[index]);
@@ -194,8 +193,8 @@ impl Files {
         execution.into_report(report, begin)
     }
 
-    fn grids(&self, question: &Question) -> Result<Vec<Grid>> {
-        self.members.iter().map(|member| self.grid(member, question)).collect()
+    fn grids(&self, query: &FileQuery) -> Result<Vec<Grid>> {
+        self.members.iter().map(|member| self.grid(member, query)).collect()
     }
 }
 
@@ -224,7 +223,7 @@ struct Execution<'a> {
     files: &'a Files,
     grids: &'a [Grid],
     schema: &'a SchemaRef,
-    question: &'a Question,
+    query: &'a FileQuery,
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
@@ -247,7 +246,7 @@ impl<'a> Execution<'a> {
         files: &'a Files,
         grids: &'a [Grid],
         schema: &'a SchemaRef,
-        question: &'a Question,
+        query: &'a FileQuery,
         options: &'a RunOptions,
         drawn: Drawn,
         cancel: &'a Cancel,
@@ -256,11 +255,11 @@ impl<'a> Execution<'a> {
             files,
             grids,
             schema,
-            question,
+            query,
             options,
             rows: true,
             drawn,
-            below: question.sample.map(Threshold::from_fraction),
+            below: query.sample.map(Threshold::from_fraction),
             cancel,
             reads: Reads::default(),
             sorted: Reads::default(),
@@ -279,7 +278,7 @@ impl Execution<'_> {
 
     /// Whether rows are only counted. Cells in which all rows match are then not read.
     fn is_counted(&self) -> bool {
-        !self.rows && self.question.sample.is_none()
+        !self.rows && self.query.sample.is_none()
     }
 
     fn into_report(self, mut report: Report, begin: Instant) -> Result<Report> {
@@ -287,8 +286,7 @@ impl Execution<'_> {
         (report.bytes, report.requests) = (count(&self.reads.bytes), count(&self.reads.requests));
         (report.sorted_bytes, report.sorted_requests) = (count(&self.sorted.bytes), count(&self.sorted.requests));
         report.by_library = count(&self.reads.by_library);
-        report.blocks_spared =
-            (self.question.sample.is_none() && self.question.limit.is_none()).then(|| count(&self.spared));
+        report.blocks_spared = (self.query.sample.is_none() && self.query.limit.is_none()).then(|| count(&self.spared));
         report.damaged = self.damaged.into_inner().unwrap_or_else(PoisonError::into_inner);
         let member = &self.files.members[0];
         let grid = &self.grids[0];

@@ -14,7 +14,7 @@ use kubist_index::order;
 use kubist_types::{Error, Result};
 
 use crate::decode;
-use crate::fetch::Found;
+use crate::fetch::FetchedValues;
 use crate::layout::Variable;
 use crate::reading::Reading;
 
@@ -49,11 +49,11 @@ impl Sorted {
     }
 }
 
-pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Vec<u8>)> {
+pub fn encode(variable: &Variable, found: &FetchedValues<'_>) -> Option<(SortedBlock, Vec<u8>)> {
     let width = variable.number.bytes() as usize;
     let (stored, values): (Cow<'_, [u8]>, ArrayRef) = match found {
-        Found::Stored(bytes) => (Cow::Borrowed(bytes), decode::array(variable, bytes)),
-        Found::Array(values) => {
+        FetchedValues::Stored(bytes) => (Cow::Borrowed(bytes), decode::array(variable, bytes)),
+        FetchedValues::Array(values) => {
             let data = values.to_data();
             let bytes = &data.buffers()[0][data.offset() * width..][..data.len() * width];
             (bytes.to_vec().into(), values.clone())

@@ -8,27 +8,27 @@ use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
 
 use crate::decode;
-use crate::fetch::Found;
+use crate::fetch::FetchedValues;
 use crate::layout::Variable;
 use crate::summary::Summary;
 
 const SAMPLED: usize = 64;
 
 /// The order keys of evenly spaced numbers.
-pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
+pub fn sampled(variable: &Variable, found: &FetchedValues<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
-        Found::Stored(bytes) => bytes.len() / width,
-        Found::Array(values) => values.len(),
+        FetchedValues::Stored(bytes) => bytes.len() / width,
+        FetchedValues::Array(values) => values.len(),
     };
     let step = count.div_ceil(SAMPLED).max(1);
     let places = (step / 2..count).step_by(step);
     let some: Vec<ArrayRef> = match found {
-        Found::Stored(bytes) => {
+        FetchedValues::Stored(bytes) => {
             let cells: Vec<u8> = places.flat_map(|at| &bytes[at * width..][..width]).copied().collect();
             vec![decode::array(variable, &cells)]
         }
-        Found::Array(values) => places.map(|at| values.slice(at, 1)).collect(),
+        FetchedValues::Array(values) => places.map(|at| values.slice(at, 1)).collect(),
     };
     some.iter().flat_map(numbers).collect()
 }
@@ -156,7 +156,7 @@ mod tests {
     fn looked(blocks: &[Vec<f32>]) -> Vec<BlockSample> {
         let of = |(at, values): (usize, &Vec<f32>)| {
             let array: ArrayRef = Arc::new(Float32Array::from(values.clone()));
-            (at as u64, Summary::of(&array), sampled(&variable(), &Found::Array(array)))
+            (at as u64, Summary::of(&array), sampled(&variable(), &FetchedValues::Array(array)))
         };
         blocks.iter().enumerate().map(of).collect()
     }

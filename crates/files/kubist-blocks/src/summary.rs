@@ -7,7 +7,7 @@ use kubist_index::order::{self, Keyed};
 
 use crate::bounds;
 use crate::decode;
-use crate::fetch::Found;
+use crate::fetch::FetchedValues;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
@@ -51,10 +51,10 @@ impl Summary {
         Summary { missing: u32::try_from(missing).unwrap_or(u32::MAX), any, ..Summary::nothing() }
     }
 
-    pub fn of_found(variable: &Variable, found: &Found<'_>) -> Summary {
+    pub fn of_found(variable: &Variable, found: &FetchedValues<'_>) -> Summary {
         match found {
-            Found::Stored(bytes) => Summary::of_stored(variable, bytes),
-            Found::Array(values) => Summary::of_array(variable, values),
+            FetchedValues::Stored(bytes) => Summary::of_stored(variable, bytes),
+            FetchedValues::Array(values) => Summary::of_array(variable, values),
         }
     }
 
@@ -356,10 +356,10 @@ mod tests {
         fn stored_numbers_are_summarised_as_their_values((variable, bytes) in stored()) {
             let values = decode::array(&variable, &bytes);
             let expected = Summary::of(&values);
-            prop_assert_eq!(Summary::of_found(&variable, &Found::Stored(bytes.into())), expected);
+            prop_assert_eq!(Summary::of_found(&variable, &FetchedValues::Stored(bytes.into())), expected);
             if !variable.packing.is_packed() {
                 let plain = Variable { big_endian: false, packing: Packing::default(), ..variable };
-                prop_assert_eq!(Summary::of_found(&plain, &Found::Array(values.slice(0, values.len()))), expected);
+                prop_assert_eq!(Summary::of_found(&plain, &FetchedValues::Array(values.slice(0, values.len()))), expected);
             }
         }
     }

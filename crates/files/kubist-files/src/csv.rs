@@ -521,7 +521,7 @@ mod tests {
         let x = batch["x"].as_primitive::<Float64Type>();
         assert!(x.is_null(0) && x.value(1).is_nan() && x.value(2) == 0.5);
         let path = write(folder.path(), "gaia.csv", b"# %ECSV 1.0\n# ---\nid\n1\n");
-        assert!(crate::is_foreign(&path));
+        assert!(crate::is_external(&path));
         assert!(Input::inspect(&path, &Options::default()).unwrap_err().to_string().contains("format=ecsv"));
         assert_eq!(batch["name"].as_string::<i32>().value(0), "null");
         let path = write(folder.path(), "b.csv", b"# a star list\n#ra,dec\n1,2\n3,4\n");

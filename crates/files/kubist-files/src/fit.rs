@@ -62,18 +62,18 @@ pub fn union(files: &[FileColumns<'_>]) -> Result<Vec<Field>> {
     Ok(fields.map(|field| if in_all(field.name()) { field } else { field.with_nullable(true) }).collect())
 }
 
-/// The columns of a file, as [`settle`] returns them.
-pub fn settled(input: &Input) -> SchemaRef {
-    settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
+/// The columns of a file, as [`storable_columns`] returns them.
+pub fn storable_schema(input: &Input) -> SchemaRef {
+    storable_columns(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
 }
 
 /// The columns that a table can store. A column without any value becomes text.
-pub fn settle(fields: &[Field]) -> SchemaRef {
-    let settled = |field: &Field| {
+pub fn storable_columns(fields: &[Field]) -> SchemaRef {
+    let storable = |field: &Field| {
         let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
         field.clone().with_data_type(data_type)
     };
-    Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()))
+    Arc::new(Schema::new(fields.iter().map(storable).collect::<Fields>()))
 }
 
 /// The narrowest type that contains both types. With `promotes`, an integer and a float become a float.
@@ -299,7 +299,7 @@ mod tests {
         let inputs =
             [csv(folder.path(), "a.csv", "pid,u,note\n1,0,\n"), csv(folder.path(), "b.csv", "note,pid,u\nhit,2,0.5\n")];
         let inputs = inputs.each_ref().map(Input::columns);
-        let schema = settle(&union(&inputs).unwrap());
+        let schema = storable_columns(&union(&inputs).unwrap());
         let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, [DataType::Int64, DataType::Float64, DataType::Utf8]);
     }
@@ -308,7 +308,7 @@ mod tests {
     fn a_new_table_has_the_columns_of_all_files() {
         let folder = tempfile::tempdir().unwrap();
         let inputs = [csv(folder.path(), "a.csv", "x,u\n1,2\n"), csv(folder.path(), "b.csv", "v,x\n0.5,2\n")];
-        let schema = settle(&union(&inputs.each_ref().map(Input::columns)).unwrap());
+        let schema = storable_columns(&union(&inputs.each_ref().map(Input::columns)).unwrap());
         let fields: Vec<_> = schema.fields().iter().map(|field| (field.name().as_str(), field.is_nullable())).collect();
         assert_eq!(fields.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["x", "u", "v"]);
         assert!(fields[1].1 && fields[2].1);

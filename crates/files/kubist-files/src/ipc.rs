@@ -11,7 +11,7 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::root_as_footer;
 use arrow_schema::{Field, Fields, SchemaRef};
-use kubist_ipc::{Decoder, LONGEST_METADATA, Stream, whole};
+use kubist_ipc::{Decoder, LONGEST_METADATA, Stream, unsigned};
 
 use crate::Batches;
 use crate::error::{Error, Result};
@@ -138,9 +138,9 @@ impl Listed {
         let batches = footer.recordBatches().ok_or_else(|| damaged("its footer lists no batches"))?;
         let blocks = footer.dictionaries().into_iter().flatten().chain(batches.iter()).map(|block| {
             Ok(Block {
-                offset: whole(block.offset(), "an offset")?,
-                metadata_bytes: whole(block.metaDataLength().into(), "a length")?,
-                body_bytes: whole(block.bodyLength(), "a length")?,
+                offset: unsigned(block.offset(), "an offset")?,
+                metadata_bytes: unsigned(block.metaDataLength().into(), "a length")?,
+                body_bytes: unsigned(block.bodyLength(), "a length")?,
             })
         });
         let mut blocks: Vec<Block> = blocks.collect::<kubist_ipc::Result<_>>().map_err(failed)?;

@@ -255,7 +255,7 @@ impl Input {
 
 /// True if the file exists but this crate has no reader for it. If a file cannot be opened, this is false, and reading
 /// it gives the reason.
-pub fn is_foreign(path: &Path) -> bool {
+pub fn is_external(path: &Path) -> bool {
     if has_own_ending(path) {
         // If the beginning does not match, it is a damaged file.
         return false;
@@ -379,11 +379,11 @@ pub(crate) mod testing {
 
     pub fn read_all(path: &Path, options: &Options) -> Result<RecordBatch> {
         let input = Input::inspect(path, options)?;
-        let settled = |field: &std::sync::Arc<Field>| match field.data_type().is_null() {
+        let storable = |field: &std::sync::Arc<Field>| match field.data_type().is_null() {
             true => Field::clone(field).with_data_type(arrow_schema::DataType::Utf8),
             false => Field::clone(field),
         };
-        let wanted: Fields = input.fields.iter().map(settled).collect();
+        let wanted: Fields = input.fields.iter().map(storable).collect();
         read_as(&input, &wanted)
     }
 

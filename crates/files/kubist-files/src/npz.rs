@@ -26,10 +26,10 @@ struct Stored {
     name: String,
     member: Member,
     /// `Err` has the reason why the array cannot be columns.
-    shape: Result<Shape, String>,
+    layout: Result<ArrayLayout, String>,
 }
 
-struct Shape {
+struct ArrayLayout {
     header: Header,
     /// `None` for one value that is repeated in all rows.
     rows: Option<u64>,
@@ -39,8 +39,10 @@ struct Shape {
 
 impl Stored {
     fn columns(&self) -> Vec<String> {
-        match &self.shape {
-            Ok(Shape { width: Some(width), .. }) => (0..*width).map(|index| format!("{}_{index}", self.name)).collect(),
+        match &self.layout {
+            Ok(ArrayLayout { width: Some(width), .. }) => {
+                (0..*width).map(|index| format!("{}_{index}", self.name)).collect()
+            }
             _ => vec![self.name.clone()],
         }
     }
@@ -54,9 +56,10 @@ pub fn fields(path: &Path, chosen: Option<&[String]>, limits: &Limits) -> Result
         if chosen.is_some_and(|chosen| !columns.iter().any(|column| chosen.contains(column))) {
             continue;
         }
-        let shape = array.shape.as_ref().map_err(|why| about(path, &array.name, why))?;
-        fields
-            .extend(columns.into_iter().map(|column| Field::new(column, shape.header.element.data_type.clone(), true)));
+        let layout = array.layout.as_ref().map_err(|why| about(path, &array.name, why))?;
+        fields.extend(
+            columns.into_iter().map(|column| Field::new(column, layout.header.element.data_type.clone(), true)),
+        );
     }
     length(path, &fields, limits)?;
     Ok(fields)
@@ -67,11 +70,11 @@ fn length(path: &Path, fields: &[Field], limits: &Limits) -> Result<u64> {
     let mut length: Option<(u64, String)> = None;
     let mut constants = 0;
     for array in arrays(path, limits)? {
-        let Ok(shape) = &array.shape else { continue };
+        let Ok(layout) = &array.layout else { continue };
         if !array.columns().iter().any(|column| fields.iter().any(|field| field.name() == column)) {
             continue;
         }
-        match (shape.rows, &length) {
+        match (layout.rows, &length) {
             (None, _) => constants += 1,
             (Some(rows), None) => length = Some((rows, array.name)),
             (Some(rows), Some((others, first))) if rows != *others => {
@@ -96,24 +99,24 @@ pub fn batches(path: &Path, wanted: &Fields, consumed: Arc<AtomicU64>, limits: L
         if columns.is_empty() {
             continue;
         }
-        let shape = array.shape.map_err(|why| about(path, &array.name, &why))?;
+        let layout = array.layout.map_err(|why| about(path, &array.name, &why))?;
         let open = |skip: u64| -> Result<Box<dyn Read + Send>> {
             let file = Counted::open(path, consumed.clone())?;
             array.member.read(file, skip).map_err(|error| Error::io(path, error))
         };
-        let start = shape.header.bytes;
-        let width = shape.width.unwrap_or(1) as usize;
-        if shape.header.fortran_order && width > 1 {
-            let column_bytes = rows * shape.header.element.bytes as u64;
+        let start = layout.header.bytes;
+        let width = layout.width.unwrap_or(1) as usize;
+        if layout.header.fortran_order && width > 1 {
+            let column_bytes = rows * layout.header.element.bytes as u64;
             for (index, name) in columns {
                 let reader = open(start + index as u64 * column_bytes)?;
-                let header = shape.header.clone();
+                let header = layout.header.clone();
                 streams.push(RowStream { header, width: 1, constant: false, columns: vec![(0, name)], reader });
             }
         } else {
             let mut reader = open(0)?;
             Header::read(&mut reader).map_err(|why| about(path, &array.name, &why))?;
-            streams.push(RowStream { header: shape.header, width, constant: shape.rows.is_none(), columns, reader });
+            streams.push(RowStream { header: layout.header, width, constant: layout.rows.is_none(), columns, reader });
         }
     }
     let fields: Fields = streams
@@ -193,8 +196,8 @@ fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
         };
         let file = source::open(path)?;
         let mut reader = member.read(file, 0).map_err(failed)?;
-        let shape = Header::read(&mut reader).and_then(|header| shape(header, &member));
-        arrays.push(Stored { name, member, shape });
+        let layout = Header::read(&mut reader).and_then(|header| layout(header, &member));
+        arrays.push(Stored { name, member, layout });
     }
     if arrays.is_empty() {
         return Err(Error::invalid(format!("{}: there are no arrays in this archive", path.display())));
@@ -202,7 +205,7 @@ fn arrays(path: &Path, limits: &Limits) -> Result<Vec<Stored>> {
     Ok(arrays)
 }
 
-fn shape(header: Header, member: &Member) -> Result<Shape, String> {
+fn layout(header: Header, member: &Member) -> Result<ArrayLayout, String> {
     let needed = header.data_bytes().and_then(|bytes| bytes.checked_add(header.bytes));
     if needed.is_none_or(|needed| needed > member.bytes) {
         return Err("it is cut short".to_string());
@@ -215,7 +218,7 @@ fn shape(header: Header, member: &Member) -> Result<Shape, String> {
             return Err(format!("its shape {:?} gives no columns: one or two axes do", header.shape));
         }
     };
-    Ok(Shape { header, rows, width })
+    Ok(ArrayLayout { header, rows, width })
 }
 
 fn about(path: &Path, array: &str, why: &str) -> Error {

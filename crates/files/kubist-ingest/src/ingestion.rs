@@ -17,7 +17,7 @@ use crate::native::LABEL;
 use crate::report::Report;
 use crate::request::Request;
 use crate::rows;
-use crate::source::{Host, Known, Opened, Progress, Source, Step, part};
+use crate::source::{Host, IngestedSteps, Opened, Progress, Source, Step, part};
 use crate::table::{self, Open};
 
 /// The name of a claim, because only one ingestion at a time may number frames.
@@ -399,7 +399,7 @@ impl<'a> Ingestion<'a> {
     ) -> Result<u64> {
         let path = source.facts().path.clone();
         let snapshot = self.opened()?.table.snapshot()?;
-        let known = Known::new(key.clone(), Some(snapshot).filter(|_| !self.request.again));
+        let known = IngestedSteps::new(key.clone(), Some(snapshot).filter(|_| !self.request.again));
         let mut taken = 0;
         source.start(&known)?;
         while let Some(step) = source.next_step()? {
@@ -451,7 +451,7 @@ impl<'a> Ingestion<'a> {
         }
     }
 
-    fn take_step(&mut self, source: &mut dyn Source, step: &Step, known: &Known) -> Result<()> {
+    fn take_step(&mut self, source: &mut dyn Source, step: &Step, known: &IngestedSteps) -> Result<()> {
         self.append(source, step, known)?;
         // A file that is read step by step reports some left-out parts only now.
         self.leave_out(source)?;
@@ -479,7 +479,7 @@ impl<'a> Ingestion<'a> {
         Ok(Some(number).filter(|_| !is_late))
     }
 
-    fn commit(&mut self, source: &dyn Source, known: &Known, label: &str, number: Option<i64>) -> Result<()> {
+    fn commit(&mut self, source: &dyn Source, known: &IngestedSteps, label: &str, number: Option<i64>) -> Result<()> {
         let writer = self.writer.get()?;
         if writer.pending_rows() == 0 && source.input().is_some() {
             return Ok(());
@@ -498,7 +498,7 @@ impl<'a> Ingestion<'a> {
 
     /// Appends the rows of a step, except the first rows that the table already has. If the table lacks columns of the
     /// step, the rows are read twice: columns cannot be removed again, and a file that fails must leave nothing.
-    fn append(&mut self, source: &mut dyn Source, step: &Step, known: &Known) -> Result<()> {
+    fn append(&mut self, source: &mut dyn Source, step: &Step, known: &IngestedSteps) -> Result<()> {
         let rows_skipped = self.report.rows_skipped.clone();
         let open = self.opened()?;
         let next_frame = open.state.next_frame;
@@ -534,7 +534,7 @@ impl<'a> Ingestion<'a> {
         &mut self,
         source: &mut dyn Source,
         step: &Step,
-        known: &Known,
+        known: &IngestedSteps,
         is_trial: bool,
     ) -> Result<Vec<Field>> {
         let mut late: Vec<Field> = Vec::new();
@@ -591,7 +591,7 @@ impl<'a> Ingestion<'a> {
         &mut self,
         source: &dyn Source,
         step: &Step,
-        known: &Known,
+        known: &IngestedSteps,
         batch: RecordBatch,
         (end, is_trial): (u64, bool),
     ) -> Result<()> {

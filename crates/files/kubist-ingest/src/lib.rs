@@ -33,4 +33,4 @@ pub use paths::expanded;
 pub use plan::plan;
 pub use report::{Ordered, Parts, Plan, Report, Taken, outside};
 pub use request::{NewTable, Request};
-pub use source::{Facts, Host, Known, Opened, Progress, Source, State, Step};
+pub use source::{Facts, Host, IngestedSteps, Opened, Progress, Source, State, Step};

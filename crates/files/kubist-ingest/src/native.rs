@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::report::Parts;
-use crate::source::{Facts, Known, Source, State, Step};
+use crate::source::{Facts, IngestedSteps, Source, State, Step};
 
 /// The longest delay of an interrupt while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -43,7 +43,7 @@ struct Rows {
 impl Native {
     pub fn new(input: Input, has_time: bool, cancel: &Cancel) -> Native {
         let mut facts = Facts::new(&input.path, input.format());
-        facts.schema = fit::settled(&input);
+        facts.schema = fit::storable_schema(&input);
         facts.bytes = input.bytes;
         let mut left_out = Parts::default();
         for (name, why) in &input.left_out {
@@ -94,7 +94,7 @@ impl Source for Native {
         Ok(Metadata::new())
     }
 
-    fn start(&mut self, _: &Known) -> Result<()> {
+    fn start(&mut self, _: &IngestedSteps) -> Result<()> {
         self.is_started = false;
         self.consumed.store(0, Ordering::Relaxed);
         Ok(())

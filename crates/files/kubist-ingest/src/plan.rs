@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::ingestion::Ingestion;
 use crate::report::Plan;
 use crate::request::Request;
-use crate::source::{Host, Known};
+use crate::source::{Host, IngestedSteps};
 use crate::{table, union};
 
 /// A dry run of [`ingest`](crate::ingest), which writes nothing.
@@ -34,7 +34,7 @@ pub fn plan(request: &Request, host: &mut dyn Host) -> Result<Plan> {
     let snapshot = table.filter(|_| !request.again).map(|table| table.snapshot()).transpose()?;
     let (mut steps, mut known) = (0, 0);
     for source in &mut sources {
-        let of_file = Known::new(source.key()?, snapshot.clone());
+        let of_file = IngestedSteps::new(source.key()?, snapshot.clone());
         source.start(&of_file)?;
         while let Some(step) = source.next_step()? {
             steps += 1;

@@ -91,16 +91,16 @@ pub struct State {
 
 /// The steps of a file that the table has.
 #[derive(Clone)]
-pub struct Known {
+pub struct IngestedSteps {
     key: String,
     /// `None` if there is no table, or if all steps are ingested again.
     snapshot: Option<Snapshot>,
     own: Arc<Mutex<HashMap<String, u64>>>,
 }
 
-impl Known {
-    pub(crate) fn new(key: String, snapshot: Option<Snapshot>) -> Known {
-        Known { key, snapshot, own: Arc::default() }
+impl IngestedSteps {
+    pub(crate) fn new(key: String, snapshot: Option<Snapshot>) -> IngestedSteps {
+        IngestedSteps { key, snapshot, own: Arc::default() }
     }
 
     pub(crate) fn token(&self, label: &str) -> Option<String> {
@@ -171,7 +171,7 @@ pub trait Source: Send {
     /// # Errors
     ///
     /// The source failed.
-    fn start(&mut self, known: &Known) -> Result<()>;
+    fn start(&mut self, known: &IngestedSteps) -> Result<()>;
 
     /// The next step.
     ///

@@ -45,7 +45,7 @@ pub fn schema(sources: &[Box<dyn Source>], request: &Request) -> Result<SchemaRe
     if let Some(columns) = &request.columns {
         fields = columns.iter().map(|name| Ok(fields[index(name)?].clone())).collect::<Result<_>>()?;
     }
-    let schema = fit::settle(&fields);
+    let schema = fit::storable_columns(&fields);
     for input in sources.iter().filter_map(|source| source.input()) {
         let own = |field: &&std::sync::Arc<Field>| request.time.is_none() || field.name() != "time";
         let known = Schema::new(schema.fields().iter().filter(own).cloned().collect::<Vec<_>>());

@@ -50,7 +50,7 @@ pub struct Folder {
 
 /// The copies of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoreCopies {
     /// The identity number of the store.
     pub identity: String,
     /// The store's location when the first copy was written; empty if unknown.
@@ -199,7 +199,7 @@ impl Folder {
     /// # Errors
     ///
     /// The system's error, if the folder cannot be listed.
-    pub fn kept(&self) -> std::io::Result<Vec<Kept>> {
+    pub fn kept(&self) -> std::io::Result<Vec<StoreCopies>> {
         let stores = match fs::read_dir(self.root.join(LAYOUT)) {
             Ok(stores) => stores,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -210,7 +210,7 @@ impl Folder {
             let store = store?;
             let location = fs::read_to_string(store.path().join(LOCATION)).unwrap_or_default();
             let identity = store.file_name().to_string_lossy().into_owned();
-            let mut kept = Kept { identity, location, files: 0, bytes: 0 };
+            let mut kept = StoreCopies { identity, location, files: 0, bytes: 0 };
             walk(&store.path(), &mut Vec::new(), &mut |path, found| {
                 if path.file_name().is_some_and(|name| name != LOCATION) {
                     kept.files += 1;

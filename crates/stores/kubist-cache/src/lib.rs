@@ -21,7 +21,7 @@ mod scheme;
 mod settings;
 mod store;
 
-pub use folder::{Folder, Kept};
+pub use folder::{Folder, StoreCopies};
 pub use scheme::FarScheme;
 pub use settings::{FOLDER, SIZE, USUAL_SIZE, folder_of_environment};
 pub use store::{BLOCK_BYTES, Cached};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kubist_store::{Found, Latency, Result, Scheme, Store, StoreExt, StoreLocation};
+use kubist_store::{Content, Latency, Result, Scheme, Store, StoreExt, StoreLocation};
 
 use crate::folder::warn_once;
 use crate::settings::folder_of_environment;
@@ -45,9 +45,9 @@ impl fmt::Display for Far {
 }
 
 impl StoreLocation for Far {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         Ok(match self.0.find()? {
-            Found::Store(store) => Found::Store(cached(store)),
+            Content::Store(store) => Content::Store(cached(store)),
             other => other,
         })
     }
@@ -60,8 +60,8 @@ impl StoreLocation for Far {
         self.0.create().map(cached)
     }
 
-    fn has_foreign(&self) -> Result<bool> {
-        self.0.has_foreign()
+    fn has_other_files(&self) -> Result<bool> {
+        self.0.has_other_files()
     }
 
     fn noun(&self) -> &'static str {

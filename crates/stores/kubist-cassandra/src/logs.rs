@@ -42,7 +42,7 @@ use futures_util::future::try_join_all;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::claims::{Holder, RENEWAL, this_process};
 use kubist_store::names::check_part;
-use kubist_store::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Size};
+use kubist_store::{Error, LogEntry, LogOwner, LogTail, Result, Size, StoredKind};
 use scylla::value::MaybeUnset::{Set, Unset};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
@@ -106,11 +106,11 @@ impl Rows {
     }
 }
 
-type Found = BTreeMap<(u64, i64), Rows>;
+type EntriesByEpoch = BTreeMap<(u64, i64), Rows>;
 
 /// Reads the entries of all epochs in a partition, from a majority.
-async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
-    let mut found = Found::new();
+async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<EntriesByEpoch> {
+    let mut found = EntriesByEpoch::new();
     let values = (store, writer, bucket(from), from as i64);
     type Row = (i64, i64, i32, Option<i64>, Option<i64>, Option<Bytes>);
     link.scan(READ, &values, Agreed::Enough, Some(AT_A_TIME), |row: Row| {
@@ -138,7 +138,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             return Ok((tail, None));
         }
         // The epochs are read after the entries (see the module).
-        let epochs = settled(link, store, writer, tail.next).await?;
+        let epochs = epochs_with_start(link, store, writer, tail.next).await?;
         let (partition, before) = (bucket(tail.next), tail.next);
         let mut wrong = follow(&found, &epochs, &mut tail);
         if wrong.is_none() && bucket(tail.next) != partition {
@@ -178,7 +178,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
 }
 
 /// Appends the entries of the chain to `tail`. Returns the damage if the chain is broken.
-fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
+fn follow(found: &EntriesByEpoch, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
         match entry.bytes() {
@@ -197,7 +197,7 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
 }
 
 /// The epochs, after deciding the start of the newest one if necessary. [`Error::Missing`] if the log was never taken.
-async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
+async fn epochs_with_start(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
         let Some(newest) = epochs.newest() else {
@@ -251,7 +251,7 @@ pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
     let ends: Vec<u64> = ends.try_collect().await?;
-    Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect())
+    Ok(names.into_iter().zip(ends).map(|(name, bytes)| Size { kind: StoredKind::Log, name, bytes }).collect())
 }
 
 pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
@@ -298,7 +298,7 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
 
 async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
     loop {
-        let last = match settled(link, store, writer, u64::MAX).await {
+        let last = match epochs_with_start(link, store, writer, u64::MAX).await {
             Ok(epochs) => epochs.newest().map_or(0, |epoch| epoch.number),
             Err(Error::Missing { .. }) => 0,
             Err(error) => return Err(error),
@@ -306,7 +306,7 @@ async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
         if !epochs::begin(link, store, writer, last + 1).await? {
             continue;
         }
-        let epochs = settled(link, store, writer, u64::MAX).await?;
+        let epochs = epochs_with_start(link, store, writer, u64::MAX).await?;
         let own = epochs.0.iter().find(|epoch| epoch.number == last + 1);
         if let Some(start) = own.and_then(|epoch| epoch.start) {
             names::add(link, store, Kind::Log, writer).await?;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::names::{check_object, object_and_folder};
-use kubist_store::{Error, Kept, Result, Size};
+use kubist_store::{Error, Result, Size, StoredKind};
 use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
@@ -74,7 +74,7 @@ pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &s
     Ok(won)
 }
 
-struct Found {
+struct ObjectRow {
     nonce: Uuid,
     length: u64,
     checksum: i64,
@@ -83,14 +83,14 @@ struct Found {
 
 /// Reads an object's row from a majority. A deletion requests only the nonce for its condition, so it may repair only
 /// this column. If the row is incomplete, it is therefore read again with serial consistency.
-async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
+async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<ObjectRow>> {
     let (folder, leaf) = parts(name);
     type Row = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     for agreed in [Agreed::Enough, Agreed::Serially] {
         match link.first::<Row>(FIND, &(store, folder, leaf), agreed).await? {
             None => return Ok(None),
             Some((Some(nonce), Some(length), Some(checksum), value)) if value.is_some() || length > IN_ROW as i64 => {
-                return Ok(Some(Found { nonce, length: length as u64, checksum, value }));
+                return Ok(Some(ObjectRow { nonce, length: length as u64, checksum, value }));
             }
             Some(_) => {}
         }
@@ -133,7 +133,9 @@ async fn list_folder(link: &Link, store: Uuid, folders: &Folders, folder: &str, 
 pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> {
     check_object(name)?;
     loop {
-        let Some(Found { nonce, length, checksum, value }) = find(link, store, name).await? else { return Ok(None) };
+        let Some(ObjectRow { nonce, length, checksum, value }) = find(link, store, name).await? else {
+            return Ok(None);
+        };
         let value = match value {
             Some(value) => Some(value),
             None => {
@@ -206,7 +208,7 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     check_object(name)?;
     let (folder, leaf) = parts(name);
     loop {
-        let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
+        let Some(ObjectRow { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
         // The object was deleted, and another one was put.
         if !decision.applied && decision.uuid("nonce").is_some() {
@@ -221,5 +223,5 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
 
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let found = list(link, store, "").await?;
-    Ok(found.into_iter().map(|(name, bytes)| Size { kind: Kept::Object, name, bytes }).collect())
+    Ok(found.into_iter().map(|(name, bytes)| Size { kind: StoredKind::Object, name, bytes }).collect())
 }

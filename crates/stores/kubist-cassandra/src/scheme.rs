@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, Error, Result, Scheme, Store, StoreLocation};
 
 use crate::location::Location;
 use crate::store::CassandraStore;
@@ -34,10 +34,10 @@ impl fmt::Display for Located {
 }
 
 impl StoreLocation for Located {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         match CassandraStore::open(self.location.clone()) {
-            Ok(store) => Ok(Found::Store(Arc::new(store))),
-            Err(Error::Missing { .. }) => Ok(Found::Nothing),
+            Ok(store) => Ok(Content::Store(Arc::new(store))),
+            Err(Error::Missing { .. }) => Ok(Content::Nothing),
             Err(error) => Err(error),
         }
     }

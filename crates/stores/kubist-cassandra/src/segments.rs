@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, join, ready};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::names::check_part;
-use kubist_store::{Error, Kept, Result, Segment, Size, Watch};
+use kubist_store::{Error, Result, Segment, Size, StoredKind, Watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -166,7 +166,7 @@ pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let lengths: Vec<_> = lengths.try_collect().await?;
     let size = |(name, found): (String, Option<(u64, bool)>)| {
         let (bytes, gone) = found?;
-        Some(Size { kind: if gone { Kept::Temporary } else { Kept::Segment }, name, bytes })
+        Some(Size { kind: if gone { StoredKind::Temporary } else { StoredKind::Segment }, name, bytes })
     };
     Ok(names.into_iter().zip(lengths).filter_map(size).collect())
 }

@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::contact::FirstContact;
 use crate::credentials;
-use crate::failure::{Asked, checked, code, failed, is_absent, is_taken, is_unexplained, may_pass};
+use crate::failure::{ObjectRequest, checked, code, failed, is_absent, is_taken, is_unexplained, may_pass};
 use crate::frame::{self, Framed, Kind};
 use crate::latency::LatencyModel;
 use crate::location::Location;
@@ -160,7 +160,7 @@ impl Link {
     }
 
     pub fn failed(&self, operation: &'static str, key: &str, error: object_store::Error) -> Error {
-        failed(&self.location, Asked { operation, key }, error)
+        failed(&self.location, ObjectRequest { operation, key }, error)
     }
 
     async fn permit(&self) -> tokio::sync::SemaphorePermit<'_> {
@@ -300,8 +300,11 @@ impl Link {
             Some(after) => self.bucket.list_with_offset(Some(&path), &self.path(after)),
             None => self.bucket.list(Some(&path)),
         };
-        let listed: Vec<ObjectMeta> =
-            checked(&self.location, Asked { operation: "list", key: folder }, listed.take(most).try_collect().await)?;
+        let listed: Vec<ObjectMeta> = checked(
+            &self.location,
+            ObjectRequest { operation: "list", key: folder },
+            listed.take(most).try_collect().await,
+        )?;
         self.traffic.listed(listed.len() as u64);
         let begin = self.location.prefix.len() + 1;
         let mut found: Vec<(String, u64)> = listed
@@ -319,7 +322,7 @@ impl Link {
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();
-        let asked = Asked { operation: "list", key: folder };
+        let asked = ObjectRequest { operation: "list", key: folder };
         let listed = self.bucket.list_with_delimiter(Some(&self.path(folder))).await;
         let listed = checked(&self.location, asked, listed)?.common_prefixes;
         self.traffic.listed(listed.len() as u64);

@@ -25,10 +25,10 @@ const AT_LEAST: Duration = Duration::from_secs(1);
 
 /// Whether a service has ever responded. If not, its clients give up early.
 #[derive(Debug, Default)]
-pub struct FirstContact(Arc<Known>);
+pub struct FirstContact(Arc<ContactState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct ContactState {
     heard: AtomicBool,
     first_sent: Mutex<Option<Instant>>,
 }
@@ -36,7 +36,7 @@ struct Known {
 #[derive(Debug)]
 struct Client {
     inner: HttpClient,
-    known: Arc<Known>,
+    known: Arc<ContactState>,
 }
 
 /// The reason why the client gave up. The library does not retry this error.

@@ -34,7 +34,7 @@ const WRONG_PLACE: &[(&str, &str)] = &[
 const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"];
 
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ObjectRequest<'a> {
     pub operation: &'static str,
     pub key: &'a str,
 }
@@ -75,7 +75,7 @@ pub fn may_pass(error: &object_store::Error) -> bool {
     }
 }
 
-pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error) -> Error {
+pub fn failed(location: &Location, asked: ObjectRequest<'_>, error: object_store::Error) -> Error {
     use object_store::Error as Of;
     let file = format!("{location} ({})", asked.key);
     let because = |kind, why: String| Error::Io {
@@ -130,7 +130,7 @@ fn why(error: &object_store::Error) -> String {
 /// # Errors
 ///
 /// As for [`failed`].
-pub fn checked<T>(location: &Location, asked: Asked<'_>, result: object_store::Result<T>) -> Result<T> {
+pub fn checked<T>(location: &Location, asked: ObjectRequest<'_>, result: object_store::Result<T>) -> Result<T> {
     result.map_err(|error| failed(location, asked, error))
 }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn codes_say_what_to_do() {
         let location = Location::parse("s3://bucket/table").unwrap();
-        let asked = Asked { operation: "read", key: "table" };
+        let asked = ObjectRequest { operation: "read", key: "table" };
         for (code, kind, word) in [
             ("AccessDenied", io::ErrorKind::PermissionDenied, "no permission"),
             ("ExpiredToken", io::ErrorKind::PermissionDenied, "expired"),

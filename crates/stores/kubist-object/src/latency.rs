@@ -17,10 +17,10 @@ const TELLING: u64 = 256 << 10;
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]
-pub struct LatencyModel(Mutex<Known>);
+pub struct LatencyModel(Mutex<LatencyFit>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct LatencyFit {
     seconds: Option<f64>,
     bytes_per_second: Option<f64>,
 }

@@ -93,7 +93,7 @@ impl RemoteFile {
         let translate = {
             let location = location.clone();
             move |operation, error| {
-                crate::failure::failed(&location, crate::failure::Asked { operation, key: "" }, error)
+                crate::failure::failed(&location, crate::failure::ObjectRequest { operation, key: "" }, error)
             }
         };
         RemoteFile {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use kubist_one::SealedStore;
-use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, Error, Result, Scheme, Store, StoreLocation};
 
 use crate::client::Link;
 use crate::location::Location;
@@ -49,20 +49,20 @@ impl fmt::Display for Located {
 }
 
 impl StoreLocation for Located {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         let link = self.link()?;
         let failed = match ObjectStore::find(link.clone()) {
-            Ok(store) => return Ok(Found::Store(Arc::new(store))),
+            Ok(store) => return Ok(Content::Store(Arc::new(store))),
             Err(Error::Missing { .. }) => None,
             // For users who may not list objects, a missing key is reported as forbidden.
             Err(error @ Error::Io { .. }) => Some(error),
             Err(error) => return Err(error),
         };
         match (SealedStore::open(Arc::new(RemoteFile::of_bucket(&link))), failed) {
-            (Ok(Some(store)), _) => Ok(Found::Store(Arc::new(store))),
+            (Ok(Some(store)), _) => Ok(Content::Store(Arc::new(store))),
             (_, Some(error)) => Err(error),
-            (Ok(None), None) => Ok(Found::NoStore("it is an object that is no sealed file")),
-            (Err(Error::Missing { .. }), None) => Ok(Found::Nothing),
+            (Ok(None), None) => Ok(Content::NoStore("it is an object that is no sealed file")),
+            (Err(Error::Missing { .. }), None) => Ok(Content::Nothing),
             (Err(error), None) => Err(error),
         }
     }

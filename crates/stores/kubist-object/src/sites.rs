@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubist_one::SealedStore;
-use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, Error, Result, Scheme, Store, StoreLocation};
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
@@ -97,13 +97,13 @@ impl At {
 }
 
 impl StoreLocation for At {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         match SealedStore::open(Arc::new(self.file()?)) {
-            Ok(Some(store)) => Ok(Found::Store(Arc::new(store))),
+            Ok(Some(store)) => Ok(Content::Store(Arc::new(store))),
             Ok(None) => {
-                Ok(Found::NoStore("it is no sealed file; kubist.connect opens a table that `kubist view` serves"))
+                Ok(Content::NoStore("it is no sealed file; kubist.connect opens a table that `kubist view` serves"))
             }
-            Err(Error::Missing { .. }) => Ok(Found::Nothing),
+            Err(Error::Missing { .. }) => Ok(Content::Nothing),
             Err(error) => Err(error),
         }
     }

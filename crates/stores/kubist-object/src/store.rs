@@ -10,8 +10,8 @@ use futures_util::future::{join_all, try_join_all};
 use kubist_store::claims::LAPSE;
 use kubist_store::names::{check_object, check_part};
 use kubist_store::{
-    Abilities, Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogOwner, LogTail, Logs, Reads, Result,
-    Segment, Service, Size, SoundLog, Space, Stamp, Stamps, Store, Traffic, Watch, sound_log,
+    Abilities, Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Logs, Reads, Result,
+    Segment, Service, Size, SoundLog, Space, Stamp, Stamps, Store, StoredKind, Traffic, Watch, sound_log,
 };
 use uuid::Uuid;
 
@@ -288,7 +288,7 @@ fn sizes(listed: &[(String, u64)]) -> Vec<Size> {
     for (key, bytes) in listed {
         match key.split_once('/') {
             Some((objects::FOLDER, name)) => {
-                found.push(Size { kind: Kept::Object, name: name.into(), bytes: *bytes });
+                found.push(Size { kind: StoredKind::Object, name: name.into(), bytes: *bytes });
             }
             Some((segments::FOLDER, _)) => match segments::of_key(key) {
                 Some((name, Some(_))) => *segments_found.entry(name).or_default() += bytes,
@@ -306,10 +306,10 @@ fn sizes(listed: &[(String, u64)]) -> Vec<Size> {
         }
     }
     let of = |kind| move |(name, bytes): (&str, u64)| Size { kind, name: name.to_owned(), bytes };
-    found.extend(segments_found.into_iter().map(of(Kept::Segment)));
-    found.extend(logs_found.into_iter().map(of(Kept::Log)));
+    found.extend(segments_found.into_iter().map(of(StoredKind::Segment)));
+    found.extend(logs_found.into_iter().map(of(StoredKind::Log)));
     if rest > 0 {
-        found.push(Size { kind: Kept::Temporary, name: "claims and marks".into(), bytes: rest });
+        found.push(Size { kind: StoredKind::Temporary, name: "claims and marks".into(), bytes: rest });
     }
     found
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::fresh_on;
-use crate::common::service::{Asked, Does, Service};
+use crate::common::service::{Does, ObjectRequest, Service};
 use kubist_object::{Location, ObjectStore};
 use kubist_store::{Error, Result, Store, conformance, stoppable};
 
@@ -27,7 +27,7 @@ fn a_put_whose_answer_is_lost_is_done_once() {
     let lost = Arc::new(AtomicU32::new(0));
     let count = lost.clone();
     let mut number = 0;
-    service.does(move |asked: &Asked| {
+    service.does(move |asked: &ObjectRequest| {
         number += 1;
         // Loses the response to the first attempt of each put, and every third response to retries and reads.
         match asked.method == "PUT" && number % 2 == 1 || number % 3 == 0 {
@@ -130,7 +130,7 @@ fn a_refusal_without_a_body_says_what_to_do_too() {
     ] {
         let heads = Arc::new(AtomicU32::new(0));
         let count = heads.clone();
-        service.does(move |asked: &Asked| {
+        service.does(move |asked: &ObjectRequest| {
             count.fetch_add(u32::from(asked.method == "HEAD"), Ordering::Relaxed);
             // The bucket itself may be listed.
             if asked.key.is_empty() { Does::Serve } else { Does::Refuse(status, code) }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kubist_object::{Buckets, Location};
 use kubist_one::Packer;
-use kubist_store::{Error, Found, Scheme, Store, StoreExt};
+use kubist_store::{Content, Error, Scheme, Store, StoreExt};
 
 use crate::common::fresh_on;
 use crate::common::service::{Does, Service};
@@ -29,7 +29,7 @@ fn put(service: &Service, bytes: Vec<u8>) -> Location {
     location
 }
 
-fn find(location: &Location) -> kubist_store::Result<Found> {
+fn find(location: &Location) -> kubist_store::Result<Content> {
     Buckets.read(&location.to_string()).unwrap().find()
 }
 
@@ -37,7 +37,7 @@ fn find(location: &Location) -> kubist_store::Result<Found> {
 fn an_object_is_opened_like_a_file() {
     let service = Service::start();
     let location = put(&service, sealed());
-    let Ok(Found::Store(store)) = find(&location) else { panic!("it is a store") };
+    let Ok(Content::Store(store)) = find(&location) else { panic!("it is a store") };
     assert_eq!(store.get("table").unwrap().unwrap(), "header");
     assert_eq!(store.read("s", &[5..9, 1_000_000..1_000_003]).unwrap(), [&[7u8; 4][..], &[7; 3]]);
     assert!(store.identity().is_some());
@@ -52,12 +52,12 @@ fn an_object_is_opened_like_a_file() {
 fn other_objects_are_no_table() {
     let service = Service::start();
     let found = find(&put(&service, b"text".to_vec()));
-    assert!(matches!(found, Ok(Found::NoStore("it is an object that is no sealed file"))), "{found:?}");
+    assert!(matches!(found, Ok(Content::NoStore("it is an object that is no sealed file"))), "{found:?}");
     let bytes = sealed();
     let found = find(&put(&service, bytes[..bytes.len() - 9].to_vec()));
     assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
     let absent = fresh_on(&service.address, "&region=us-east-1");
-    assert!(matches!(find(&absent), Ok(Found::Nothing)));
+    assert!(matches!(find(&absent), Ok(Content::Nothing)));
 }
 
 /// Such a user gets 403 for a key that does not exist.
@@ -74,7 +74,7 @@ fn permission_to_read_the_object_is_enough() {
             Does::Refuse(403, "AccessDenied")
         }
     });
-    assert!(matches!(find(&location), Ok(Found::Store(_))) && refused.load(Ordering::Relaxed) > 0);
+    assert!(matches!(find(&location), Ok(Content::Store(_))) && refused.load(Ordering::Relaxed) > 0);
     let absent = fresh_on(&service.address, "&region=us-east-1");
     assert!(matches!(find(&absent), Err(Error::Io { .. })));
 }
@@ -83,7 +83,7 @@ fn permission_to_read_the_object_is_enough() {
 fn an_object_that_is_replaced_is_refused() {
     let service = Service::start();
     let location = put(&service, sealed());
-    let Ok(Found::Store(store)) = find(&location) else { panic!("it is a store") };
+    let Ok(Content::Store(store)) = find(&location) else { panic!("it is a store") };
     service.values.lock().unwrap().insert(location.prefix.clone(), sealed());
     let answer = store.read("s", &[5..9]);
     assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use kubist_store::names::check_part;
-use kubist_store::{Capabilities, Error, Kept, LogOwner, LogTail, MemoryStore, Result, Segment, Size, Store};
+use kubist_store::{Capabilities, Error, LogOwner, LogTail, MemoryStore, Result, Segment, Size, Store, StoredKind};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::extents::{Extent, Extents, Nonce};
@@ -131,32 +131,32 @@ impl Packer {
     fn write_end(&self) -> Result<u64> {
         let (packing, rest) = (&self.file, &self.rest);
         let mut tree = Tree::default();
-        let mut values: Vec<(Bytes, Place)> = Vec::new();
+        let mut values: Vec<(Bytes, Owner)> = Vec::new();
         for object in rest.list("")? {
             let value = rest.get(&object)?.unwrap_or_default();
-            values.push((value, Place::Object(object)));
+            values.push((value, Owner::Object(object)));
         }
         for writer in rest.logs()? {
             let LogTail { entries, next, .. } = rest.read_log(&writer, 0)?;
             tree.logs.insert(writer.clone(), Log { entries: Vec::new(), next });
-            let place = |position| Place::Entry(writer.clone(), position);
-            values.extend(entries.into_iter().map(|entry| (entry.bytes, place(entry.position))));
+            let owner = |position| Owner::Entry(writer.clone(), position);
+            values.extend(entries.into_iter().map(|entry| (entry.bytes, owner(entry.position))));
         }
         // The small objects come last, next to the tree, so one read returns them together.
         values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         let mut state = packing.state();
         let State { end: _, segments } = &*state;
         tree.segments = segments.clone();
-        for (value, place) in values {
+        for (value, owner) in values {
             if value.len() as u64 > MOST_BYTES {
                 let why = format!("an object has {} bytes, and a sealed file holds up to {MOST_BYTES}", value.len());
                 return Err(packing.failed("write", io::Error::new(io::ErrorKind::Unsupported, why)));
             }
             let mut extent = Extent::at(&packing.nonce, packing.write(&mut state, &value)?);
             extent.extend(&value);
-            match place {
-                Place::Object(name) => drop(tree.objects.insert(name, extent)),
-                Place::Entry(writer, at) => tree.logs.entry(writer).or_default().entries.push((at, extent)),
+            match owner {
+                Owner::Object(name) => drop(tree.objects.insert(name, extent)),
+                Owner::Entry(writer, at) => tree.logs.entry(writer).or_default().entries.push((at, extent)),
             }
         }
         tree.logs.values_mut().for_each(|log| log.entries.sort_unstable_by_key(|(position, _)| *position));
@@ -172,7 +172,8 @@ impl Packer {
     }
 }
 
-enum Place {
+/// The object or log entry that a value belongs to.
+enum Owner {
     Object(String),
     /// The writer, and the position in its log.
     Entry(String, u64),
@@ -275,7 +276,7 @@ impl Store for Packer {
         let mut sizes = self.rest.sizes()?;
         let state = self.file.state();
         let size = |(name, extents): (&String, &Extents)| Size {
-            kind: Kept::Segment,
+            kind: StoredKind::Segment,
             name: name.clone(),
             bytes: extents.length(),
         };

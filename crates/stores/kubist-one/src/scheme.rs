@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kubist_store::{Error, Found, PATHS, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, Error, PATHS, Result, Scheme, Store, StoreLocation};
 
 use crate::format::MAGIC;
 use crate::local::LocalFile;
@@ -53,9 +53,9 @@ impl fmt::Display for At {
 }
 
 impl StoreLocation for At {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         match self.sealed()? {
-            Some(store) => Ok(Found::Store(Arc::new(store))),
+            Some(store) => Ok(Content::Store(Arc::new(store))),
             None => self.inner.find(),
         }
     }
@@ -67,8 +67,8 @@ impl StoreLocation for At {
         }
     }
 
-    fn has_foreign(&self) -> Result<bool> {
-        if self.path.is_file() { Ok(false) } else { self.inner.has_foreign() }
+    fn has_other_files(&self) -> Result<bool> {
+        if self.path.is_file() { Ok(false) } else { self.inner.has_other_files() }
     }
 
     fn noun(&self) -> &'static str {

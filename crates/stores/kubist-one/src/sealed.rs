@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use kubist_store::names::{check_object, check_part};
 use kubist_store::{
-    Abilities, Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, Reads,
-    Result, Segment, Service, Sharing, Size, Stamp, Stamps, Store, Traffic, Watch,
+    Abilities, Answers, Capabilities, Error, Fencing, Latency, Locality, LogEntry, LogOwner, LogTail, Reads, Result,
+    Segment, Service, Sharing, Size, Stamp, Stamps, Store, StoredKind, Traffic, Watch,
 };
 
 use crate::extents::{Extent, Extents, Nonce, checksum};
@@ -300,10 +300,10 @@ impl Store for SealedStore {
 
     fn sizes(&self) -> Result<Vec<Size>> {
         let size = |kind, name: &String, bytes| Size { kind, name: name.clone(), bytes };
-        let objects = self.tree.objects.iter().map(|(name, extent)| size(Kept::Object, name, extent.length));
-        let segments = self.tree.segments.iter().map(|(name, all)| size(Kept::Segment, name, all.length()));
+        let objects = self.tree.objects.iter().map(|(name, extent)| size(StoredKind::Object, name, extent.length));
+        let segments = self.tree.segments.iter().map(|(name, all)| size(StoredKind::Segment, name, all.length()));
         let of_log = |log: &crate::format::Log| log.entries.iter().map(|(_, extent)| extent.length).sum();
-        let logs = self.tree.logs.iter().map(|(name, log)| size(Kept::Log, name, of_log(log)));
+        let logs = self.tree.logs.iter().map(|(name, log)| size(StoredKind::Log, name, of_log(log)));
         Ok(objects.chain(segments).chain(logs).collect())
     }
 

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::{BLOCK_BYTES, Error, Fencing, Kept, LogTail, Store, StoreExt};
+use crate::{BLOCK_BYTES, Error, Fencing, LogTail, Store, StoreExt, StoredKind};
 
 /// Runs all checks, each on a new empty store from `make`.
 ///
@@ -485,13 +485,18 @@ fn sizes_count_all_that_is_kept(store: &dyn Store) {
     assert!(is_empty(store));
     fill(store);
     let sizes = store.sizes().unwrap();
-    for (kind, name) in [(Kept::Object, "table"), (Kept::Object, "deep/er"), (Kept::Segment, "s"), (Kept::Log, "w")] {
+    for (kind, name) in [
+        (StoredKind::Object, "table"),
+        (StoredKind::Object, "deep/er"),
+        (StoredKind::Segment, "s"),
+        (StoredKind::Log, "w"),
+    ] {
         let found: u64 =
             sizes.iter().filter(|size| size.kind == kind && size.name == name).map(|size| size.bytes).sum();
         assert!((1000..1500).contains(&found), "{kind:?} {name} takes {found} bytes");
     }
     assert!(sizes.len() <= 7 && sizes.iter().map(|size| size.bytes).sum::<u64>() < 5000, "{sizes:?}");
-    let length = sizes.iter().find(|size| size.kind == Kept::Segment).map(|size| size.bytes);
+    let length = sizes.iter().find(|size| size.kind == StoredKind::Segment).map(|size| size.bytes);
     assert_eq!(length, store.segment_len("s").unwrap());
 }
 
@@ -510,7 +515,8 @@ fn an_erased_store_is_empty(store: &dyn Store) {
 
 fn is_empty(store: &dyn Store) -> bool {
     let sizes = store.sizes().unwrap();
-    sizes.iter().all(|size| size.kind == Kept::Temporary) && sizes.iter().map(|size| size.bytes).sum::<u64>() < 100
+    sizes.iter().all(|size| size.kind == StoredKind::Temporary)
+        && sizes.iter().map(|size| size.bytes).sum::<u64>() < 100
 }
 
 fn payloads(tail: &LogTail) -> Vec<&[u8]> {

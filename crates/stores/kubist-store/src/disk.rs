@@ -69,7 +69,7 @@ impl fmt::Display for Sort {
 
 /// Metadata of a path. Below the store's directory, a link is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct PathMetadata {
     /// The type of the file.
     pub sort: Sort,
     /// Its length, if it is a file.
@@ -84,7 +84,7 @@ pub struct Found {
 
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct DirectoryEntry {
     /// The name, without the directory.
     pub name: String,
     /// The type of the file.
@@ -129,14 +129,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// Errors of the system, except `NotFound`.
-    fn find(&self, path: &Path) -> io::Result<Option<Found>>;
+    fn find(&self, path: &Path) -> io::Result<Option<PathMetadata>>;
 
     /// Lists a directory, except names that are not UTF-8, which the store never creates.
     ///
     /// # Errors
     ///
     /// Errors of the system: `NotFound` if there is no such directory.
-    fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>>;
+    fn read_directory(&self, path: &Path) -> io::Result<Vec<DirectoryEntry>>;
 
     /// Creates one directory, whose parent exists.
     ///

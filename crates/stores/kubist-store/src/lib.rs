@@ -37,12 +37,12 @@ pub use capabilities::{Capabilities, Fencing, Latency, Locality};
 pub use error::{Error, Result};
 pub use local::{Directories, LocalStore, open_local};
 pub use memory::{Memories, MemoryStore};
-pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
+pub use scheme::{Content, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::{Switches, check_stopped, stoppable, switches};
 use store::read_watched;
 pub use store::{
-    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, Kept, LogEntry, LogOwner, LogTail, Logs, Reads,
-    ReplicaLocation, Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store,
-    StoreExt, local_scratch, sound_log,
+    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, LogEntry, LogOwner, LogTail, Logs, Reads, ReplicaLocation,
+    Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store, StoreExt,
+    StoredKind, local_scratch, sound_log,
 };
 pub use traffic::{CacheUse, Chain, Request, Traffic, Watch};

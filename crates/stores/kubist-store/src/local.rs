@@ -59,7 +59,7 @@ pub use location::Directories;
 
 use claim_files::Claims;
 use directory::StoreDirectory;
-use entries::Known;
+use entries::LogEnds;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 
@@ -72,7 +72,7 @@ pub struct LocalStore {
     directory: Arc<StoreDirectory>,
     open_files: OpenFiles,
     waited: AtomicBool,
-    known: Arc<Known>,
+    known: Arc<LogEnds>,
     claims: Claims,
 }
 
@@ -371,10 +371,10 @@ impl Stamps for LocalStore {
 
 impl Reads for LocalStore {
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
+        let batches: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
         let switches = switches();
         let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
-        let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
+        let answered: Vec<_> = batches.par_iter().with_min_len(2).map(read).collect();
         let waited = answered.iter().any(|(_, waited)| *waited);
         let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();
         if !wanted.is_empty() {

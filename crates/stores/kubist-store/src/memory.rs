@@ -14,8 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::{
-    Abilities, Capabilities, Error, Fencing, Found, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, Result,
-    Scheme, Scratch, Segment, Size, Spill, Store, StoreLocation, names,
+    Abilities, Capabilities, Content, Error, Fencing, Latency, Locality, LogEntry, LogOwner, LogTail, Result, Scheme,
+    Scratch, Segment, Size, Spill, Store, StoreLocation, StoredKind, names,
 };
 
 const SEGMENT_START: u64 = 16;
@@ -191,10 +191,11 @@ impl Store for MemoryStore {
     fn sizes(&self) -> Result<Vec<Size>> {
         let state = self.state();
         let size = |kind, name: &String, bytes: usize| Size { kind, name: name.clone(), bytes: bytes as u64 };
-        let objects = state.objects.iter().map(|(name, value)| size(Kept::Object, name, value.len()));
+        let objects = state.objects.iter().map(|(name, value)| size(StoredKind::Object, name, value.len()));
         let start = SEGMENT_START as usize;
-        let segments = state.segments.iter().map(|(name, bytes)| size(Kept::Segment, name, start + bytes.len()));
-        let logs = state.logs.iter().map(|(name, log)| size(Kept::Log, name, log.entries.iter().map(Bytes::len).sum()));
+        let segments = state.segments.iter().map(|(name, bytes)| size(StoredKind::Segment, name, start + bytes.len()));
+        let logs =
+            state.logs.iter().map(|(name, log)| size(StoredKind::Log, name, log.entries.iter().map(Bytes::len).sum()));
         Ok(objects.chain(segments).chain(logs).collect())
     }
 
@@ -250,11 +251,11 @@ impl fmt::Display for Named {
 }
 
 impl StoreLocation for Named {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         let named = STORES.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(match named.get(&self.location) {
-            Some(store) if !store.is_empty() => Found::Store(Arc::new(store.clone())),
-            _ => Found::Nothing,
+            Some(store) if !store.is_empty() => Content::Store(Arc::new(store.clone())),
+            _ => Content::Nothing,
         })
     }
 
@@ -375,14 +376,14 @@ mod tests {
     #[test]
     fn a_name_leads_to_one_store_until_nothing_is_in_it() {
         let at = || Memories.read("memory://one").unwrap();
-        assert!(matches!(at().find(), Ok(Found::Nothing)));
+        assert!(matches!(at().find(), Ok(Content::Nothing)));
         at().create().unwrap().put_if_absent("table", b"x").unwrap();
-        let Ok(Found::Store(store)) = at().find() else { panic!("there is one") };
+        let Ok(Content::Store(store)) = at().find() else { panic!("there is one") };
         assert_eq!((store.get("table").unwrap().unwrap(), store.location()), (Bytes::from("x"), "memory://one"));
         assert!(at().create().unwrap().get("table").unwrap().is_some());
-        assert!(matches!(Memories.read(&at().beside(".fit", 8)).unwrap().find(), Ok(Found::Nothing)));
+        assert!(matches!(Memories.read(&at().beside(".fit", 8)).unwrap().find(), Ok(Content::Nothing)));
         store.erase(&["table".into()]).unwrap();
-        assert!(matches!(at().find(), Ok(Found::Nothing)));
+        assert!(matches!(at().find(), Ok(Content::Nothing)));
         assert!(Memories.read("memory://a/b").is_err() && Memories.read("memory://").is_err());
     }
 }

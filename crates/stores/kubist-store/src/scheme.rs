@@ -32,8 +32,8 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     ///
     /// # Errors
     ///
-    /// Any error that leaves the result uncertain. [`Found::Nothing`] is returned only if it is certain.
-    fn find(&self) -> Result<Found>;
+    /// Any error that leaves the result uncertain. [`Content::Nothing`] is returned only if it is certain.
+    fn find(&self) -> Result<Content>;
 
     /// A handle to a store that may not exist, for stores on a network: the caller can send requests before
     /// [`StoreLocation::find`] has responded. Their results count only once the store was found.
@@ -53,7 +53,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// # Errors
     ///
     /// As for [`StoreLocation::find`].
-    fn has_foreign(&self) -> Result<bool> {
+    fn has_other_files(&self) -> Result<bool> {
         Ok(false)
     }
 
@@ -79,7 +79,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 
 /// The content of a location.
 #[derive(Debug)]
-pub enum Found {
+pub enum Content {
     /// There is certainly nothing.
     Nothing,
     /// Something else. The text is a sentence that begins with "it is".

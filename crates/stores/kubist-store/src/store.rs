@@ -211,7 +211,7 @@ pub struct ReplicaLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// Its kind.
-    pub kind: Kept,
+    pub kind: StoredKind,
     /// Its name.
     pub name: String,
     /// Bytes.
@@ -220,7 +220,7 @@ pub struct Size {
 
 /// The kinds of stored things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum StoredKind {
     /// A small object, written once.
     Object,
     /// A segment, appended to by one writer.

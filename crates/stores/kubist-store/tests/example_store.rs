@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bucket::Bucket;
 use crate::scheme::Buckets;
-use kubist_store::{Found, Scheme, conformance};
+use kubist_store::{Content, Scheme, conformance};
 
 #[test]
 fn it_keeps_the_promises() {
@@ -35,8 +35,8 @@ fn the_page_shows_it_as_it_is() {
 fn its_scheme_leads_to_one_store_of_a_name() {
     let buckets = Buckets::default();
     let at = || buckets.read("bucket://runs").unwrap();
-    assert!(matches!(at().find(), Ok(Found::Nothing)));
+    assert!(matches!(at().find(), Ok(Content::Nothing)));
     at().create().unwrap().put_if_absent("table", b"x").unwrap();
-    assert!(matches!(at().find(), Ok(Found::Store(store)) if store.get("table").unwrap().is_some()));
-    assert!(matches!(buckets.read(&at().beside(".fit", 8)).unwrap().find(), Ok(Found::Nothing)));
+    assert!(matches!(at().find(), Ok(Content::Store(store)) if store.get("table").unwrap().is_some()));
+    assert!(matches!(buckets.read(&at().beside(".fit", 8)).unwrap().find(), Ok(Content::Nothing)));
 }

@@ -14,6 +14,6 @@ mod damage;
 mod engines;
 mod example_store;
 mod failures;
-mod foreign;
 mod processes;
 mod shared;
+mod untrusted_paths;

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use kubist_simulate::{Call, Liar, Lie, Mount, Network, Rule, SimDisk, Task};
 use kubist_store::disk::Disk;
 use kubist_store::{
-    Capabilities, Error, Kept, LocalStore, LogOwner, LogTail, Result, Segment, Size, Store, StoreExt, conformance,
-    stoppable,
+    Capabilities, Error, LocalStore, LogOwner, LogTail, Result, Segment, Size, Store, StoreExt, StoredKind,
+    conformance, stoppable,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -452,7 +452,7 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
             assert_eq!(store.check_log("one").unwrap(), [""; 0]);
         }
         let sizes = other.sizes().unwrap();
-        assert!(sizes.iter().any(|size| size.kind == Kept::Log && size.name == "one"), "{sizes:?}");
+        assert!(sizes.iter().any(|size| size.kind == StoredKind::Log && size.name == "one"), "{sizes:?}");
     });
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubist_store::claims::Life;
-use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
+use kubist_store::disk::{DirectoryEntry, Disk, DiskFile, Open, PathMetadata};
 
 /// The guarantee that a [`Liar`] breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +49,10 @@ impl Disk for Liar {
             lie => Ok(Box::new(LiarFile(file, lie))),
         }
     }
-    fn find(&self, path: &Path) -> Result<Option<Found>> {
+    fn find(&self, path: &Path) -> Result<Option<PathMetadata>> {
         self.disk.find(path)
     }
-    fn read_directory(&self, path: &Path) -> Result<Vec<Listed>> {
+    fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>> {
         self.disk.read_directory(path)
     }
     fn create_directory(&self, path: &Path) -> Result<()> {

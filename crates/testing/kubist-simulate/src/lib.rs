@@ -54,7 +54,7 @@ pub use network::{Network, Rule};
 pub use state::Call;
 
 use kubist_store::claims::{self, Life};
-use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
+use kubist_store::disk::{DirectoryEntry, Disk, DiskFile, Open, PathMetadata};
 use machine::Machine;
 use state::{HandleId, ProcessId};
 
@@ -205,11 +205,11 @@ impl Disk for SimProcess {
         Ok(Box::new(SimFile { machine: self.machine.clone(), process: self.id, handle }))
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn find(&self, path: &Path) -> io::Result<Option<PathMetadata>> {
         self.machine.find(self.id, path)
     }
 
-    fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>> {
+    fn read_directory(&self, path: &Path) -> io::Result<Vec<DirectoryEntry>> {
         self.machine.read_directory(self.id, path)
     }
 

@@ -10,7 +10,7 @@ use crate::cached::{CachedDirectory, CachedFile};
 use crate::chance::Chance;
 use crate::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
 use crate::turns::Turns;
-use kubist_store::disk::{Found, Listed, Open, Sort, irregular};
+use kubist_store::disk::{DirectoryEntry, Open, PathMetadata, Sort, irregular};
 
 /// Time of one step of a pause.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -88,14 +88,20 @@ impl Machine {
         self.state().handles.remove(&handle);
     }
 
-    pub fn find(&self, process: ProcessId, path: &Path) -> io::Result<Option<Found>> {
+    pub fn find(&self, process: ProcessId, path: &Path) -> io::Result<Option<PathMetadata>> {
         self.call(process, Call::Find, |state, _| match state.node(path) {
             Ok(node) => {
                 let (bytes, taken) = match &state.nodes[node] {
                     Inode::File(file) => (file.seen.len() as u64, file.taken()),
                     Inode::Directory(_) => (4096, 4096),
                 };
-                Ok(Some(Found { sort: state.nodes[node].sort(), bytes, taken, node: node as u64, changed: bytes }))
+                Ok(Some(PathMetadata {
+                    sort: state.nodes[node].sort(),
+                    bytes,
+                    taken,
+                    node: node as u64,
+                    changed: bytes,
+                }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -123,12 +129,12 @@ impl Machine {
         }
     }
 
-    pub fn read_directory(&self, process: ProcessId, path: &Path) -> io::Result<Vec<Listed>> {
+    pub fn read_directory(&self, process: ProcessId, path: &Path) -> io::Result<Vec<DirectoryEntry>> {
         self.call(process, Call::List, |state, _| {
             let node = state.folder(path)?;
             let seen = state.directory(node)?.seen.clone();
-            let mut listed: Vec<Listed> =
-                seen.into_iter().map(|(name, node)| Listed { name, sort: state.nodes[node].sort() }).collect();
+            let mut listed: Vec<DirectoryEntry> =
+                seen.into_iter().map(|(name, node)| DirectoryEntry { name, sort: state.nodes[node].sort() }).collect();
             // Real listings have no order.
             for last in (1..listed.len()).rev() {
                 let other = state.chance.below(last + 1);

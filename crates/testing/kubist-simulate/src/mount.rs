@@ -19,7 +19,7 @@ use crate::chance::Chance;
 use crate::network::{Network, Rule};
 use crate::{SimDisk, SimProcess};
 use kubist_store::claims::Life;
-use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
+use kubist_store::disk::{DirectoryEntry, Disk, DiskFile, Open, PathMetadata, Sort};
 
 /// Maximum age of a cache entry, in milliseconds.
 const LONGEST: usize = 400;
@@ -40,8 +40,8 @@ struct Memory {
     chance: Chance,
     /// The file that has this name; `None` if there was no such file.
     names: HashMap<PathBuf, (Option<Node>, Duration)>,
-    lengths: HashMap<PathBuf, (Found, Duration)>,
-    listings: HashMap<PathBuf, (Vec<Listed>, Duration)>,
+    lengths: HashMap<PathBuf, (PathMetadata, Duration)>,
+    listings: HashMap<PathBuf, (Vec<DirectoryEntry>, Duration)>,
 }
 
 impl Mount {
@@ -186,7 +186,7 @@ impl Disk for MountedProcess {
         }
     }
 
-    fn find(&self, path: &Path) -> Result<Option<Found>> {
+    fn find(&self, path: &Path) -> Result<Option<PathMetadata>> {
         if self.mount.name(path) == Some(None) {
             return Ok(None);
         }
@@ -213,7 +213,7 @@ impl Disk for MountedProcess {
         Ok(found)
     }
 
-    fn read_directory(&self, path: &Path) -> Result<Vec<Listed>> {
+    fn read_directory(&self, path: &Path) -> Result<Vec<DirectoryEntry>> {
         let now = self.mount.server().clock();
         let known = self.mount.memory().listings.get(path).filter(|(_, until)| *until > now).cloned();
         if let Some((listed, _)) = known {

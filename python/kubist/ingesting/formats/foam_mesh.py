@@ -132,8 +132,8 @@ class Mesh:
         sizes = self.starts[faces + 1] - self.starts[faces]
         one = (base + points) % sizes
         other = (one + 1) % sizes
-        foreign = self.owner[faces] != cells
-        one, other = np.where(foreign, other, one), np.where(foreign, one, other)
+        not_owner = self.owner[faces] != cells
+        one, other = np.where(not_owner, other, one), np.where(not_owner, one, other)
         start = self.starts[faces]
         vertices = [self.points[self.corners[start + place]] for place in (base, one, other)]
         corners = np.stack([self.cell_centres[cells], *vertices], axis=1)

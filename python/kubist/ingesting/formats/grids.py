@@ -314,10 +314,14 @@ def _grid(
         raise InvalidInput(f"{path}: it has no arrays of numbers")
     axes = max((grid for grid, _ in grids), key=len)
     if [len(grid) for grid, _ in grids].count(len(axes)) > 1:
-        described = "; ".join(f"{', '.join(names)} ({' x '.join(grid)})" for grid, names in grids)
+        coordinates = {v["name"] for v in variables if _is_coordinate(v)}
+        choices = [
+            ",".join([*(a if a in coordinates else f"{a}_index" for a in grid), *names])
+            for grid, names in grids
+        ]
         raise InvalidInput(
-            f"{path}: its arrays lie on several grids, of which one makes a table: name its "
-            f"columns (--read columns=), those of its positions too (AXIS_index): {described}"
+            f"{path}: its arrays lie on several grids, and a table has one: choose the columns "
+            f"of one by --read columns={' or --read columns='.join(choices)}"
         )
     values = next(names for grid, names in grids if grid == axes)
     lengths = dict(

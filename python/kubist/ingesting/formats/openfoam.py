@@ -13,7 +13,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,7 @@ def look(path: Path, options: Options) -> Source:
         ],
         dimensions=(*AXES, "time"),
         identity=identity if set(IDENTITY) <= set(schema.names) else [],
+        domains=_domains(found),
         metadata={"openfoam": {"clouds": clouds}},
         times=[float(time) for time, _ in found],
         grows=True,
@@ -246,6 +248,46 @@ def _reading(
     return read
 
 
+def _domains(found: list[tuple[str, list[Path]]]) -> dict[str, tuple[float, float]]:
+    """All times, and the bounds of the first and the last parcels.
+
+    A cloud spreads after its first time. The bounds are wider by half of the extent on each side,
+    as those of a table that learns them.
+    """
+    import numpy as np
+
+    times = [float(time) for time, _ in found]
+    domains = {"time": (times[0], times[-1])}
+    points = np.concatenate([_first_points(found), _first_points(reversed(found))])
+    points = points[np.isfinite(points).all(axis=1)]
+    for axis, values in zip(AXES, points.T, strict=True):
+        if len(values):
+            low, high = float(values.min()), float(values.max())
+            reach = (high - low) / 2
+            domains[axis] = (low - reach, high + reach)
+    return {name: (low, high) for name, (low, high) in domains.items() if low < high}
+
+
+def _first_points(found: Iterable[tuple[str, list[Path]]]) -> Any:
+    """Positions of the first time with parcels; none if a file of it is damaged or incomplete."""
+    import numpy as np
+
+    # The report of its time names the file.
+    with suppress(ValueError, OSError):
+        for _, folders in found:
+            files = [(folder, file) for folder in folders if (file := _positions(folder))]
+            parts = [part for folder, file in files for part in _points(folder, file)]
+            if any(len(part) for part in parts):
+                return np.concatenate(parts)
+    return np.empty((0, 3))
+
+
+def _points(cloud: Path, file: Path) -> list[Any]:
+    """Positions in metres, by rank."""
+    parts = [_parcels(file, block) for block in _blocks(file)]
+    return [_cartesian(cloud, rank, part) for rank, part in enumerate(parts)]
+
+
 def _read(cloud: Path, named: bool) -> pa.Table | None:
     """All parcels of a cloud on one rank, or on all ranks of a collated case."""
     import numpy as np
@@ -254,8 +296,7 @@ def _read(cloud: Path, named: bool) -> pa.Table | None:
     file = _positions(cloud)
     if file is None:
         return None
-    parts = [_parcels(file, block) for block in _blocks(file)]
-    positions = np.concatenate([_cartesian(cloud, rank, part) for rank, part in enumerate(parts)])
+    positions = np.concatenate(_points(cloud, file))
     columns: dict[str, Any] = {axis: positions[:, i] for i, axis in enumerate(AXES)}
     count = len(positions)
     for name, file in _fields(cloud):

@@ -5,7 +5,7 @@ mod design;
 mod files;
 mod finding;
 mod model;
-mod question;
+mod query;
 mod read;
 mod show;
 mod write;
@@ -17,7 +17,7 @@ pub use self::design::{Designs, Workload};
 pub use self::files::Index;
 pub use self::finding::Finding;
 pub use self::model::{Advise, Fit, Model};
-pub use self::question::Question;
+pub use self::query::QueryArgs;
 pub use self::read::{
     Estimate, Explain, Format, History, Info, Output, Query, Recompute, Salvage, Sql, Tail, Trajectories, Verify,
 };
@@ -104,11 +104,11 @@ mod tests {
 
     /// The query options count as one. Options that all commands share do not count.
     fn check(command: &clap::Command) {
-        let question = super::Question::augment_args(clap::Command::new("question"));
-        let question = ids(&question);
+        let shared_options = super::QueryArgs::augment_args(clap::Command::new("query"));
+        let shared_options = ids(&shared_options);
         let all = ids(command);
-        let own: Vec<&&str> = all.iter().filter(|id| !question.contains(id) && !SHARED.contains(id)).collect();
-        let shared = usize::from(all.iter().any(|id| question.contains(id)));
+        let own: Vec<&&str> = all.iter().filter(|id| !shared_options.contains(id) && !SHARED.contains(id)).collect();
+        let shared = usize::from(all.iter().any(|id| shared_options.contains(id)));
         assert!(own.len() + shared <= MOST, "{} has {} options of its own: {own:?}", command.get_name(), own.len());
         command.get_subcommands().for_each(check);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::question::{Question, Region, Selection};
+use super::query::{QueryArgs, Region, Selection};
 use crate::location::Location;
 use crate::parse::{self, Goal};
 
@@ -32,7 +32,7 @@ pub struct Query {
     /// More files, queried together with the first
     pub more: Vec<PathBuf>,
     #[command(flatten)]
-    pub question: Question,
+    pub query: QueryArgs,
     /// Print only the number of rows
     #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
     pub count: bool,
@@ -164,7 +164,7 @@ pub struct Explain {
     /// .npy file
     pub table: Location,
     #[command(flatten)]
-    pub question: Question,
+    pub query: QueryArgs,
     /// The output of `kubist model fit -o` for this location, to print the predicted time too
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::question::Region;
+use super::query::Region;
 use crate::location::Location;
 use crate::parse::{self, Columns, Entry};
 

@@ -11,12 +11,12 @@ use crate::failure::Result;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimensionText {
     pub column: String,
-    place: Place,
+    domain: DomainText,
 }
 
 /// Bounds are still text.
 #[derive(Clone, Debug, PartialEq)]
-enum Place {
+enum DomainText {
     Learned,
     Quantile,
     Linear(String, String),
@@ -25,10 +25,10 @@ enum Place {
 impl DimensionText {
     /// `None` if the data define the domain.
     pub fn domain(&self) -> Option<String> {
-        match &self.place {
-            Place::Learned => None,
-            Place::Quantile => Some("quantile".to_string()),
-            Place::Linear(low, high) => Some(format!("{low}..{high}")),
+        match &self.domain {
+            DomainText::Learned => None,
+            DomainText::Quantile => Some("quantile".to_string()),
+            DomainText::Linear(low, high) => Some(format!("{low}..{high}")),
         }
     }
 }
@@ -42,28 +42,28 @@ impl fmt::Display for DimensionText {
 
 /// `COLUMN`, `COLUMN=LOW:HIGH` or `COLUMN=quantile`.
 pub fn dimension(text: &str) -> Result<DimensionText, String> {
-    let (column, place) = match text.split_once('=') {
-        None => (text.trim(), Place::Learned),
-        Some((column, place)) if place.trim() == "quantile" => (column.trim(), Place::Quantile),
+    let (column, domain) = match text.split_once('=') {
+        None => (text.trim(), DomainText::Learned),
+        Some((column, domain)) if domain.trim() == "quantile" => (column.trim(), DomainText::Quantile),
         Some((column, ends)) => match split_ends(column, ends)? {
-            (Some(low), Some(high)) => (column.trim(), Place::Linear(low, high)),
+            (Some(low), Some(high)) => (column.trim(), DomainText::Linear(low, high)),
             _ => return Err(format!("{text}: a domain needs two bounds")),
         },
     };
     match column.is_empty() {
         true => Err("expected COLUMN, COLUMN=LOW:HIGH or COLUMN=quantile".to_string()),
-        false => Ok(DimensionText { column: column.to_string(), place }),
+        false => Ok(DimensionText { column: column.to_string(), domain }),
     }
 }
 
 /// The dimensions and their domains, typed by the columns of `schema`.
 pub fn dimensions(given: &[DimensionText], schema: &Schema) -> Result<Vec<Dimension>> {
-    let dimension = |DimensionText { column: name, place }: &DimensionText| {
+    let dimension = |DimensionText { column: name, domain }: &DimensionText| {
         let field = column(schema, name).map_err(|failure| failure.within("--dimensions"))?;
-        let domain = match place {
-            Place::Learned => Domain::Learned,
-            Place::Quantile => Domain::Quantile,
-            Place::Linear(low, high) => Domain::Linear(value(low, field)?, value(high, field)?),
+        let domain = match domain {
+            DomainText::Learned => Domain::Learned,
+            DomainText::Quantile => Domain::Quantile,
+            DomainText::Linear(low, high) => Domain::Linear(value(low, field)?, value(high, field)?),
         };
         Ok(Dimension { column: name.clone(), domain })
     };

@@ -8,8 +8,8 @@ use kubist_plot::{Extents, Film, Points, Stage};
 use kubist_types::human;
 
 use super::frames::{Frame, frames};
-use super::reel::Place;
-use super::{Asked, Read};
+use super::reel::AnimationOutput;
+use super::{PlotRequest, Read};
 use crate::failure::{Failure, Result};
 use crate::output::{print_json, remark};
 use crate::parse;
@@ -18,11 +18,11 @@ use crate::progress::Progress;
 /// Frames per second, unless --style sets them.
 const PER_SECOND: f64 = 10.0;
 
-pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
+pub fn run(asked: &PlotRequest, cancel: &Cancel) -> Result<()> {
     let command = asked.command;
-    let place = Place::new(&command.output)?;
+    let output = AnimationOutput::new(&command.output)?;
     let fps = asked.look.fps.unwrap_or(PER_SECOND);
-    if matches!(place, Place::Gif(_)) && fps > Film::MOST_PER_SECOND {
+    if matches!(output, AnimationOutput::Gif(_)) && fps > Film::MOST_PER_SECOND {
         let most = Film::MOST_PER_SECOND;
         remark(&format!(
             "note: a .gif has at most {most} frames per second, so this one has {most}; an .mp4 can have more"
@@ -51,7 +51,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     if asked.color.is_empty() {
         run.each(fraction, |points, _| Ok(stage.settle(&points)?))?;
     }
-    let mut reel = place.begin(&stage, fps, [asked.title(), caption])?;
+    let mut reel = output.begin(&stage, fps, [asked.title(), caption])?;
     run.each(fraction, |points, caption| reel.add(&stage.scene(&points, &caption)?.canvas(cancel)?, cancel))?;
     cancel.check()?;
     reel.finish()?;
@@ -80,7 +80,7 @@ struct Survey {
 }
 
 struct Run<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a PlotRequest<'a>,
     cancel: &'a Cancel,
     progress: Progress,
     /// Frames read so far, in all passes.

@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field};
 use kubist::{Cancel, Query, RunOptions};
 use kubist_types::{human, steps};
 
-use super::Asked;
+use super::PlotRequest;
 use crate::failure::{Failure, Result};
 
 /// Columns with more values need --frames.
@@ -32,7 +32,7 @@ impl Frame {
 }
 
 /// One for each value in the region, or `count` equal parts.
-pub fn frames(asked: &Asked, column: &Field, count: Option<u32>, cancel: &Cancel) -> Result<Vec<Frame>> {
+pub fn frames(asked: &PlotRequest, column: &Field, count: Option<u32>, cancel: &Cancel) -> Result<Vec<Frame>> {
     let name = quoted(column.name());
     let Some(count) = count else {
         let values = distinct(asked, column, cancel)?;
@@ -71,7 +71,7 @@ fn with_unit(label: &str, column: &Field) -> String {
 }
 
 /// Ascending. Samples the column, then the rows with other values, until no rows remain.
-fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<Key>> {
+fn distinct(asked: &PlotRequest, column: &Field, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let name = quoted(column.name());
     let mut found = BTreeSet::new();
     loop {
@@ -100,7 +100,7 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
     }
 }
 
-fn values_of(asked: &Asked, column: &Field, condition: &str, cancel: &Cancel) -> Result<BTreeSet<Key>> {
+fn values_of(asked: &PlotRequest, column: &Field, condition: &str, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let query = Query {
         columns: Some(vec![column.name().clone()]),
         filter: both(asked.query.filter.as_deref(), condition),

@@ -16,22 +16,22 @@ use crate::output::PendingFile;
 use crate::picture;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
+pub enum AnimationFormat {
     Gif,
     Mp4,
     Folder,
 }
 
-impl Shape {
+impl AnimationFormat {
     /// Follows the path's extension; a folder if it has none.
-    pub fn of(path: &Path) -> Result<Shape> {
+    pub fn of(path: &Path) -> Result<AnimationFormat> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let named_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         match ending.as_deref() {
-            _ if named_as_folder => Ok(Shape::Folder),
-            None => Ok(Shape::Folder),
-            Some("gif") => Ok(Shape::Gif),
-            Some("mp4") => Ok(Shape::Mp4),
+            _ if named_as_folder => Ok(AnimationFormat::Folder),
+            None => Ok(AnimationFormat::Folder),
+            Some("gif") => Ok(AnimationFormat::Gif),
+            Some("mp4") => Ok(AnimationFormat::Mp4),
             Some(ending) => Err(Failure::usage(format!(
                 "an animation is a GIF, an MP4 or a folder of PNG files: use a name that ends in .gif, .mp4 or /, not .{ending}"
             ))),
@@ -40,34 +40,34 @@ impl Shape {
 }
 
 /// The output before the frame size is known; a drop leaves no files.
-pub enum Place {
+pub enum AnimationOutput {
     Gif(PendingFile),
     Mp4(PendingFile),
     Folder(PendingFolder),
 }
 
-impl Place {
-    pub fn new(path: &Path) -> Result<Place> {
-        Ok(match Shape::of(path)? {
-            Shape::Gif => Place::Gif(PendingFile::create(path)?),
-            Shape::Mp4 => {
+impl AnimationOutput {
+    pub fn new(path: &Path) -> Result<AnimationOutput> {
+        Ok(match AnimationFormat::of(path)? {
+            AnimationFormat::Gif => AnimationOutput::Gif(PendingFile::create(path)?),
+            AnimationFormat::Mp4 => {
                 check_ffmpeg()?;
-                Place::Mp4(PendingFile::create(path)?)
+                AnimationOutput::Mp4(PendingFile::create(path)?)
             }
-            Shape::Folder => Place::Folder(PendingFolder::create(path)?),
+            AnimationFormat::Folder => AnimationOutput::Folder(PendingFolder::create(path)?),
         })
     }
 
     /// `about` is title and description.
     pub fn begin(self, stage: &Stage, per_second: f64, about: [String; 2]) -> Result<Reel> {
         Ok(match self {
-            Place::Gif(pending) => {
+            AnimationOutput::Gif(pending) => {
                 let out = BufWriter::new(pending.writer()?);
                 let film = Film::new(out, stage, per_second).map_err(|error| picture::failure(&pending, error))?;
                 Reel::Gif(film, pending)
             }
-            Place::Mp4(pending) => Reel::Mp4(Encoder::start(pending.path(), stage, per_second)?, pending),
-            Place::Folder(folder) => Reel::Folder(folder, 0, about),
+            AnimationOutput::Mp4(pending) => Reel::Mp4(Encoder::start(pending.path(), stage, per_second)?, pending),
+            AnimationOutput::Folder(folder) => Reel::Folder(folder, 0, about),
         })
     }
 }
@@ -245,18 +245,18 @@ mod tests {
 
     #[test]
     fn the_name_says_what_is_written() {
-        let shape = |path: &str| Shape::of(Path::new(path)).map_err(|failure| failure.message);
-        assert_eq!(shape("a.GIF"), Ok(Shape::Gif));
-        assert_eq!(shape("a.mp4"), Ok(Shape::Mp4));
-        assert_eq!((shape("frames"), shape("v1.2/")), (Ok(Shape::Folder), Ok(Shape::Folder)));
-        assert!(shape("a.png").is_err_and(|why| why.contains("not .png")));
+        let format = |path: &str| AnimationFormat::of(Path::new(path)).map_err(|failure| failure.message);
+        assert_eq!(format("a.GIF"), Ok(AnimationFormat::Gif));
+        assert_eq!(format("a.mp4"), Ok(AnimationFormat::Mp4));
+        assert_eq!((format("frames"), format("v1.2/")), (Ok(AnimationFormat::Folder), Ok(AnimationFormat::Folder)));
+        assert!(format("a.png").is_err_and(|why| why.contains("not .png")));
     }
 
     #[test]
     fn a_folder_is_there_whole_or_not_at_all() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("frames/");
-        let names = || fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        let output = tempfile::tempdir().unwrap();
+        let path = output.path().join("frames/");
+        let names = || fs::read_dir(output.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
         let pending = PendingFolder::create(&path).unwrap();
         fs::write(pending.temporary.join("one"), "1").unwrap();
         drop(pending);

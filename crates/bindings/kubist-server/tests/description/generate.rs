@@ -187,7 +187,9 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
 fn value(name: &str, said: &Value) -> Value {
     match name {
         "where" => json!("x > 0"),
-        "region" => json!({"union": [{"sphere": {"center": {"x": 0.5, "y": 0.5}, "radius": 0.25}}, {"where": "x > 0.1"}]}),
+        "region" => {
+            json!({"union": [{"sphere": {"center": {"x": 0.5, "y": 0.5}, "radius": 0.25}}, {"where": "x > 0.1"}]})
+        }
         "inclusion" => json!("p"),
         "by" => json!("id"),
         "position" => json!(["x", "y"]),

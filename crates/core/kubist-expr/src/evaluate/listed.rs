@@ -12,7 +12,7 @@ const SIEVE_BITS: usize = 64;
 /// Limit of bits in the hash filter, so that it stays in the processor's cache.
 const MOST_SIEVE_BITS: usize = 1 << 17;
 
-pub(super) enum Listed<T> {
+pub(super) enum ValueSet<T> {
     Few(Vec<T>),
     /// A bitmap with one bit for each integer from the smallest point to the largest.
     Near {
@@ -27,10 +27,10 @@ pub(super) enum Listed<T> {
     },
 }
 
-impl<T: Cell> Listed<T> {
-    pub(super) fn whole(points: &[i256], values: usize) -> Listed<T> {
+impl<T: Cell> ValueSet<T> {
+    pub(super) fn whole(points: &[i256], values: usize) -> ValueSet<T> {
         let cells = |points: &[i256]| points.iter().map(|point| T::from_whole(*point)).collect();
-        let (Some(first), Some(last)) = (points.first(), points.last()) else { return Listed::Few(Vec::new()) };
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { return ValueSet::Few(Vec::new()) };
         let between = last.checked_sub(*first).and_then(|all| all.to_i128());
         // Building the bitmap must take no longer than testing the values.
         match between.and_then(|between| usize::try_from(between).ok()) {
@@ -38,34 +38,34 @@ impl<T: Cell> Listed<T> {
                 let mut bits = vec![0; between / 64 + 1];
                 let least = T::from_whole(*first);
                 points.iter().for_each(|point| set(&mut bits, T::from_whole(*point).above(least)));
-                Listed::Near { least, greatest: T::from_whole(*last), bits }
+                ValueSet::Near { least, greatest: T::from_whole(*last), bits }
             }
-            _ => Listed::any(cells(points)),
+            _ => ValueSet::any(cells(points)),
         }
     }
 
-    pub(super) fn floats(points: &[f64]) -> Listed<T> {
-        Listed::any(points.iter().map(|point| T::from_float(*point)).collect())
+    pub(super) fn floats(points: &[f64]) -> ValueSet<T> {
+        ValueSet::any(points.iter().map(|point| T::from_float(*point)).collect())
     }
 
-    fn any(points: Vec<T>) -> Listed<T> {
+    fn any(points: Vec<T>) -> ValueSet<T> {
         if points.len() <= FEW {
-            return Listed::Few(points);
+            return ValueSet::Few(points);
         }
         let size = (points.len().saturating_mul(SIEVE_BITS)).min(MOST_SIEVE_BITS).next_power_of_two();
         let mut bits = vec![0; size / 64];
         points.iter().for_each(|point| set(&mut bits, hash(*point, points[0], size)));
-        Listed::Far { points, bits }
+        ValueSet::Far { points, bits }
     }
 
     /// NaN is in neither result.
     pub(super) fn rows(&self, values: &[T], answer: bool) -> BooleanBuffer {
         match self {
-            Listed::Few(points) => told(values, answer, |value| points.contains(&value)),
-            Listed::Near { least, greatest, bits } => told(values, answer, |value| {
+            ValueSet::Few(points) => told(values, answer, |value| points.contains(&value)),
+            ValueSet::Near { least, greatest, bits } => told(values, answer, |value| {
                 (value >= *least) & (value <= *greatest) && is_set(bits, value.above(*least))
             }),
-            Listed::Far { points, bits } => {
+            ValueSet::Far { points, bits } => {
                 let size = 64 * bits.len();
                 let is_listed = |value: T| {
                     points.binary_search_by(|point| point.partial_cmp(&value).unwrap_or(Ordering::Less)).is_ok()

@@ -3,7 +3,7 @@
 use super::compute::vector;
 use super::untold;
 use crate::bound::{Choice, Text, TextCall, TextFunction};
-use crate::cell::foreign;
+use crate::cell::unsupported;
 use crate::error::ExprError;
 use crate::rows::Rows;
 use arrow_array::builder::StringViewBuilder;
@@ -63,7 +63,7 @@ pub(super) fn strings(array: &dyn Array) -> Result<Strings<'_>, ExprError> {
         DataType::Utf8 => of!(array.as_string::<i32>()),
         DataType::LargeUtf8 => of!(array.as_string::<i64>()),
         DataType::Utf8View => of!(array.as_string_view()),
-        other => Err(foreign(other)),
+        other => Err(unsupported(other)),
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Column, Validity, has_labels, texts};
 use crate::decoded::DecodedPage;
 use crate::distinct::Distinct;
 use crate::encode::opaque_bytes;
-use crate::numbers::Aside;
+use crate::numbers::DecodeScratch;
 use crate::page::PageColumn;
 use crate::rows::Span;
 
@@ -40,7 +40,7 @@ pub(super) fn decoded(page: &PageColumn<'_>) -> Result<Option<DecodedPage>, Stri
             DecodedPage::labelled(&codes, values.values().iter().map(|value| &**value), valid)
         }
         OpaquePage::Dictionary(dictionary) => {
-            dictionary.numbers(&page_rows, &mut codes, &mut Aside::default())?;
+            dictionary.numbers(&page_rows, &mut codes, &mut DecodeScratch::default())?;
             let count = if dictionary.is_null() { 0 } else { dictionary.values.rows() };
             let labels = (0..count).map(|label| dictionary.values.bytes(label..label + 1));
             DecodedPage::labelled(&codes, labels, valid)
@@ -54,7 +54,7 @@ pub(super) struct CodedColumn {
     codes: Vec<i32>,
     validity: Validity,
     values: Distinct,
-    aside: Aside<u32>,
+    aside: DecodeScratch<u32>,
     /// All rows, once there are too many values.
     plain: Option<OpaqueColumn>,
 }
@@ -66,7 +66,7 @@ impl CodedColumn {
             codes: Vec::with_capacity(rows),
             validity: Validity::default(),
             values: Distinct::default(),
-            aside: Aside::default(),
+            aside: DecodeScratch::default(),
             plain: None,
         }
     }

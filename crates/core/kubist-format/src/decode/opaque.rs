@@ -12,15 +12,15 @@ use arrow_schema::DataType;
 use super::{Column, Validity};
 use crate::decoded::DecodedPage;
 use crate::encode::{opaque_bytes, varies_in_length};
-use crate::numbers::{Aside, Chunk};
+use crate::numbers::{Chunk, DecodeScratch};
 use crate::page::{OPAQUE_DICTIONARY, OPAQUE_PLAIN, PageColumn};
 use crate::rows::{Span, bit};
-use crate::wire::{Reader, Short};
+use crate::wire::{Reader, UnexpectedEnd};
 
 /// The largest ratio of decompressed to compressed bytes that LZ4 can reach.
 const MOST_LZ4: usize = 255;
 
-fn short(_: Short) -> String {
+fn short(_: UnexpectedEnd) -> String {
     "an opaque column chunk is shorter than its rows".into()
 }
 
@@ -85,7 +85,12 @@ impl Dictionary<'_> {
     }
 
     /// Appends the number of each row's value, arbitrary for null rows.
-    pub fn numbers(&self, spans: &[Span], numbers: &mut Vec<u32>, aside: &mut Aside<u32>) -> Result<(), String> {
+    pub fn numbers(
+        &self,
+        spans: &[Span],
+        numbers: &mut Vec<u32>,
+        aside: &mut DecodeScratch<u32>,
+    ) -> Result<(), String> {
         let before = numbers.len();
         self.rows.append(spans, numbers, aside)?;
         let appended = &mut numbers[before..];
@@ -106,23 +111,23 @@ impl Values {
             return Err(format!("{} compressed bytes cannot decompress to {says} bytes", packed.len()));
         }
         let raw = lz4_flex::block::decompress(packed, says).map_err(|error| error.to_string())?;
-        let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(|| short(Short))?;
+        let (bitmap, rest) = raw.split_at_checked(rows.div_ceil(8)).ok_or_else(|| short(UnexpectedEnd))?;
         let (starts, bytes, end) = match fixed {
             Some(length) => (Vec::new(), rest, rows.checked_mul(length)),
             None => {
-                let (lengths, bytes) = rest.split_at_checked(rows * 4).ok_or_else(|| short(Short))?;
+                let (lengths, bytes) = rest.split_at_checked(rows * 4).ok_or_else(|| short(UnexpectedEnd))?;
                 let mut starts = Vec::with_capacity(rows + 1);
                 let mut start = 0u32;
                 starts.push(start);
                 for length in lengths.as_chunks::<4>().0 {
-                    start = start.checked_add(u32::from_le_bytes(*length)).ok_or_else(|| short(Short))?;
+                    start = start.checked_add(u32::from_le_bytes(*length)).ok_or_else(|| short(UnexpectedEnd))?;
                     starts.push(start);
                 }
                 (starts, bytes, Some(start as usize))
             }
         };
         if end.is_none_or(|end| end > bytes.len()) {
-            return Err(short(Short));
+            return Err(short(UnexpectedEnd));
         }
         let (full, rest) = bitmap.split_at(rows / 8);
         let is_valid =
@@ -161,7 +166,7 @@ pub(super) struct OpaqueColumn {
     validity: Validity,
     lengths: Vec<usize>,
     bytes: Vec<u8>,
-    aside: Aside<u32>,
+    aside: DecodeScratch<u32>,
 }
 
 impl OpaqueColumn {
@@ -171,7 +176,7 @@ impl OpaqueColumn {
             validity: Validity::default(),
             lengths: Vec::new(),
             bytes: Vec::new(),
-            aside: Aside::default(),
+            aside: DecodeScratch::default(),
         }
     }
 

@@ -98,7 +98,7 @@ fn chunk(rows: &[Option<&[u8]>], fixed: Option<usize>, effort: Compression) -> V
     chunk.extend_from_slice(&block);
     let valid: Vec<bool> = rows.iter().map(Option::is_some).collect();
     let ends = (0, values.len().saturating_sub(1) as u32);
-    let how = numbers::Put { sign: None, step: None, effort };
+    let how = numbers::EncodingHints { sign: None, step: None, effort };
     numbers::put(&mut numbers, valid.contains(&false).then_some(&valid[..]), ends, how, &mut chunk);
     chunk
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::wire::{Reader, Short};
+use crate::wire::{Reader, UnexpectedEnd};
 pub use index::{Guide, Index, encode_index};
 
 /// A block ends with the key that fills this many bytes, so that a search decodes few keys.
@@ -156,7 +156,7 @@ impl Directory {
     /// A description of the invalid bytes.
     pub fn decode(bytes: &[u8], runs: u32, blocks_length: u64) -> Result<Directory, String> {
         let mut reader = Reader::new(bytes);
-        let short = |_: Short| "the directory of a lookup ends too early".to_string();
+        let short = |_: UnexpectedEnd| "the directory of a lookup ends too early".to_string();
         if reader.u32().map_err(short)? != crc32c::crc32c(&bytes[4..]) {
             return Err("the checksum of a lookup's directory does not match".into());
         }
@@ -315,16 +315,16 @@ fn put_varint(mut value: u32, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-fn get_varint(reader: &mut Reader<'_>) -> Result<u32, Short> {
+fn get_varint(reader: &mut Reader<'_>) -> Result<u32, UnexpectedEnd> {
     let mut value = 0u64;
     for shift in (0..35).step_by(7) {
         let byte = reader.u8()?;
         value |= (byte as u64 & 127) << shift;
         if byte < 128 {
-            return u32::try_from(value).map_err(|_| Short);
+            return u32::try_from(value).map_err(|_| UnexpectedEnd);
         }
     }
-    Err(Short)
+    Err(UnexpectedEnd)
 }
 
 /// The bits of a number below `range`, and the number of values that take a bit less.

@@ -18,13 +18,13 @@ pub(crate) struct Steps<W> {
     pub(crate) odd: Option<(W, W)>,
 }
 
-pub(super) struct Whole<W> {
+pub(super) struct Multiples<W> {
     /// Rows of the exception have an arbitrary key.
     pub(super) keys: Vec<W>,
-    pub(super) odd: Option<Odd<W>>,
+    pub(super) odd: Option<Exception<W>>,
 }
 
-pub(super) struct Odd<W> {
+pub(super) struct Exception<W> {
     pub(super) key: W,
     pub(super) rows: Vec<usize>,
 }
@@ -45,7 +45,7 @@ fn double(power: i32) -> f64 {
 
 /// Floats as integer multiples of 2^`power`; `None` if more than one distinct value is no multiple.
 #[inline(always)]
-pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>> {
+pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Multiples<W>> {
     if !is_step::<W>(power) {
         return None;
     }
@@ -53,20 +53,20 @@ pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>>
         32 => {
             let (step, steps) = (single(power), single(-power));
             let to = |key: u64| ((f32::from_key(key) * steps) as i32).key();
-            turned(keys, to, |key| (i32::from_key(key) as f32 * step).key())
+            convert(keys, to, |key| (i32::from_key(key) as f32 * step).key())
         }
         _ => {
             let (step, steps) = (double(power), double(-power));
             let to = |key: u64| ((f64::from_key(key) * steps) as i64).key();
-            turned(keys, to, |key| (i64::from_key(key) as f64 * step).key())
+            convert(keys, to, |key| (i64::from_key(key) as f64 * step).key())
         }
     }
 }
 
 /// Converts the keys of floats by `to`. A key that `back` does not restore is an exception.
 #[inline(always)]
-fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Whole<W>> {
-    let mut whole = Whole { keys: Vec::with_capacity(keys.len()), odd: None };
+fn convert<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Multiples<W>> {
+    let mut whole = Multiples { keys: Vec::with_capacity(keys.len()), odd: None };
     for some in keys.chunks(AT_ONCE) {
         let first = whole.keys.len();
         whole.keys.extend(some.iter().map(|key| W::truncate(to((*key).into()))));
@@ -77,7 +77,7 @@ fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u6
         }
         for (row, key) in some.iter().enumerate() {
             if !is_same((key, &whole.keys[first + row])) {
-                let odd = whole.odd.get_or_insert_with(|| Odd { key: *key, rows: Vec::new() });
+                let odd = whole.odd.get_or_insert_with(|| Exception { key: *key, rows: Vec::new() });
                 if odd.key != *key {
                     return None;
                 }

@@ -179,7 +179,7 @@ impl<L> Blocks<L> {
     ) -> Blocks<L> {
         // Commits repeat cutoffs; these change nothing.
         lowered.retain(|(cube, cutoff)| self.find(*cube).is_none_or(|(block, index)| *cutoff < block.cutoffs[index]));
-        let mut making = Making::new(forest, self.stride);
+        let mut making = BlocksBuilder::new(forest, self.stride);
         (making.done.runs, making.done.rows) = (self.runs.clone(), self.rows);
         making.done.firsts.reserve(self.blocks.len());
         making.done.blocks.reserve(self.blocks.len());
@@ -216,7 +216,7 @@ fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
     &mut runs[index].1
 }
 
-pub(super) struct Making<'a, L> {
+pub(super) struct BlocksBuilder<'a, L> {
     forest: &'a Forest,
     otherwise: Threshold,
     most_cubes: usize,
@@ -225,19 +225,19 @@ pub(super) struct Making<'a, L> {
     done: Blocks<L>,
 }
 
-impl<'a, L> Making<'a, L> {
-    pub fn new(forest: &'a Forest, stride: usize) -> Making<'a, L> {
+impl<'a, L> BlocksBuilder<'a, L> {
+    pub fn new(forest: &'a Forest, stride: usize) -> BlocksBuilder<'a, L> {
         let done = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride, runs: Vec::new(), rows: 0 };
         let here = Block::nothing();
-        Making { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, room: 2 * USUAL_CUBES, here, done }
+        BlocksBuilder { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, room: 2 * USUAL_CUBES, here, done }
     }
 
-    pub fn whole(self) -> Making<'a, L> {
-        Making { most_cubes: usize::MAX, ..self }
+    pub fn whole(self) -> BlocksBuilder<'a, L> {
+        BlocksBuilder { most_cubes: usize::MAX, ..self }
     }
 
-    pub fn otherwise(self, otherwise: Threshold) -> Making<'a, L> {
-        Making { otherwise, ..self }
+    pub fn otherwise(self, otherwise: Threshold) -> BlocksBuilder<'a, L> {
+        BlocksBuilder { otherwise, ..self }
     }
 
     /// Adds sorted runs and cutoffs below [`Threshold::ALL`].

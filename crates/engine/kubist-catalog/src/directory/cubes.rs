@@ -23,7 +23,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`] and of `work`.
+    /// The errors of [`Runs::directory`] and of `work`.
     pub fn each_in_order(
         &self,
         files: &TableFiles,
@@ -46,7 +46,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn around(&self, files: &TableFiles, cube: CubeId, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.inside(files, cube, usize::MAX, cancel)
     }
@@ -55,7 +55,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn above(&self, files: &TableFiles, cube: CubeId, cancel: &Cancel) -> Result<Arc<Directory>> {
         self.inside(files, cube, WRITER_PAGES, cancel)
     }
@@ -81,7 +81,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn of_cubes(
         &self,
         files: &TableFiles,

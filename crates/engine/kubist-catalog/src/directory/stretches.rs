@@ -70,7 +70,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn next_primaries(
         &self,
         files: &TableFiles,
@@ -147,7 +147,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::whole`].
+    /// The errors of [`Runs::directory`].
     pub fn unabridged(
         &self,
         files: &TableFiles,

@@ -12,7 +12,9 @@ use kubist_expr::column_index;
 use kubist_index::priority::is_identity_type;
 use kubist_population::Number;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{
+    Accumulator, Aggregate, AggregateValue, Bound, Definition, Pilot, Properties, Records, Rows, same,
+};
 use crate::call::Call;
 use crate::distribution::normal;
 use crate::interval::{Conditions, Interval};
@@ -111,11 +113,11 @@ impl Accumulator for Distinct {
         Box::new(Distinct::default())
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let most = |number: Number| number.rows + normal(conditions.alpha) * number.error;
         let rows = conditions.rows.map_or(f64::INFINITY, most);
         let (value, low, high) = self.estimate(conditions.p, conditions.alpha, rows);
-        Found::new(Interval { value: Some(value), low, high, ..Interval::unknown() }, self.values() as f64)
+        AggregateValue::new(Interval { value: Some(value), low, high, ..Interval::unknown() }, self.values() as f64)
     }
 
     fn fullness(&self) -> f64 {

@@ -2,7 +2,7 @@
 
 use arrow_buffer::i256;
 
-use crate::aggregate::{Accumulator, Found, Records, Rows, same};
+use crate::aggregate::{Accumulator, AggregateValue, Records, Rows, same};
 use crate::interval::{Conditions, Interval};
 
 #[derive(Debug)]
@@ -53,14 +53,14 @@ impl Accumulator for ExactSum {
         Box::new(ExactSum::new(self.estimated.hollow(), self.divisor))
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let estimated = self.estimated.figures(conditions);
         if conditions.p < 1.0 {
             return estimated;
         }
         let value = self.total.to_string().parse().unwrap_or(f64::NAN) / self.divisor;
         let records = estimated.first().map_or(0.0, |found| found.records);
-        Found::exactly(Interval::exact(value), [Some(self.total); 3], records)
+        AggregateValue::exactly(Interval::exact(value), [Some(self.total); 3], records)
     }
 
     fn numbers(&self) -> usize {

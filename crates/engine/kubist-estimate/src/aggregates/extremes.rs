@@ -2,9 +2,11 @@
 
 use arrow_buffer::i256;
 
-use kubist_population::seek::End;
+use kubist_population::seek::Extremum;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{
+    Accumulator, Aggregate, AggregateValue, Bound, Definition, Pilot, Properties, Records, Rows, same,
+};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::own::{self, unit};
@@ -20,11 +22,11 @@ pub const DEFINITION: Definition = Definition {
     is_named: |name| matches!(name, "min" | "max"),
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;
-        let end = if call.name == "min" { End::Least } else { End::Most };
+        let extremum = if call.name == "min" { Extremum::Minimum } else { Extremum::Maximum };
         let arguments = call.expressions(1)?;
         let own = arguments[0].whole_type().map(own::of);
         let divisor = own.as_ref().map_or(1.0, unit);
-        let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
+        let bound = Bound::new(arguments, Extreme { extremum, divisor, seen: None, whole: None });
         Ok(match own {
             Some(own) if own::is_narrow(&own) => bound.of_wholes(own),
             Some(own) => bound.exact_in(own),
@@ -35,7 +37,7 @@ pub const DEFINITION: Definition = Definition {
 
 #[derive(Clone, Debug)]
 struct Extreme {
-    end: End,
+    extremum: Extremum,
     /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
@@ -46,24 +48,29 @@ struct Extreme {
 impl Extreme {
     fn put(&mut self, value: f64) {
         let other = self.seen.unwrap_or(value);
-        self.seen = Some(match self.end {
-            End::Least => other.min(value),
-            End::Most => other.max(value),
+        self.seen = Some(match self.extremum {
+            Extremum::Minimum => other.min(value),
+            Extremum::Maximum => other.max(value),
         });
     }
 
     fn put_whole(&mut self, value: i128) {
         let other = self.whole.unwrap_or(value);
-        self.whole = Some(match self.end {
-            End::Least => other.min(value),
-            End::Most => other.max(value),
+        self.whole = Some(match self.extremum {
+            Extremum::Minimum => other.min(value),
+            Extremum::Maximum => other.max(value),
         });
     }
 }
 
 impl Aggregate for Extreme {
     fn properties(&self) -> Properties {
-        Properties { lies_among_values: true, end: Some(self.end), unit: UnitRule::First, ..Properties::default() }
+        Properties {
+            lies_among_values: true,
+            extremum: Some(self.extremum),
+            unit: UnitRule::First,
+            ..Properties::default()
+        }
     }
 
     fn accumulator(&self, _pilot: &Pilot) -> Box<dyn Accumulator> {
@@ -89,16 +96,16 @@ impl Accumulator for Extreme {
         Box::new(Extreme { seen: None, whole: None, ..*self })
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let seen = self.seen.or(self.whole.map(|whole| whole as f64 / self.divisor));
-        let found = match (seen, self.end) {
+        let found = match (seen, self.extremum) {
             (None, _) => Interval::unknown(),
             (Some(value), _) if conditions.p >= 1.0 => Interval::exact(value),
-            (Some(value), End::Least) => Interval { low: f64::NEG_INFINITY, ..Interval::exact(value) },
-            (Some(value), End::Most) => Interval { high: f64::INFINITY, ..Interval::exact(value) },
+            (Some(value), Extremum::Minimum) => Interval { low: f64::NEG_INFINITY, ..Interval::exact(value) },
+            (Some(value), Extremum::Maximum) => Interval { high: f64::INFINITY, ..Interval::exact(value) },
         };
-        let Some(whole) = self.whole.map(i256::from_i128) else { return Found::new(found, 0.0) };
+        let Some(whole) = self.whole.map(i256::from_i128) else { return AggregateValue::new(found, 0.0) };
         let end = |end: f64| end.is_finite().then_some(whole);
-        Found::exactly(found, [Some(whole), end(found.low), end(found.high)], 0.0)
+        AggregateValue::exactly(found, [Some(whole), end(found.low), end(found.high)], 0.0)
     }
 }

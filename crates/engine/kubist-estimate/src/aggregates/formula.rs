@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{ExprError, Expression, Shape, Steps, never, split, unquoted};
+use kubist_expr::{ExprError, Expression, Smoothness, Steps, never, split, unquoted};
 use kubist_population::Number;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, Shift, same};
+use crate::aggregate::{Accumulator, Aggregate, AggregateValue, Bound, Pilot, Properties, Records, Rows, Shift, same};
 use crate::aggregates::share::NO_CONDITION;
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -40,7 +40,7 @@ struct Term {
     argument: usize,
 }
 
-struct Told {
+struct Linearization {
     value: f64,
     slopes: Vec<f64>,
     /// The derivative by the number of records, if this is known.
@@ -113,14 +113,15 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     }
     rest.push_str(&text[at..]);
     let of_terms = Arc::new(Schema::new(names));
-    let expression = Expression::parse(&rest, &of_terms).map_err(|mistake| in_terms_of(text, mistake, &rest, &calls))?;
+    let expression =
+        Expression::parse(&rest, &of_terms).map_err(|mistake| in_terms_of(text, mistake, &rest, &calls))?;
     if expression.is_condition() {
         return Err("it is a condition, but an estimate needs a number".into());
     }
-    let interval = match expression.shape() {
-        Shape::Smooth => Way::Slopes,
-        Shape::Stepped(inner, steps) => Way::Through(inner, steps),
-        Shape::Broken => Way::Unknown,
+    let interval = match expression.smoothness() {
+        Smoothness::Smooth => Way::Slopes,
+        Smoothness::Stepped(inner, steps) => Way::Through(inner, steps),
+        Smoothness::Broken => Way::Unknown,
     };
     let unit = expression.unit().map(str::to_owned);
     let formula = Formula { expression, interval, schema: of_terms, terms, arguments: arguments.len() };
@@ -270,7 +271,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Told> {
+    fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Linearization> {
         let totals = sums.totals(conditions.p);
         let all = totals[0];
         // A known number turns totals into ratio estimates.
@@ -296,14 +297,14 @@ impl Totals {
                 Kind::Mean => {
                     let mean = totals[sum] / totals[present] / scale;
                     (slopes[sum], slopes[present]) = (1.0 / totals[present] / scale, -mean / totals[present]);
-                    return Told { value: mean + shift, slopes, of_number: 0.0 };
+                    return Linearization { value: mean + shift, slopes, of_number: 0.0 };
                 }
             };
             let of_number = known.map_or(0.0, |number| value / number.rows);
             if known.is_some() {
                 slopes[0] -= value / all;
             }
-            Told { value, slopes, of_number }
+            Linearization { value, slopes, of_number }
         };
         self.formula.terms.iter().map(term).collect()
     }
@@ -334,10 +335,16 @@ impl Totals {
     }
 
     /// Uses the delta method; `None` without a value.
-    fn by_slopes(&self, of: &Expression, sums: &Sums, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
+    fn by_slopes(
+        &self,
+        of: &Expression,
+        sums: &Sums,
+        terms: &[Linearization],
+        conditions: &Conditions,
+    ) -> Option<Interval> {
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let error_of_number = conditions.rows.map_or(0.0, |number| number.error);
-        let step = |term: &Told| {
+        let step = |term: &Linearization| {
             let spread = sums.spread(conditions.p, &term.slopes).with_number(term.of_number * error_of_number);
             (STEP * spread.whole().0).max(LEAST_STEP * term.value.abs())
         };
@@ -397,8 +404,8 @@ impl Accumulator for Totals {
         Box::new(Totals { formula: self.formula.clone(), shifts: self.shifts.clone(), sums: self.sums.hollow() })
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
-        Found::new(self.interval(conditions), self.sums.records())
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
+        AggregateValue::new(self.interval(conditions), self.sums.records())
     }
 
     fn remark(&self, conditions: &Conditions) -> Option<String> {

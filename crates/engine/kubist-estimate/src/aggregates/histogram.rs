@@ -5,7 +5,9 @@
 //! or infinite. For clustered samples, the variance of a bin's count is measured between random groups of
 //! identities.
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{
+    Accumulator, Aggregate, AggregateValue, Bound, Definition, Pilot, Properties, Records, Rows, same,
+};
 use crate::axis::{Axis, Bins, Form, MOST_BINS};
 use crate::call::Call;
 use crate::distribution::{population, student};
@@ -156,9 +158,9 @@ impl Accumulator for Histogram {
         Box::new(Histogram { cells, met, axes: self.axes.clone(), ..*self })
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let bins = self.bins(conditions.p, conditions.alpha);
-        let found = bins.map(|(bin, [value, low, high, records])| Found {
+        let found = bins.map(|(bin, [value, low, high, records])| AggregateValue {
             own: None,
             bin,
             interval: Interval { low, high, ..Interval::exact(value) },

@@ -10,7 +10,9 @@ use std::cmp::Ordering;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{
+    Accumulator, Aggregate, AggregateValue, Bound, Definition, Pilot, Properties, Records, Rows, same,
+};
 use crate::call::Call;
 use crate::distribution::share;
 use crate::interval::{Conditions, Interval};
@@ -306,10 +308,10 @@ impl<T: Ranked> Ordered<T> {
             if independent > 0.0 { spread * occupied / (occupied - 1.0) / independent } else { 0.0 }
         };
         // If all records of every group are on one side, each group counts as one record.
-        let together = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
+        let cluster_size = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
         match (occupied >= 2.0, of(&less).max(of(&less_or_equal))) {
             (true, inflation) if inflation > 0.0 => inflation,
-            _ => together.max(1.0),
+            _ => cluster_size.max(1.0),
         }
     }
 
@@ -343,7 +345,7 @@ impl<T: Ranked> Accumulator for Ordered<T> {
         Box::new(self.emptied())
     }
 
-    fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
+    fn figures(&mut self, conditions: &Conditions) -> Vec<AggregateValue> {
         let Rank { value, low, high } = self.quantile(conditions.p, conditions.alpha, conditions.clustered);
         let number = |value: T| value.number() / self.divisor;
         let interval = Interval {
@@ -354,8 +356,8 @@ impl<T: Ranked> Accumulator for Ordered<T> {
         };
         let own = [value, low, high].map(|value| value.and_then(T::whole));
         match own[0] {
-            Some(_) => Found::exactly(interval, own, self.records()),
-            None => Found::new(interval, self.records()),
+            Some(_) => AggregateValue::exactly(interval, own, self.records()),
+            None => AggregateValue::new(interval, self.records()),
         }
     }
 

@@ -7,15 +7,15 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema};
 use kubist_index::order;
 
-use super::{Facts, Question, Sample};
-use crate::accumulate::{Accumulated, Asked, Group};
+use super::{EstimateQuery, Facts, Sample};
+use crate::accumulate::{Accumulated, Group, NamedAggregate};
 use crate::auxiliary::Expected;
 use crate::distribution::{missed_group, normal, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Frame, Interval};
-use crate::own::{self, Own};
+use crate::own::{self, ExactInterval};
 use crate::sums::Sums;
-use crate::zones::{self, Extreme, Sought};
+use crate::zones::{self, Extreme, ExtremumTarget};
 use kubist_population::{Number, Population};
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
@@ -41,7 +41,7 @@ fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number
 /// With fewer records or identities than this, the normal approximation is poor.
 const FEW: f64 = 30.0;
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Counts of the frame, without and with regression.
     fn drawn(&self, sample: &Sample<P>, basis: Basis) -> Option<[Sums; 2]> {
         let drawn = sample.accumulated.frame.clone()?;
@@ -102,7 +102,7 @@ impl<P: Population> Question<P> {
                     value: found.interval.value,
                     low: found.interval.low,
                     high: found.interval.high,
-                    own: found.own.zip(asked.bound.own.clone()).map(|([value, low, high], data_type)| Own {
+                    own: found.own.zip(asked.bound.own.clone()).map(|([value, low, high], data_type)| ExactInterval {
                         data_type,
                         value,
                         low,
@@ -156,7 +156,7 @@ impl<P: Population> Question<P> {
             .collect()
     }
 
-    fn first_column(&self, asked: &Asked) -> Option<usize> {
+    fn first_column(&self, asked: &NamedAggregate) -> Option<usize> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column())?;
         Some(self.whole.place(column))
     }
@@ -179,10 +179,10 @@ impl<P: Population> Question<P> {
     pub(super) fn with_constants(&self, mut figures: Vec<Figure>, facts: Facts) -> Result<(Vec<Figure>, Facts)> {
         let alike =
             |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
-        let constant = |asked: &&Asked| {
+        let constant = |asked: &&NamedAggregate| {
             asked.bound.properties.alike_asks_zones && figures.iter().any(|figure| alike(figure, &asked.name))
         };
-        let constants: Vec<(&Asked, usize)> = self
+        let constants: Vec<(&NamedAggregate, usize)> = self
             .task
             .aggregates
             .iter()
@@ -218,13 +218,13 @@ impl<P: Population> Question<P> {
         let (decided, stats) = self.find_extremes(&mut figures)?;
         let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
         let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
-        let open = |asked: &&Asked| {
+        let open = |asked: &&NamedAggregate| {
             let mut mine = figures.iter().filter(|figure| figure.aggregate == asked.name);
             asked.bound.properties.lies_among_values
                 && !decided.contains(&asked.name)
                 && mine.any(|figure| unbounded(figure) || constant(figure))
         };
-        let open: Vec<(&Asked, usize)> =
+        let open: Vec<(&NamedAggregate, usize)> =
             task.aggregates.iter().filter(open).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
         let facts = self.with_bounds(facts, open.iter().map(|(_, column)| *column))?;
         for asked in &task.aggregates {
@@ -233,7 +233,7 @@ impl<P: Population> Question<P> {
             }
         }
         let alpha = self.alpha(sample);
-        let together = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
+        let cluster_size = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.cluster_size);
         for (asked, column) in open {
             let Some((low, high)) = facts.bounds_of(column) else {
                 unbind_constants(&mut figures, &asked.name);
@@ -242,7 +242,7 @@ impl<P: Population> Question<P> {
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
                 if figure.low == figure.high && asked.bound.properties.alike_asks_zones {
                     // At most the fraction `unseen` of the records can differ, within the column's bounds.
-                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
+                    let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / cluster_size, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
                 }
                 (figure.low, figure.high) = (figure.low.max(low), figure.high.min(high));
@@ -259,7 +259,9 @@ impl<P: Population> Question<P> {
         let task = &self.task;
         let (mut sought, mut places) = (Vec::new(), Vec::new());
         for asked in &task.aggregates {
-            let (Some(end), Some(column)) = (asked.bound.properties.end, self.first_column(asked)) else { continue };
+            let (Some(extremum), Some(column)) = (asked.bound.properties.extremum, self.first_column(asked)) else {
+                continue;
+            };
             let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
             let mut mine = figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
             // The sample read wide decimals as floats.
@@ -268,7 +270,11 @@ impl<P: Population> Question<P> {
                 continue;
             }
             let whole = figure.own.as_ref().and_then(|own| own.value);
-            sought.push(Sought { column, end, seen: figure.value.map(|number| Extreme { number, whole }) });
+            sought.push(ExtremumTarget {
+                column,
+                extremum,
+                seen: figure.value.map(|number| Extreme { number, whole }),
+            });
             places.push((index, asked));
         }
         if sought.is_empty() {
@@ -283,7 +289,7 @@ impl<P: Population> Question<P> {
                 (figure.value, figure.low, figure.high) = (Some(number), number, number);
                 figure.own = whole.zip(asked.bound.own.clone()).map(|(whole, data_type)| {
                     let whole = Some(whole);
-                    Own { data_type, value: whole, low: whole, high: whole }
+                    ExactInterval { data_type, value: whole, low: whole, high: whole }
                 });
             }
             (figure.fraction, figure.exact) = (1.0, found.is_some());
@@ -291,8 +297,8 @@ impl<P: Population> Question<P> {
         Ok((decided, stats))
     }
 
-    fn outer_bins(&self, figures: &[Figure]) -> Vec<&Asked> {
-        let open = |asked: &&Asked| {
+    fn outer_bins(&self, figures: &[Figure]) -> Vec<&NamedAggregate> {
+        let open = |asked: &&NamedAggregate| {
             let mine = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && !figure.bin.is_empty();
             asked.bound.properties.outer_bins && figures.iter().any(mine)
         };
@@ -397,7 +403,7 @@ impl<P: Population> Question<P> {
             match &mut figure.own {
                 Some(found) => found.bounded(figure.low, figure.high),
                 found if figure.exact && own::is_narrow(own) => {
-                    *found = Some(Own::rounded(own, figure.value, figure.low, figure.high));
+                    *found = Some(ExactInterval::rounded(own, figure.value, figure.low, figure.high));
                 }
                 _ => {}
             }
@@ -410,7 +416,7 @@ impl<P: Population> Question<P> {
             };
             let without = |figure: &&mut Figure| figure.aggregate == asked.name && figure.value.is_none();
             for figure in figures.iter_mut().filter(without).filter(|figure| figure.own.is_none()) {
-                let mut nothing = Own { data_type: own.clone(), value: None, low: None, high: None };
+                let mut nothing = ExactInterval { data_type: own.clone(), value: None, low: None, high: None };
                 nothing.bounded(figure.low, figure.high);
                 figure.own = Some(nothing);
             }
@@ -437,7 +443,7 @@ impl<P: Population> Question<P> {
         let identity = self.whole.identity().filter(|_| conditions.clustered);
         let units = identity.as_deref().unwrap_or("records");
         let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
-        for (number, Asked { name, bound }) in leaning {
+        for (number, NamedAggregate { name, bound }) in leaning {
             if bound.properties.unbounded {
                 warnings.push(format!(
                     "{name}: it has no interval until all records are read, because it rounds or branches inside the \

@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use kubist_expr::Expression;
-use kubist_population::{Number, Population, Wanted};
+use kubist_population::{Number, Population, Projection};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-use super::{Facts, Question, Sample, Source};
-use crate::accumulate::{Accumulated, Asked, Brought};
+use super::{EstimateQuery, Facts, Sample, Source};
+use crate::accumulate::{Accumulated, Brought, NamedAggregate};
 use crate::figure::Stop;
 
 /// Minimum fraction of the frame's records that meet the condition.
@@ -26,19 +26,19 @@ const LIKELY_EXPECTED: f64 = 0.5;
 /// Auxiliary variables must reduce the remaining records to this fraction.
 const WORTH_EXPECTED: f64 = 0.8;
 
-pub(super) struct Own<P> {
+pub(super) struct SelectedSource<P> {
     /// The fraction of the frame's records that this source reads.
     part: f64,
     source: Source<P>,
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Draws from the frame if that can narrow the intervals.
     pub(super) fn in_frame(&self, sample: Sample<P>) -> Result<Sample<P>> {
         let records = &sample.source.records;
         let filter = records.filter();
         let is_part = filter.is_some() || !self.groups.fields().is_empty();
-        let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
+        let needed = |asked: &NamedAggregate| asked.bound.properties.uses_number_of_records;
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         if !is_part || !is_by_chance || !self.task.aggregates.iter().any(needed) {
             return Ok(sample);
@@ -57,9 +57,9 @@ impl<P: Population> Question<P> {
             return Ok(sample);
         }
         let schema = super::part(records.stored(), &columns);
-        let brought = Arc::new(Brought { schema, condition: Some(condition), places: vec![], weight: None });
-        let wanted = Wanted { columns, ..sample.source.wanted.clone() };
-        let own = Some(Own { part, source: sample.source });
+        let brought = Arc::new(Brought { schema, condition: Some(condition), position_columns: vec![], weight: None });
+        let wanted = Projection { columns, ..sample.source.wanted.clone() };
+        let own = Some(SelectedSource { part, source: sample.source });
         Ok(Sample { source: Source { records: frame, brought, wanted }, own, accumulated, ..sample })
     }
 
@@ -100,7 +100,7 @@ impl<P: Population> Question<P> {
 
 impl<P: Population> Sample<P> {
     fn out_of_frame(mut self) -> Sample<P> {
-        if let Some(Own { source, .. }) = self.own.take() {
+        if let Some(SelectedSource { source, .. }) = self.own.take() {
             self.source = source;
             // The auxiliary variables cover the frame's records, so they are dropped.
             (self.plain, self.accumulated.expected) = (None, None);

@@ -5,11 +5,11 @@
 //! certainty stratum if the aggregates support one. Without a condition, the stored counts and sums are
 //! exact.
 
-use kubist_population::{Kept, Number, Population};
+use kubist_population::{Number, Population, SampledStep};
 use kubist_types::error::{Error, Result};
 use kubist_types::thinned::{ColumnSum, Thinned};
 
-use super::{Question, Sample};
+use super::{EstimateQuery, Sample};
 use crate::accumulate::Task;
 use crate::aggregate::Total;
 use crate::figure::Figure;
@@ -17,7 +17,7 @@ use crate::options::EstimateOptions;
 
 const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-pub struct Known {
+pub struct KnownTotals {
     whole: Thinned,
     /// All records of the steps are selected, as one group.
     of_all: bool,
@@ -25,15 +25,15 @@ pub struct Known {
     always: Option<String>,
 }
 
-impl Known {
+impl KnownTotals {
     /// The totals of subsampled steps; `None` if no selected step was subsampled.
     ///
     /// # Errors
     ///
     /// `Invalid` if nothing was kept at the requested priorities, or if tails are requested, because they
     /// may be incomplete.
-    pub fn of(records: &impl Population, options: &EstimateOptions, task: &Task) -> Result<Option<Known>> {
-        let Some(Kept { whole, column }) = records.kept() else { return Ok(None) };
+    pub fn of(records: &impl Population, options: &EstimateOptions, task: &Task) -> Result<Option<KnownTotals>> {
+        let Some(SampledStep { whole, column }) = records.kept() else { return Ok(None) };
         let (below, low) = (whole.below, options.query.window.map_or(0.0, |window| window.0));
         if below <= low {
             return Err(Error::invalid(format!(
@@ -49,7 +49,7 @@ impl Known {
         let of_all = records.is_all() && options.group_by.is_empty();
         let apart = whole.always > 0 && task.aggregates.iter().all(|asked| asked.bound.properties.takes_certain);
         let always = apart.then(|| format!("\"{column}\" = 1"));
-        Ok(Some(Known { whole, of_all, always }))
+        Ok(Some(KnownTotals { whole, of_all, always }))
     }
 
     pub fn below(&self) -> f64 {
@@ -62,7 +62,7 @@ impl Known {
     }
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     pub(super) fn kept_always(&self) -> Option<String> {
         self.known.as_ref()?.always.clone()
     }

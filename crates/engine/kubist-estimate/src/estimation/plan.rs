@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::{Facts, Question, Sample};
+use super::{EstimateQuery, Facts, Sample};
 use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
@@ -30,7 +30,7 @@ const MUCH_READING: f64 = 250_000.0;
 /// Accumulators that keep every value discard some after this many records.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Whether to stop, and why; `Progress` means to continue.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {
@@ -178,7 +178,7 @@ impl<P: Population> Question<P> {
             let mut asked = self.task.aggregates.iter().zip(&self.absolute);
             let asked = asked.find(|(asked, _)| asked.name == figure.aggregate);
             let absolute = asked.and_then(|(_, absolute)| *absolute).map_or(0.0, |absolute| half / absolute);
-            let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.end) {
+            let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.extremum) {
                 // A sample bounds extremes on one side only, and a larger sample does not change that.
                 Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,

@@ -7,7 +7,7 @@
 
 use arrow_schema::Schema;
 
-use super::{Question, Read, Sample, Source};
+use super::{EstimateQuery, Read, Sample, Source};
 use crate::accumulate::{Task, Values};
 use kubist_population::Population;
 use kubist_types::error::{Error, Result};
@@ -65,7 +65,7 @@ impl Tails {
     }
 }
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always
     /// kept. Later stages sample the other records only. Without effect if time runs out.
     pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {

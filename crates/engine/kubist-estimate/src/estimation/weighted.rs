@@ -29,7 +29,7 @@ pub(super) fn reads_all(task: &Task, options: &EstimateOptions, watched: bool, l
     let needs_all = |name: &&str| {
         let asked = task.aggregates.iter().find(|asked| asked.name == *name);
         let properties = asked.map(|asked| asked.bound.properties).unwrap_or_default();
-        !properties.takes_certain && properties.end.is_none()
+        !properties.takes_certain && properties.extremum.is_none()
     };
     let names: Vec<&str> = task.aggregates.iter().map(|asked| asked.name.as_str()).filter(needs_all).collect();
     let limited =

@@ -16,7 +16,7 @@ use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
 use crate::bind::BoundQuery;
-use crate::execute::{Keeps, Scanned, Skip, Wanted};
+use crate::execute::{Keeps, Projection, Scanned, Skip};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
@@ -48,14 +48,18 @@ struct RunPicks {
 /// something is read.
 #[derive(Clone, Default)]
 struct Loaded {
-    chunks: Vec<Option<Place>>,
+    chunks: Vec<Option<ChunkSource>>,
     pages: Vec<bool>,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
-    Read { piece: usize, start: usize },
-    Kept,
+enum ChunkSource {
+    Read {
+        piece: usize,
+        start: usize,
+    },
+    /// Decoded, in the cache.
+    Cached,
 }
 
 /// The columns and tests that decide which rows match.
@@ -86,7 +90,7 @@ pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
     range: PriorityRange,
-    wanted: &Wanted,
+    wanted: &Projection,
     skip: Option<&Skip>,
     keeps: Keeps,
 ) -> Result<Scanned> {
@@ -170,7 +174,7 @@ impl Reading<'_> {
             let zones_of = |column: usize| &zones[columns.binary_search(&column).expect("one of them")];
             let of_run = match visit.zones {
                 Some(_) => Verdict::Some,
-                None => predicate.verdict(&|column| zones_of(column).whole()),
+                None => predicate.verdict(&|column| zones_of(column).run_zone()),
             };
             if of_run == Verdict::None {
                 continue;
@@ -480,7 +484,7 @@ impl Reading<'_> {
     fn page_column(&self, run: usize, page: usize, column: usize) -> PageColumn<'_> {
         let map = &self.maps[run];
         let place = map.place(page, column);
-        let Some(Place::Read { piece, start }) = self.loaded[run].chunks[place] else {
+        let Some(ChunkSource::Read { piece, start }) = self.loaded[run].chunks[place] else {
             unreachable!("it was loaded, and what is kept stays while it is in use")
         };
         map.page_column(page, &self.pieces[piece][start..][..map.chunks[place].length as usize])
@@ -505,7 +509,7 @@ impl Reading<'_> {
                         continue;
                     }
                     if kept.is_some_and(|kept| kept.has(place)) {
-                        loaded.chunks[place] = Some(Place::Kept);
+                        loaded.chunks[place] = Some(ChunkSource::Cached);
                         kept_bytes += map.chunks[place].length as u64;
                         continue;
                     }
@@ -545,7 +549,7 @@ impl Reading<'_> {
                 return Err(self.query.snapshot.explained(&self.visits[run].run, damage));
             }
             let place = self.maps[run].place(page, column);
-            self.loaded[run].chunks[place] = Some(Place::Read { piece, start });
+            self.loaded[run].chunks[place] = Some(ChunkSource::Read { piece, start });
         }
         Ok(())
     }
@@ -569,7 +573,8 @@ fn judge_by_ranges<'a>(
     let mut fits: Vec<u8> = Vec::new();
     for ranges in ranges {
         let zones_of_column = zones_of(ranges.column);
-        let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) = (zones_of_column, zones_of_column.whole())
+        let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) =
+            (zones_of_column, zones_of_column.run_zone())
         else {
             return false;
         };
@@ -627,9 +632,9 @@ impl ZonesOfRun<'_> {
         }
     }
 
-    fn whole(&self) -> Zone {
+    fn run_zone(&self) -> Zone {
         match self {
-            ZonesOfRun::Written(map, column, _) => map.whole(*column),
+            ZonesOfRun::Written(map, column, _) => map.run_zone(*column),
             ZonesOfRun::Default(all) => *all,
         }
     }

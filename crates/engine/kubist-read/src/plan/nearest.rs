@@ -2,7 +2,7 @@
 //!
 //! The manifest has the bounds of a run's columns, and for dimensions the coordinates of the run's box.
 //! Coordinates increase with values, so a run with the least coordinate has the minimum. To search a maximum,
-//! keys are inverted ("turned"), so that the smaller turned key is always better.
+//! keys are inverted, so that the smaller `rank` key is always better.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,10 +16,10 @@ use kubist_format::location::Location;
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::{Run, RunId};
-use kubist_population::seek::{End, Reach, Seek};
+use kubist_population::seek::{ColumnSearch, Extremum, Seek};
 use kubist_types::{Result, Stats};
 
-use super::pieces::Short;
+use super::pieces::PageStandIns;
 use super::{LogicalPlan, Planner, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
@@ -32,15 +32,17 @@ const PAGES_AT_ONCE: usize = 64;
 
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// By extreme: the best bound (a turned key) of the runs that are neither in this plan nor in earlier
+    /// By extreme: the best bound (rank key) of the runs that are neither in this plan nor in earlier
     /// ones, if any.
     others: Vec<Option<u64>>,
 }
 
 impl Nearest {
     pub fn is_enough(&self, seek: &Seek) -> bool {
-        let gains = |(reach, others): (&Reach, &Option<u64>)| others.is_some_and(|others| reach.may_gain(others));
-        !seek.reaches.iter().zip(&self.others).any(gains)
+        let gains = |(column_search, others): (&ColumnSearch, &Option<u64>)| {
+            others.is_some_and(|others| column_search.may_gain(others))
+        };
+        !seek.searches.iter().zip(&self.others).any(gains)
     }
 }
 
@@ -49,51 +51,52 @@ enum Promise {
     Nothing,
     /// All values are beyond the coordinate of the given key.
     Beyond,
-    /// No value is better than this turned key.
+    /// No value is better than this rank key.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// The best value that a run may hold; `None` if only the zone map has the bound. `than` is a turned key.
-    fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
-        if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
-            return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
+    /// The best value that a run may hold; `None` if only the zone map has the bound. `than` is a rank key.
+    fn promise(&self, run: &Run<Location>, column_search: &ColumnSearch, than: Option<u64>) -> Option<Promise> {
+        if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column_search.column)) {
+            return Some(column_search.promise(&zone).map_or(Promise::Nothing, Promise::Key));
         }
-        let (frame, d) = self.dimension(run, reach.column)?;
-        let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
-        let place = match reach.end {
-            End::Least => run.payload.low[d],
-            End::Most => run.payload.high[d],
+        let (frame, d) = self.dimension(run, column_search.column)?;
+        let data_type = self.snapshot.view.schema.stored.field(column_search.column).data_type();
+        let place = match column_search.extremum {
+            Extremum::Minimum => run.payload.low[d],
+            Extremum::Maximum => run.payload.high[d],
         };
         // Nulls and NaN have the last coordinate and hide the maximum.
-        let is_hidden = reach.end == End::Most && place == frame.geometry.last_coordinate();
+        let is_hidden = column_search.extremum == Extremum::Maximum && place == frame.geometry.last_coordinate();
         let is_beyond = |than: u64| {
-            let other = place_of(frame, d, data_type, reach.end.turned(than));
-            if reach.end == End::Least { other < place } else { other > place }
+            let other = place_of(frame, d, data_type, column_search.extremum.rank(than));
+            if column_search.extremum == Extremum::Minimum { other < place } else { other > place }
         };
         if !is_hidden && than.is_some_and(is_beyond) {
             return Some(Promise::Beyond);
         }
-        let key = best_key(frame, d, data_type, reach.end, place);
-        Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
+        let key = best_key(frame, d, data_type, column_search.extremum, place);
+        Some(key.map_or(Promise::Nothing, |key| Promise::Key(column_search.extremum.rank(key))))
     }
 
-    /// The best turned key of a run: `Some(None)` if it has no numbers, `None` if only its zone map can
+    /// The best rank key of a run: `Some(None)` if it has no numbers, `None` if only its zone map can
     /// decide.
-    pub(crate) fn best_of(&self, run: &Run<Location>, reach: &Reach) -> Option<Option<u64>> {
-        self.promise(run, reach, None).map(|promise| match promise {
+    pub(crate) fn best_of(&self, run: &Run<Location>, column_search: &ColumnSearch) -> Option<Option<u64>> {
+        self.promise(run, column_search, None).map(|promise| match promise {
             Promise::Key(key) => Some(key),
             Promise::Nothing | Promise::Beyond => None,
         })
     }
 
-    /// The best key beyond the coordinate of `than`, in the run's grid; both keys are turned.
-    fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
-        let (frame, d) = self.dimension(run, reach.column)?;
-        let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
-        let place = place_of(frame, d, data_type, reach.end.turned(than));
-        let next = if reach.end == End::Least { place.checked_add(1) } else { place.checked_sub(1) };
-        best_key(frame, d, data_type, reach.end, next?).map(|key| reach.end.turned(key))
+    /// The best key beyond the coordinate of `than`, in the run's grid; both keys are rank keys.
+    fn beyond(&self, run: &Run<Location>, column_search: &ColumnSearch, than: u64) -> Option<u64> {
+        let (frame, d) = self.dimension(run, column_search.column)?;
+        let data_type = self.snapshot.view.schema.stored.field(column_search.column).data_type();
+        let place = place_of(frame, d, data_type, column_search.extremum.rank(than));
+        let next =
+            if column_search.extremum == Extremum::Minimum { place.checked_add(1) } else { place.checked_sub(1) };
+        best_key(frame, d, data_type, column_search.extremum, next?).map(|key| column_search.extremum.rank(key))
     }
 
     fn dimension(&self, run: &Run<Location>, column: usize) -> Option<(&Frame, usize)> {
@@ -115,10 +118,10 @@ impl BoundQuery {
     }
 
     pub fn may_gain(&self, run: &Run<Location>, seek: &Seek) -> bool {
-        seek.reaches.iter().any(|reach| match self.promise(run, reach, reach.best()) {
+        seek.searches.iter().any(|column_search| match self.promise(run, column_search, column_search.best()) {
             None => true,
             Some(Promise::Nothing | Promise::Beyond) => false,
-            Some(Promise::Key(key)) => reach.may_gain(key),
+            Some(Promise::Key(key)) => column_search.may_gain(key),
         })
     }
 
@@ -139,12 +142,12 @@ fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
 }
 
 /// The best key at or beyond the coordinate.
-fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
+fn best_key(frame: &Frame, d: usize, data_type: &DataType, extremum: Extremum, place: u32) -> Option<u64> {
     let (first, last) = order::number_keys(data_type);
-    match end {
-        End::Least => frame.first_key(d, data_type, place),
-        End::Most if place == frame.geometry.last_coordinate() => Some(last),
-        End::Most => match frame.first_key(d, data_type, place + 1) {
+    match extremum {
+        Extremum::Minimum => frame.first_key(d, data_type, place),
+        Extremum::Maximum if place == frame.geometry.last_coordinate() => Some(last),
+        Extremum::Maximum => match frame.first_key(d, data_type, place + 1) {
             Some(above) => above.checked_sub(1).filter(|key| *key >= first),
             None => Some(last),
         },
@@ -198,13 +201,18 @@ impl Planner {
         // A page's bound is at least as good as the bounds of its runs, including removed ones.
         let pages = 0..short.len();
         let wanted: Vec<bool> = pages.clone().map(|page| logical.is_wanted(short.page(page))).collect();
-        let promise = |reach: &Reach, page: usize| match logical.query.promise(short.page(page), reach, None) {
+        let promise = |column_search: &ColumnSearch, page: usize| match logical.query.promise(
+            short.page(page),
+            column_search,
+            None,
+        ) {
             None => Some(0),
             Some(Promise::Nothing | Promise::Beyond) => None,
             Some(Promise::Key(key)) => Some(key),
         };
-        let of_pages = |reach| pages.clone().map(|page| promise(reach, page).filter(|_| wanted[page])).collect();
-        let promises: Vec<Vec<Option<u64>>> = search.seek.reaches.iter().map(of_pages).collect();
+        let of_pages =
+            |column_search| pages.clone().map(|page| promise(column_search, page).filter(|_| wanted[page])).collect();
+        let promises: Vec<Vec<Option<u64>>> = search.seek.searches.iter().map(of_pages).collect();
         let mut is_read = vec![false; pages.len()];
         for (end, promises) in promises.iter().enumerate() {
             let keys = promises.iter().zip(0..).filter_map(|(key, page)| Some(((*key)?, page)));
@@ -249,8 +257,9 @@ impl Planner {
             has_values != Some(false)
         };
         // If one page does not decide, many others do not either.
-        let of_pages =
-            |short: &Short<'_>| (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>();
+        let of_pages = |short: &PageStandIns<'_>| {
+            (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>()
+        };
         let short = self.abridged(deadline, stats)?.map(|short| (of_pages(&short), short));
         let is_complete = match short {
             Some((None, _)) if logical.unheld_runs() > 0 => return Ok(None),
@@ -276,7 +285,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn new(seek: &Seek) -> Search<'_> {
-        let found: Vec<Best> = seek.reaches.iter().map(|_| Best::default()).collect();
+        let found: Vec<Best> = seek.searches.iter().map(|_| Best::default()).collect();
         Search { seek, others: vec![None; found.len()], found }
     }
 
@@ -286,11 +295,11 @@ impl Search<'_> {
             return true;
         }
         let query = &plan.query;
-        for ((reach, best), others) in self.seek.reaches.iter().zip(&mut self.found).zip(&mut self.others) {
-            let out = match query.promise(run, reach, best.worst()) {
+        for ((column_search, best), others) in self.seek.searches.iter().zip(&mut self.found).zip(&mut self.others) {
+            let out = match query.promise(run, column_search, best.worst()) {
                 None => return false,
                 Some(Promise::Nothing) => None,
-                Some(Promise::Beyond) => best.beyond(run.cube.grid(), |worst| query.beyond(run, reach, worst)),
+                Some(Promise::Beyond) => best.beyond(run.cube.grid(), |worst| query.beyond(run, column_search, worst)),
                 Some(Promise::Key(key)) => best.add(Promising { key, run: run.clone() }),
             };
             *others = others.iter().copied().chain(out).min();

@@ -102,7 +102,7 @@ impl Planner {
         }
         Ok(match self.stretches(range, stats)? {
             Some(stretches) => Pieces(Left::Stretches { planner: Box::new(self.clone()), range, stretches }),
-            None if self.logical.query.range() == Some(range) => self.whole(stats)?.into(),
+            None if self.logical.query.range() == Some(range) => self.full_plan(stats)?.into(),
             None => self.read_plan(range, stats)?.into(),
         })
     }
@@ -113,7 +113,7 @@ impl Planner {
     pub fn all_pieces(&mut self, stats: &mut Stats) -> Result<Pieces> {
         match self.logical.query.range() {
             Some(range) => self.pieces(range, stats),
-            None => Ok(self.whole(stats)?.into()),
+            None => Ok(self.full_plan(stats)?.into()),
         }
     }
 
@@ -143,11 +143,11 @@ impl Planner {
     }
 
     /// The abridged manifest; `None` if it is cheaper to read all pages.
-    pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<Short<'_>>> {
+    pub(super) fn abridged(&self, deadline: Option<Instant>, stats: &mut Stats) -> Result<Option<PageStandIns<'_>>> {
         let query = &self.logical.query;
         let runs = &query.snapshot.view.runs;
         let abridged = runs.abridged(&query.snapshot.core, &query.region.boxes, stats, &query.cancel)?;
-        Ok(abridged.map(|abridged| Short { planner: self, abridged, deadline }))
+        Ok(abridged.map(|abridged| PageStandIns { planner: self, abridged, deadline }))
     }
 
     /// Calls `work` with the runs that meet the query's region until it returns false, and returns whether
@@ -224,13 +224,13 @@ impl Planner {
 }
 
 /// A stand-in run for the primary runs of every page, and these runs on request.
-pub(super) struct Short<'a> {
+pub(super) struct PageStandIns<'a> {
     planner: &'a Planner,
     abridged: Abridged,
     deadline: Option<Instant>,
 }
 
-impl Short<'_> {
+impl PageStandIns<'_> {
     pub fn len(&self) -> usize {
         self.abridged.runs.len()
     }

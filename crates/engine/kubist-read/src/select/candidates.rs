@@ -6,7 +6,7 @@ use kubist_index::priority::{is_identity_type, priorities};
 use kubist_types::{Cancel, Error, Result, Stats};
 
 use crate::bind::BoundQuery;
-use crate::execute::{Scanned, Wanted};
+use crate::execute::{Projection, Scanned};
 
 pub(super) const BATCH_ROWS: usize = 65_536;
 /// Any query may keep this many candidates in memory.
@@ -16,7 +16,7 @@ pub(super) const ALWAYS_HELD: u64 = 1 << 20;
 pub(super) type Candidate = (u64, u64, u32, u32);
 
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Candidates {
     pub parts: Vec<Vec<ArrayRef>>,
     pub candidates: Vec<Candidate>,
     /// For inclusion probabilities: by sorted candidate, the first candidate that its cell leaves out.
@@ -27,12 +27,12 @@ pub(super) struct Found {
 }
 
 /// Columns of the result and its order, and for tie-breakers all hashable columns.
-pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Wanted {
+pub(super) fn wanted(query: &BoundQuery, with_ties: bool) -> Projection {
     let mut columns = query.read.clone();
     if with_ties {
         columns.extend(tie_columns(query));
     }
-    Wanted { columns, priorities: true, coded: vec![] }
+    Projection { columns, priorities: true, coded: vec![] }
 }
 
 fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {
@@ -40,7 +40,7 @@ fn tie_columns(query: &BoundQuery) -> impl Iterator<Item = usize> + '_ {
     (0..fields.len()).filter(|column| is_identity_type(fields[*column].data_type()))
 }
 
-impl Found {
+impl Candidates {
     pub fn take(&mut self, query: &BoundQuery, mut scanned: Scanned, with_ties: bool) -> Vec<Candidate> {
         self.stats.add(&scanned.stats);
         let mut ties = vec![0; scanned.rows];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kubist_index::order;
 
-use super::candidates::{ALWAYS_HELD, Candidate, Found, wanted};
+use super::candidates::{ALWAYS_HELD, Candidate, Candidates, wanted};
 use crate::bind::{Axis, CellGrid};
 use crate::execute::{self, Skips};
 use crate::plan::Planner;
@@ -68,7 +68,7 @@ impl Cells {
 
     /// Frees the columns of rows that are no longer chosen. Moves all rows from the cells to
     /// `found.candidates` in order, and returns their cells.
-    fn let_go(&mut self, found: &mut Found, cancel: &Cancel) -> Result<Vec<u32>> {
+    fn let_go(&mut self, found: &mut Candidates, cancel: &Cancel) -> Result<Vec<u32>> {
         let mut chosen = Vec::with_capacity(self.held as usize);
         for (number, heap) in self.heaps.iter_mut().enumerate() {
             let of_heap = std::mem::take(heap).into_vec();
@@ -89,7 +89,7 @@ impl Cells {
         Ok(of_cells)
     }
 
-    fn put_back(&mut self, of_cells: &[u32], found: &Found, cancel: &Cancel) -> Result<()> {
+    fn put_back(&mut self, of_cells: &[u32], found: &Candidates, cancel: &Cancel) -> Result<()> {
         for piece in gradual::pieces(of_cells.len(), cancel) {
             let piece = piece?;
             for (cell, candidate) in of_cells[piece.clone()].iter().zip(&found.candidates[piece]) {
@@ -115,12 +115,12 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
 
 /// For inclusion probabilities, also selects the first row that a cell leaves out, which defines the
 /// probability of the others.
-pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties: bool) -> Result<Found> {
+pub(super) fn lowest_in_cells(planner: &mut Planner, grid: &CellGrid, with_ties: bool) -> Result<Candidates> {
     let query = &*planner.logical.query.clone();
     let (axes, cancel) = (&grid.axes, &query.cancel);
     let first_out = usize::from(query.inclusion.is_some());
     let rows = usize::try_from(grid.rows).unwrap_or(usize::MAX).saturating_add(first_out).min(usize::MAX - 1);
-    let (mut cells, mut found) = (Cells::default(), Found::default());
+    let (mut cells, mut found) = (Cells::default(), Candidates::default());
     let mut wanted = wanted(query, with_ties);
     wanted.columns.extend(axes.iter().map(|axis| axis.column));
     let mut windows = planner.windows(&mut found.stats)?;

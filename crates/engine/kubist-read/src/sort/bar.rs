@@ -11,7 +11,7 @@ use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::order;
 use kubist_index::state::Run;
-use kubist_population::seek::{End, Reach};
+use kubist_population::seek::{ColumnSearch, Extremum};
 
 use crate::bind::{BoundQuery, By, Order};
 use crate::execute::Skips;
@@ -22,11 +22,11 @@ const MOST: u64 = 65_536;
 
 pub(super) struct Bar {
     query: Arc<BoundQuery>,
-    reach: Reach,
+    column_search: ColumnSearch,
     /// Index among the columns that the query reads.
     place: usize,
     rows: usize,
-    /// The best keys so far, as [`End::turned`] returns them; the worst key is on top.
+    /// The best keys so far, as [`Extremum::rank`] returns them; the worst key is on top.
     best: Mutex<BinaryHeap<u64>>,
     /// The bar: the worst of the `rows` best keys; the largest number while there are fewer keys.
     key: AtomicU64,
@@ -43,10 +43,10 @@ impl Bar {
         if !order::is_exact(data_type) {
             return None;
         }
-        let end = if first.descending { End::Most } else { End::Least };
+        let extremum = if first.descending { Extremum::Maximum } else { Extremum::Minimum };
         Some(Arc::new(Bar {
             query: query.clone(),
-            reach: Reach::new(column, end, data_type),
+            column_search: ColumnSearch::new(column, extremum, data_type),
             place: *place,
             rows: rows as usize,
             best: Mutex::default(),
@@ -59,14 +59,14 @@ impl Bar {
         let Some(keys) = order::keys(array.as_ref()) else { return };
         let bar = self.key.load(Ordering::Relaxed);
         let better = keys.into_iter().enumerate().filter(|(row, _)| array.is_valid(*row));
-        let better = better.filter_map(|(_, key)| self.reach.number(key)).filter(|turned| *turned < bar);
+        let better = better.filter_map(|(_, key)| self.column_search.number(key)).filter(|rank| *rank < bar);
         let better: Vec<u64> = better.collect();
         if better.is_empty() {
             return;
         }
         let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
-        for turned in better {
-            best.push(turned);
+        for rank in better {
+            best.push(rank);
             if best.len() > self.rows {
                 best.pop();
             }
@@ -94,16 +94,16 @@ impl Bar {
 
     /// The best key of a run; `None` if its zones must be examined.
     fn best_of(&self, run: &Run<Location>) -> Option<Option<u64>> {
-        self.query.best_of(run, &self.reach)
+        self.query.best_of(run, &self.column_search)
     }
 
     fn best_of_zone(&self, map: &ZoneMap, zone: usize) -> Option<u64> {
-        self.reach.promise(&zone_of(&self.query.snapshot.view.schema, map, zone, self.reach.column))
+        self.column_search.promise(&zone_of(&self.query.snapshot.view.schema, map, zone, self.column_search.column))
     }
 
     /// Without numbers, no row is wanted, because null and NaN come last.
     fn is_behind(&self, best: Option<u64>) -> bool {
         let bar = self.key.load(Ordering::Relaxed);
-        bar != u64::MAX && best.is_none_or(|best| self.reach.settled(best) > bar)
+        bar != u64::MAX && best.is_none_or(|best| self.column_search.without_negative_zero(best) > bar)
     }
 }

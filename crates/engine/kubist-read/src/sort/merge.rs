@@ -6,11 +6,11 @@ use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
 
 use super::keys::Keys;
-use super::scratch::{Block, Place, Spilled};
+use super::scratch::{Block, BlockRange, Spilled};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
-pub(super) type Run = VecDeque<Place>;
+pub(super) type Run = VecDeque<BlockRange>;
 
 struct Cursor {
     left: Run,

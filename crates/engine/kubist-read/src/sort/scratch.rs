@@ -22,7 +22,7 @@ pub(super) struct Block {
 }
 
 /// Offset and length of a block, in bytes.
-pub(super) type Place = (u64, u64);
+pub(super) type BlockRange = (u64, u64);
 
 pub(super) struct Spilled {
     schema: SchemaRef,
@@ -36,7 +36,7 @@ impl Spilled {
         Spilled { schema, scratch: None, written: 0, most }
     }
 
-    pub fn write(&mut self, block: &Block) -> Result<Place> {
+    pub fn write(&mut self, block: &Block) -> Result<BlockRange> {
         let mut bytes = Vec::new();
         block.keys.write(&mut bytes);
         if !block.columns.is_empty() {
@@ -59,7 +59,7 @@ impl Spilled {
         Ok((scratch.append(&bytes).map_err(store_error)?, bytes.len() as u64))
     }
 
-    pub fn read(&self, (offset, length): Place) -> Result<Block> {
+    pub fn read(&self, (offset, length): BlockRange) -> Result<Block> {
         let damaged = || Error::internal("a scratch file does not hold what was written to it");
         let scratch = self.scratch.as_ref().ok_or_else(damaged)?;
         let bytes = scratch.read(offset..offset + length).map_err(store_error)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kubist_index::cube::CubeId;
 use kubist_index::priority::Threshold;
 
-use kubist_catalog::checkpoint::{self, Held};
+use kubist_catalog::checkpoint::{self, LoadedCheckpoint};
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Entry;
 use kubist_catalog::error::bad_entry;
@@ -68,7 +68,7 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     for name in &names {
         cancel.check()?;
-        let pages = |held: Option<Held>| match held {
+        let pages = |held: Option<LoadedCheckpoint>| match held {
             Some(held) if Some(name) == names.last() || !has_lost_its_pages(core, &held)? => {
                 held.base.map_or(Ok(()), |base| base.check(core, cancel))
             }
@@ -89,7 +89,7 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
 /// Missing pages are valid for an old checkpoint: a writer killed during publication may leave one whose number another
 /// writer had used, and cleaning deletes its pages. Readers use only the newest checkpoint, and the next writer deletes
 /// the old one.
-fn has_lost_its_pages(core: &Core, held: &Held) -> Result<bool> {
+fn has_lost_its_pages(core: &Core, held: &LoadedCheckpoint) -> Result<bool> {
     for segment in held.base.iter().flat_map(|base| base.segments()) {
         if core.store.segment_len(segment).map_err(store_error)?.is_none() {
             return Ok(true);

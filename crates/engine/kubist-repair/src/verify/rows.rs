@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use kubist_index::priority::Threshold;
 use kubist_index::state::Run;
 
-use crate::readable::{Sound, grid, loss};
+use crate::readable::{ValidRows, grid, loss};
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::encode::{ColumnEncoding, encode_column};
@@ -32,7 +32,7 @@ pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,
     highest_above: Option<Threshold>,
-    sound: &Sound,
+    sound: &ValidRows,
 ) -> Result<Judged> {
     let nothing = Judged { frame: None, pages: Vec::new(), held: Vec::new() };
     let Some(map) = &sound.map else { return Ok(nothing) };
@@ -48,7 +48,7 @@ pub fn judge(
 pub fn note(
     snapshot: &Snapshot,
     run: &Arc<Run<Location>>,
-    (sound, judged): (&Sound, Judged),
+    (sound, judged): (&ValidRows, Judged),
     ledger: &mut Ledger,
     postings: &Postings,
     report: &mut VerifyReport,

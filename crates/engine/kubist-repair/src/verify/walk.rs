@@ -25,17 +25,18 @@ pub fn length(run: &Run<Location>, deep: bool) -> u64 {
     run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
 }
 
-pub struct Seen {
+pub struct WalkFindings {
     pub bytes: u64,
     pub lookups: BTreeMap<RunId, Arc<Lookup>>,
     pub replicas: Vec<Arc<Run<Location>>>,
     pub absent: HashSet<Arc<str>>,
 }
 
-impl Seen {
-    pub fn of(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyReport) -> Result<Seen> {
+impl WalkFindings {
+    pub fn of(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyReport) -> Result<WalkFindings> {
         let (core, mut segments) = (&snapshot.core, BTreeSet::new());
-        let mut seen = Seen { bytes: 0, lookups: BTreeMap::new(), replicas: Vec::new(), absent: HashSet::new() };
+        let mut seen =
+            WalkFindings { bytes: 0, lookups: BTreeMap::new(), replicas: Vec::new(), absent: HashSet::new() };
         snapshot.view.runs.each(core, &options.cancel, |run| {
             seen.bytes += length(run, options.deep);
             if let Some(lookup) = &run.payload.lookup {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use kubist::store::disk::{Disk, DiskFile, Found, Listed, Open, OsDisk};
+use kubist::store::disk::{DirectoryEntry, Disk, DiskFile, Open, OsDisk, PathMetadata};
 use rustix::process::{Signal, kill_process};
 
 /// Remaining calls before the stop; negative for never.
@@ -43,10 +43,10 @@ impl Disk for StoppingDisk {
         let file = self.0.open(path, how)?;
         Ok(Box::new(StoppingFile { file, path: path.into() }))
     }
-    fn find(&self, path: &Path) -> std::io::Result<Option<Found>> {
+    fn find(&self, path: &Path) -> std::io::Result<Option<PathMetadata>> {
         self.0.find(path)
     }
-    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<Listed>> {
+    fn read_directory(&self, path: &Path) -> std::io::Result<Vec<DirectoryEntry>> {
         self.0.read_directory(path)
     }
     fn create_directory(&self, path: &Path) -> std::io::Result<()> {

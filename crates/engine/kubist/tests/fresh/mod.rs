@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kubist::store::{Found, LocalStore, MemoryStore, Store, StoreExt, locate, register};
+use kubist::store::{Content, LocalStore, MemoryStore, Store, StoreExt, locate, register};
 use kubist_cassandra::Clusters;
 use kubist_object::Buckets;
 
@@ -51,7 +51,7 @@ pub fn elsewhere(store: &Arc<dyn Store>) -> Arc<dyn Store> {
     match std::env::var("KUBIST_TEST_STORE") {
         Err(_) => store.clone(),
         Ok(_) => match locate(store.location()).unwrap().find().unwrap() {
-            Found::Store(store) => store,
+            Content::Store(store) => store,
             _ => panic!("{} is gone", store.location()),
         },
     }

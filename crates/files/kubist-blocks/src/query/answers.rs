@@ -11,7 +11,7 @@ use kubist_expr::{Nulls, Verdict, Zone};
 use kubist_index::priority::priorities;
 use kubist_types::{Error, ErrorKind, Result};
 
-use super::kept::Found;
+use super::kept::BatchResult;
 use super::values::Values;
 use super::{Cell, Drawn, Execution, Task, population, sample};
 use crate::files::Member;
@@ -23,9 +23,9 @@ use crate::summary::Summary;
 const MAX_REPORTED: usize = 100;
 
 impl Execution<'_> {
-    pub(super) fn found(&self, task: &Task) -> Result<Vec<Found>> {
+    pub(super) fn found(&self, task: &Task) -> Result<Vec<BatchResult>> {
         match self.answers(task, &task.cells.iter().collect::<Vec<_>>()) {
-            Err(error) if self.question.skip_damaged && error.kind() == ErrorKind::Corrupt => {
+            Err(error) if self.query.skip_damaged && error.kind() == ErrorKind::Corrupt => {
                 let mut found = Vec::new();
                 for cell in &task.cells {
                     match self.answers(task, &[cell]) {
@@ -44,10 +44,10 @@ impl Execution<'_> {
         }
     }
 
-    fn answers(&self, task: &Task, cells: &[&Cell]) -> Result<Vec<Found>> {
+    fn answers(&self, task: &Task, cells: &[&Cell]) -> Result<Vec<BatchResult>> {
         let grid = &self.grids[task.member];
         let member = &self.files.members[task.member];
-        let mut found: Vec<(usize, Found)> = Vec::new();
+        let mut found: Vec<(usize, BatchResult)> = Vec::new();
         let placed = cells.iter().copied().enumerate();
         let (copies, plain): (Vec<_>, Vec<_>) = placed.partition(|(_, cell)| cell.sorted.is_some());
         for (at, cell) in copies {
@@ -57,9 +57,9 @@ impl Execution<'_> {
         let (whole, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|(_, cell)| counted(cell));
         let nothing = || RecordBatch::new_empty(self.schema.clone());
         found.extend(
-            whole
-                .iter()
-                .map(|(at, cell)| (*at, Found { batch: nothing(), priorities: Vec::new(), count: cell.rect.len() })),
+            whole.iter().map(|(at, cell)| {
+                (*at, BatchResult { batch: nothing(), priorities: Vec::new(), count: cell.rect.len() })
+            }),
         );
         let both: Vec<usize> = grid.read.iter().copied().filter(|column| grid.output.contains(column)).collect();
         let rects = |all: bool| -> Vec<Rect> {
@@ -123,11 +123,21 @@ impl Execution<'_> {
         }
     }
 
-    fn row(&self, at: usize, rect: &Rect, places: &[u32], values: &dyn Fn(usize) -> Result<ArrayRef>) -> Result<Found> {
+    fn row(
+        &self,
+        at: usize,
+        rect: &Rect,
+        places: &[u32],
+        values: &dyn Fn(usize) -> Result<ArrayRef>,
+    ) -> Result<BatchResult> {
         let (member, grid) = (&self.files.members[at], &self.grids[at]);
         let count = places.len() as u64;
         if !self.rows {
-            return Ok(Found { batch: RecordBatch::new_empty(self.schema.clone()), priorities: Vec::new(), count });
+            return Ok(BatchResult {
+                batch: RecordBatch::new_empty(self.schema.clone()),
+                priorities: Vec::new(),
+                count,
+            });
         }
         let mut columns = grid.output.iter().map(|column| values(*column)).collect::<Result<Vec<_>>>()?;
         if grid.names_files {
@@ -142,10 +152,10 @@ impl Execution<'_> {
             Drawn::Places => priorities_of(rect, places),
             Drawn::Blocks => vec![population::priority(at, member, grid, rect)?; places.len()],
         };
-        Ok(Found { batch, priorities, count })
+        Ok(BatchResult { batch, priorities, count })
     }
 
-    fn of_sorted(&self, at: usize, member: &Member, grid: &Grid, cell: &Cell) -> Result<Option<Found>> {
+    fn of_sorted(&self, at: usize, member: &Member, grid: &Grid, cell: &Cell) -> Result<Option<BatchResult>> {
         let Some((block, low, high)) = cell.sorted else { return Ok(None) };
         let Some((index, copy)) = member.index.as_ref().and_then(|index| {
             let copy = index.variables[grid.driver].as_ref()?.sorted.as_ref()?.find(block)?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Drawn, Execution, Report, RunOptions};
 use crate::fetch;
 use crate::files::Files;
-use crate::grid::Question;
+use crate::grid::FileQuery;
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hit {
@@ -23,10 +23,10 @@ impl Files {
     /// # Errors
     ///
     /// As for [`Files::query`].
-    pub fn hits(&self, question: &Question, options: &RunOptions, cancel: &Cancel) -> Result<Vec<Hit>> {
-        let grids = self.grids(question)?;
+    pub fn hits(&self, query: &FileQuery, options: &RunOptions, cancel: &Cancel) -> Result<Vec<Hit>> {
+        let grids = self.grids(query)?;
         let schema = self.schema_of(&grids[0]);
-        let execution = Execution::new(self, &grids, &schema, question, options, Drawn::Nothing, cancel);
+        let execution = Execution::new(self, &grids, &schema, query, options, Drawn::Nothing, cancel);
         let mut hits = Vec::new();
         for task in execution.plan(&mut Report::default())? {
             let (member, grid) = (&self.members[task.member], &grids[task.member]);

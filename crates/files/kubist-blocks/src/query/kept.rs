@@ -8,24 +8,24 @@ use kubist_types::{Error, Result};
 /// The number of results that are collected beyond the limit.
 const SURPLUS: usize = 1 << 16;
 
-pub(super) struct Found {
+pub(super) struct BatchResult {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,
     pub count: u64,
 }
 
-pub(super) struct Kept {
+pub(super) struct LimitedResult {
     limit: Option<u64>,
     held: Vec<(RecordBatch, Vec<u64>)>,
     rows: usize,
 }
 
-impl Kept {
-    pub fn new(limit: Option<u64>) -> Kept {
-        Kept { limit, held: Vec::new(), rows: 0 }
+impl LimitedResult {
+    pub fn new(limit: Option<u64>) -> LimitedResult {
+        LimitedResult { limit, held: Vec::new(), rows: 0 }
     }
 
-    pub fn take(&mut self, found: Found, take: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+    pub fn take(&mut self, found: BatchResult, take: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
         let Some(limit) = self.limit else {
             return if found.batch.num_rows() > 0 { take(found.batch) } else { Ok(()) };
         };

@@ -210,7 +210,7 @@ impl BlockSelection<'_> {
                     if made > MOST_UNWRITTEN {
                         return Err(Error::invalid(format!(
                             "{}: more than {MOST_UNWRITTEN} blocks of {:?} that were never written answer: narrow \
-                             the question, by positions (isel) or coordinates (box)",
+                             the query, by positions (isel) or coordinates (box)",
                             self.member.path.display(),
                             self.member.layout().variables[grid.driver].name
                         )));

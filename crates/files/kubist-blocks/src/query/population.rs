@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::plan::zone;
 use super::{Drawn, Execution, Report, RunOptions, Task, WAVE};
 use crate::files::{Files, Member};
-use crate::grid::{Grid, Question};
+use crate::grid::{FileQuery, Grid};
 use crate::layout::Storage;
 use crate::schedule;
 use crate::shape::{Rect, Tiling};
@@ -28,7 +28,7 @@ use crate::source::Reads;
 #[derive(Clone)]
 pub struct Positions {
     files: Arc<Files>,
-    question: Question,
+    query: FileQuery,
     schema: SchemaRef,
     options: RunOptions,
     cancel: Cancel,
@@ -36,14 +36,14 @@ pub struct Positions {
 
 impl Positions {
     /// Creates the population. The estimate sets the columns, the sample and the limit.
-    pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
-        let question = Question { sample: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
+    pub fn new(files: &Arc<Files>, query: &FileQuery, cancel: &Cancel) -> Positions {
+        let query = FileQuery { sample: None, limit: None, columns: None, skip_damaged: false, ..query.clone() };
         let (schema, options) = (files.names(), RunOptions::default());
-        Positions { files: files.clone(), question, schema, options, cancel: cancel.clone() }
+        Positions { files: files.clone(), query, schema, options, cancel: cancel.clone() }
     }
 
     fn grids(&self, output: &[usize]) -> Result<Vec<Grid>> {
-        let mut grids = self.files.grids(&self.question)?;
+        let mut grids = self.files.grids(&self.query)?;
         for grid in &mut grids {
             grid.output = output.to_vec();
             grid.names_files = false;
@@ -52,7 +52,7 @@ impl Positions {
     }
 
     fn execution<'a>(&'a self, grids: &'a [Grid], schema: &'a SchemaRef) -> Execution<'a> {
-        Execution::new(&self.files, grids, schema, &self.question, &self.options, Drawn::Blocks, &self.cancel)
+        Execution::new(&self.files, grids, schema, &self.query, &self.options, Drawn::Blocks, &self.cancel)
     }
 }
 
@@ -94,8 +94,8 @@ impl Population for Positions {
 
     fn reading(&self, columns: &[usize]) -> Result<Positions> {
         let names = columns.iter().map(|column| self.schema.field(*column).name().clone()).collect();
-        let asked = Positions { question: Question { columns: Some(names), ..self.question.clone() }, ..self.clone() };
-        asked.files.grids(&asked.question)?;
+        let asked = Positions { query: FileQuery { columns: Some(names), ..self.query.clone() }, ..self.clone() };
+        asked.files.grids(&asked.query)?;
         Ok(asked)
     }
 
@@ -103,7 +103,7 @@ impl Population for Positions {
         Some("blocks".into())
     }
 
-    fn together(&self) -> Result<f64> {
+    fn cluster_size(&self) -> Result<f64> {
         let (member, grids) = (&self.files.members[0], self.grids(&[])?);
         let tiling = member.tiling(grids[0].driver)?;
         let variable = &member.layout().variables[grids[0].driver];
@@ -118,7 +118,7 @@ impl Population for Positions {
     }
 
     fn is_all(&self) -> bool {
-        let Question { filter, bounds, region, isel, .. } = &self.question;
+        let FileQuery { filter, bounds, region, isel, .. } = &self.query;
         filter.is_none() && bounds.is_empty() && region.is_none() && isel.is_empty()
     }
 
@@ -140,7 +140,7 @@ impl Population for Positions {
         if open.map(|cell| cell.rect.len()).sum::<u64>() > most {
             return Ok(None);
         }
-        let report = self.files.count(&self.question, &self.options, &self.cancel)?;
+        let report = self.files.count(&self.query, &self.options, &self.cancel)?;
         let stats = Stats {
             bytes_read: report.bytes + report.sorted_bytes,
             round_trips: report.requests + report.sorted_requests,
@@ -165,19 +165,18 @@ impl Population for Positions {
     }
 
     fn filter(&self) -> Option<String> {
-        self.question.filter.clone()
+        self.query.filter.clone()
     }
 
     fn frame(&self) -> Result<Positions> {
-        Ok(Positions { question: Question { filter: None, ..self.question.clone() }, ..self.clone() })
+        Ok(Positions { query: FileQuery { filter: None, ..self.query.clone() }, ..self.clone() })
     }
 
     fn narrowed(&self, filter: &str) -> Result<Positions> {
-        let own = self.question.filter.iter();
+        let own = self.query.filter.iter();
         let filter = own.fold(filter.to_string(), |all, own| format!("({all}) AND ({own})"));
-        let narrowed =
-            Positions { question: Question { filter: Some(filter), ..self.question.clone() }, ..self.clone() };
-        narrowed.files.grids(&narrowed.question)?;
+        let narrowed = Positions { query: FileQuery { filter: Some(filter), ..self.query.clone() }, ..self.clone() };
+        narrowed.files.grids(&narrowed.query)?;
         Ok(narrowed)
     }
 

@@ -147,7 +147,7 @@ impl Execution<'_> {
     }
 
     pub(super) fn asked(&self) -> Option<Threshold> {
-        self.question.sample.map(Threshold::from_fraction)
+        self.query.sample.map(Threshold::from_fraction)
     }
 
     fn no_more_than_asked(&self, share: f64) -> Option<Threshold> {

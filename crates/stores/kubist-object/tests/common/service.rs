@@ -25,12 +25,12 @@ pub enum Does {
 }
 
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ObjectRequest {
     pub method: String,
     pub key: String,
 }
 
-type Rule = Box<dyn FnMut(&Asked) -> Does + Send>;
+type Rule = Box<dyn FnMut(&ObjectRequest) -> Does + Send>;
 
 pub struct Service {
     pub address: String,
@@ -69,7 +69,7 @@ impl Service {
         Service { address, rule, values }
     }
 
-    pub fn does(&self, rule: impl FnMut(&Asked) -> Does + Send + 'static) {
+    pub fn does(&self, rule: impl FnMut(&ObjectRequest) -> Does + Send + 'static) {
         *self.rule.lock().unwrap() = Box::new(rule);
     }
 }
@@ -108,7 +108,7 @@ fn serve(connection: TcpStream, rule: &Mutex<Rule>, values: &Mutex<BTreeMap<Stri
     let mut writer = connection.try_clone().unwrap();
     let mut reader = BufReader::new(connection);
     while let Some(request) = read(&mut reader) {
-        let asked = Asked { method: request.method.clone(), key: request.key.clone() };
+        let asked = ObjectRequest { method: request.method.clone(), key: request.key.clone() };
         let does = (rule.lock().unwrap())(&asked);
         if let Does::ServeTogether(count) = does {
             company.wait_for(count);

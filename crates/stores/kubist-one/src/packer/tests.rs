@@ -259,24 +259,24 @@ fn a_name_is_given_once_and_a_failure_leaves_nothing() {
 
 #[test]
 fn a_file_is_recognised_by_its_magic() {
-    use kubist_store::{Directories, Found, Scheme};
+    use kubist_store::{Content, Directories, Scheme};
     let folder = tempfile::tempdir().unwrap();
     let path = small(folder.path());
     let at = |path: &Path| SealedFiles(Arc::new(Directories)).read(path.to_str().unwrap()).unwrap();
-    let Ok(Found::Store(store)) = at(&path).find() else { panic!("it is a store") };
+    let Ok(Content::Store(store)) = at(&path).find() else { panic!("it is a store") };
     assert_eq!(
         (store.get("table").unwrap().unwrap(), store.capabilities().latency),
         ("header".into(), Latency::Device)
     );
-    assert_eq!((at(&path).has_foreign().unwrap(), at(&path).noun()), (false, "the file"));
+    assert_eq!((at(&path).has_other_files().unwrap(), at(&path).noun()), (false, "the file"));
     std::fs::write(folder.path().join("other.kubist1"), "text").unwrap();
     let found = at(&folder.path().join("other.kubist1")).find();
-    assert!(matches!(found, Ok(Found::NoStore("it is a file, not a directory"))), "{found:?}");
-    assert!(matches!(at(&folder.path().join("absent")).find(), Ok(Found::Nothing)));
+    assert!(matches!(found, Ok(Content::NoStore("it is a file, not a directory"))), "{found:?}");
+    assert!(matches!(at(&folder.path().join("absent")).find(), Ok(Content::Nothing)));
     std::fs::write(&path, &std::fs::read(&path).unwrap()[..50]).unwrap();
     assert!(matches!(at(&path).find(), Err(Error::Damaged { .. })));
     at(&folder.path().join("table")).create().unwrap();
-    assert!(matches!(at(&folder.path().join("table")).find(), Ok(Found::Store(_))));
+    assert!(matches!(at(&folder.path().join("table")).find(), Ok(Content::Store(_))));
 }
 
 #[test]

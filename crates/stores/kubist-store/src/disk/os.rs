@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat
 use rustix::fs::{flock, fstat, linkat, mkdirat, openat, statat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Disk, DiskFile, Found, Listed, Open, Sort, irregular};
+use super::{DirectoryEntry, Disk, DiskFile, Open, PathMetadata, Sort, irregular};
 
 /// On some systems, passing through a folder needs no permission to list it.
 #[cfg(target_os = "linux")]
@@ -137,7 +137,7 @@ impl Disk for OsDisk {
         }
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn find(&self, path: &Path) -> io::Result<Option<PathMetadata>> {
         let found = self.at(path).and_then(|at| Ok(at.stat()?));
         match found {
             Ok(stat) => {
@@ -146,14 +146,14 @@ impl Disk for OsDisk {
                 let node = stat.st_ino as u64 ^ (stat.st_dev as u64).rotate_left(40);
                 let changed =
                     (stat.st_ctime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as u64);
-                Ok(Some(Found { sort: sort(&stat), bytes, taken: bytes.min(on_disk), node, changed }))
+                Ok(Some(PathMetadata { sort: sort(&stat), bytes, taken: bytes.min(on_disk), node, changed }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>> {
+    fn read_directory(&self, path: &Path) -> io::Result<Vec<DirectoryEntry>> {
         let mut directory = Dir::new(self.at(path)?.open_directory()?)?;
         let mut listed = Vec::new();
         while let Some(entry) = directory.read() {
@@ -172,7 +172,7 @@ impl Disk for OsDisk {
                 sort => sort,
             };
             if let Ok(name) = OsString::from_vec(name.to_bytes().to_vec()).into_string() {
-                listed.push(Listed { name, sort });
+                listed.push(DirectoryEntry { name, sort });
             }
         }
         Ok(listed)

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Found, Open, read_range};
+use crate::disk::{Disk, DiskFile, Open, PathMetadata, read_range};
 use crate::{Error, Result, Stamp, check_stopped};
 
 use super::folders::Folders;
@@ -202,7 +202,7 @@ impl StoreDirectory {
     /// Returns the inode and the time of the last change.
     pub fn stamp_of(&self, path: &Path) -> Result<Stamp> {
         match self.disk.find(path) {
-            Ok(Some(Found { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
+            Ok(Some(PathMetadata { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
             Ok(None) => Ok(Stamp::Absent),
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(Stamp::Absent),
             Err(error) => Err(Error::io("examine", path, error)),

@@ -31,7 +31,7 @@ const MOST_MISSING: usize = 1 << 16;
 
 /// What a handle knows of logs, including files that this machine may not see yet.
 #[derive(Debug, Default)]
-pub struct Known(Mutex<HashMap<String, Ends>>);
+pub struct LogEnds(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
@@ -43,7 +43,7 @@ struct Ends {
     start: Option<u64>,
 }
 
-impl Known {
+impl LogEnds {
     fn of(&self, writer: &str) -> Ends {
         self.lock().get(writer).copied().unwrap_or_default()
     }
@@ -329,7 +329,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
 struct SharedLog {
     directory: Arc<StoreDirectory>,
     /// Shared with the handle, so that its readers need not sync entries that are durable.
-    known: Arc<Known>,
+    known: Arc<LogEnds>,
     writer: String,
     claim: Arc<Claim>,
     _renewal: Option<Arc<Renewal>>,

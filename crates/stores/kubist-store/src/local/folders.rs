@@ -9,18 +9,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{Disk, Listed, Sort, irregular};
+use crate::disk::{DirectoryEntry, Disk, Sort, irregular};
 use crate::{Error, Result};
 
 #[derive(Debug)]
 pub(super) struct Folders {
     disk: Arc<dyn Disk>,
     root: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<FolderStates>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct FolderStates {
     durable: HashSet<PathBuf>,
     failed: HashMap<PathBuf, String>,
 }
@@ -57,7 +57,7 @@ impl Folders {
     }
 
     /// Lists a folder; empty if there is no such folder.
-    pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
+    pub fn list(&self, path: &Path) -> Result<Vec<DirectoryEntry>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -71,7 +71,7 @@ impl Folders {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
             .into_iter()
-            .filter_map(|Listed { mut name, .. }| {
+            .filter_map(|DirectoryEntry { mut name, .. }| {
                 let length = name.strip_suffix(suffix)?.len();
                 name.truncate(length);
                 Some(name)
@@ -82,7 +82,7 @@ impl Folders {
         Ok(names)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, FolderStates> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

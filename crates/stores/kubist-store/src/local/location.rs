@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::scheme::{PATHS, unsupported};
-use crate::{Error, Found, LocalStore, Result, Scheme, Store, StoreLocation, open_local};
+use crate::{Content, Error, LocalStore, Result, Scheme, Store, StoreLocation, open_local};
 
 /// The scheme `file`: stores in directories.
 #[derive(Debug, Clone, Copy)]
@@ -43,13 +43,13 @@ impl fmt::Display for Directory {
 }
 
 impl StoreLocation for Directory {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         let path = &self.path;
         match look(path, fs::metadata(path))? {
-            None if look(path, fs::symlink_metadata(path))?.is_some() => Ok(Found::NoStore("it is a broken link")),
-            None => Ok(Found::Nothing),
-            Some(found) if !found.is_dir() => Ok(Found::NoStore("it is a file, not a directory")),
-            Some(_) => Ok(Found::Store(Arc::new(open_local(path)?))),
+            None if look(path, fs::symlink_metadata(path))?.is_some() => Ok(Content::NoStore("it is a broken link")),
+            None => Ok(Content::Nothing),
+            Some(found) if !found.is_dir() => Ok(Content::NoStore("it is a file, not a directory")),
+            Some(_) => Ok(Content::Store(Arc::new(open_local(path)?))),
         }
     }
 
@@ -58,7 +58,7 @@ impl StoreLocation for Directory {
     }
 
     /// The folders of a log do not count, because they may exist before the rest of a new store.
-    fn has_foreign(&self) -> Result<bool> {
+    fn has_other_files(&self) -> Result<bool> {
         let failed = |error| Error::io("list", &self.path, error);
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
@@ -117,13 +117,13 @@ mod tests {
         let at = |name: &str| Directories.read(folder.path().join(name).to_str().unwrap()).unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
-        assert!(matches!(at("t").find(), Ok(Found::Nothing)));
-        assert!(matches!(at("file/t").find(), Ok(Found::Nothing)));
-        assert!(matches!(at("file").find(), Ok(Found::NoStore("it is a file, not a directory"))));
-        assert!(matches!(at("link").find(), Ok(Found::NoStore("it is a broken link"))));
+        assert!(matches!(at("t").find(), Ok(Content::Nothing)));
+        assert!(matches!(at("file/t").find(), Ok(Content::Nothing)));
+        assert!(matches!(at("file").find(), Ok(Content::NoStore("it is a file, not a directory"))));
+        assert!(matches!(at("link").find(), Ok(Content::NoStore("it is a broken link"))));
         at("t").create().unwrap();
-        assert!(matches!(at("t").find(), Ok(Found::Store(_))) && !at("t").has_foreign().unwrap());
+        assert!(matches!(at("t").find(), Ok(Content::Store(_))) && !at("t").has_other_files().unwrap());
         fs::write(folder.path().join("t/.hidden"), "").unwrap();
-        assert!(at("t").has_foreign().unwrap());
+        assert!(at("t").has_other_files().unwrap());
     }
 }

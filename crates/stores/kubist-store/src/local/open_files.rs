@@ -139,9 +139,9 @@ impl OpenFile {
     }
 
     fn ask_for(&self, ranges: &[Range<u64>]) {
-        let mut together: Option<Range<u64>> = None;
+        let mut merged: Option<Range<u64>> = None;
         for range in ranges {
-            together = Some(match together {
+            merged = Some(match merged {
                 Some(one) if (one.start..=one.end + ASKED_GAP).contains(&range.start) => {
                     one.start..one.end.max(range.end)
                 }
@@ -151,7 +151,7 @@ impl OpenFile {
                 }
             });
         }
-        together.into_iter().for_each(|one| self.file.start_reading(one));
+        merged.into_iter().for_each(|one| self.file.start_reading(one));
     }
 
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use crate::disk::{DiskFile, Found, Open, Sort, irregular, write_all};
+use crate::disk::{DiskFile, Open, PathMetadata, Sort, irregular, write_all};
 use crate::format::{Kind, header};
 use crate::{BLOCK_BYTES, Error, Result, Segment, names};
 
@@ -221,7 +221,7 @@ pub(super) fn taken(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     Ok(find(store, &path_of(store, name))?.map(|found| found.taken))
 }
 
-fn find(store: &LocalStore, path: &Path) -> Result<Option<Found>> {
+fn find(store: &LocalStore, path: &Path) -> Result<Option<PathMetadata>> {
     match store.disk.find(path) {
         Ok(Some(found)) if found.sort != Sort::File => {
             Err(Error::io("measure", path, irregular(path, found.sort, Sort::File)))

@@ -7,29 +7,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::disk::{Listed, Sort};
-use crate::{Error, Kept, Result, Size, names};
+use crate::disk::{DirectoryEntry, Sort};
+use crate::{Error, Result, Size, StoredKind, names};
 
 use super::numbered::{CLAIMS, ENTRIES, LOGS, MARK, SEAL};
 use super::{LocalStore, temporary};
 
 /// The folder, suffix and kind of files. Logs are deleted last, so no segment outlives the log that names it.
-const FOLDERS: [(&str, &str, Kept); 5] = [
-    ("segments", ".seg", Kept::Segment),
-    (temporary::FOLDER, "", Kept::Temporary),
-    (LOGS, ".ack", Kept::Log),
-    (LOGS, ".log", Kept::Log),
-    (LOGS, SEAL, Kept::Log),
+const FOLDERS: [(&str, &str, StoredKind); 5] = [
+    ("segments", ".seg", StoredKind::Segment),
+    (temporary::FOLDER, "", StoredKind::Temporary),
+    (LOGS, ".ack", StoredKind::Log),
+    (LOGS, ".log", StoredKind::Log),
+    (LOGS, SEAL, StoredKind::Log),
 ];
 
 const OF_WRITERS: [&str; 2] = [CLAIMS, ENTRIES];
 
 pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     let mut sizes: Vec<Size> = Vec::new();
-    let mut count = |kind: Kept, name: String, path: &Path| {
+    let mut count = |kind: StoredKind, name: String, path: &Path| {
         match store.disk.find(path) {
             Ok(Some(found)) if found.sort != Sort::Directory => {
-                let bytes = if kind == Kept::Segment { found.taken } else { found.bytes };
+                let bytes = if kind == StoredKind::Segment { found.taken } else { found.bytes };
                 sizes.push(Size { kind, name, bytes });
             }
             Ok(_) => {}
@@ -39,7 +39,7 @@ pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     };
     for name in super::objects::list(store, "")? {
         let path = store.root.join(&name);
-        count(Kept::Object, name, &path)?;
+        count(StoredKind::Object, name, &path)?;
     }
     let folders = own_folders(store)?;
     for (folder, ending, kind) in FOLDERS.into_iter().filter(|(folder, ..)| folders.contains(*folder)) {
@@ -67,9 +67,10 @@ fn sizes_of_numbered(store: &LocalStore) -> Result<Vec<Size>> {
             *sizes.entry(writer.clone()).or_default() += bytes(&folder.join(listed))?;
         }
     }
-    let mut sizes: Vec<Size> = sizes.into_iter().map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect();
+    let mut sizes: Vec<Size> =
+        sizes.into_iter().map(|(name, bytes)| Size { kind: StoredKind::Log, name, bytes }).collect();
     let mark = bytes(&store.root.join(LOGS).join(MARK))?;
-    sizes.extend((mark > 0).then(|| Size { kind: Kept::Temporary, name: MARK.into(), bytes: mark }));
+    sizes.extend((mark > 0).then(|| Size { kind: StoredKind::Temporary, name: MARK.into(), bytes: mark }));
     Ok(sizes)
 }
 
@@ -147,7 +148,7 @@ fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())
 }
 
-fn files(store: &LocalStore, folder: &str, ending: &str) -> Result<Vec<Listed>> {
+fn files(store: &LocalStore, folder: &str, ending: &str) -> Result<Vec<DirectoryEntry>> {
     let mut listed = store.folders.list(&store.root.join(folder))?;
     listed.retain(|listed| {
         let is_ours = |name| match folder {

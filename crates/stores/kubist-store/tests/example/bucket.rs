@@ -101,9 +101,9 @@ impl Store for Bucket {
         Ok(tail)
     }
     fn sizes(&self) -> Result<Vec<Size>> {
-        let kinds = [("object/", Kept::Object), ("segment/", Kept::Segment), ("log/", Kept::Log)];
+        let kinds = [("object/", StoredKind::Object), ("segment/", StoredKind::Segment), ("log/", StoredKind::Log)];
         let all = kinds.iter().flat_map(|(folder, kind)| self.below(folder).into_iter().map(|found| (*kind, found)));
-        let name = |kind, key: &str| if kind == Kept::Log { key[..key.len() - 21].into() } else { key.into() };
+        let name = |kind, key: &str| if kind == StoredKind::Log { key[..key.len() - 21].into() } else { key.into() };
         Ok(all.map(|(kind, (key, value))| Size { kind, name: name(kind, &key), bytes: value.len() as u64 }).collect())
     }
     fn erase(&self, objects: &[String]) -> Result<()> {

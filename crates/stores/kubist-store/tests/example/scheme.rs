@@ -1,7 +1,7 @@
 //! The scheme `bucket`: `bucket://name` leads to the bucket of that name.
 use std::{collections::BTreeMap, fmt, sync::Arc, sync::Mutex};
 
-use kubist_store::{Found, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Content, Result, Scheme, Store, StoreLocation};
 
 use crate::bucket::Bucket;
 
@@ -25,10 +25,10 @@ impl fmt::Display for At {
 }
 
 impl StoreLocation for At {
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Content> {
         match self.0.values.lock().unwrap().is_empty() {
-            true => Ok(Found::Nothing),
-            false => Ok(Found::Store(Arc::new(self.0.clone()))),
+            true => Ok(Content::Nothing),
+            false => Ok(Content::Store(Arc::new(self.0.clone()))),
         }
     }
     fn create(&self) -> Result<Arc<dyn Store>> { Ok(Arc::new(self.0.clone())) }

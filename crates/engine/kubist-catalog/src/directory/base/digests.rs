@@ -19,7 +19,7 @@ use super::{Base, Caching, read};
 use crate::error::{bad_entry, is_damage, store_error};
 use crate::fetch::Piece;
 use crate::files::TableFiles;
-use crate::lookups::{At, Covered, Covering, Gathering, Place};
+use crate::lookups::{At, CoveredLookup, Covering, LookupsBuilder, RunLocation};
 use crate::places::Table;
 use crate::stop::stoppable;
 
@@ -220,7 +220,7 @@ impl Base {
         if let Some(covering) = self.digests.covering.get() {
             return Ok(covering);
         }
-        let (mut lookups, mut gathering) = (Vec::new(), Gathering::default());
+        let (mut lookups, mut gathering) = (Vec::new(), LookupsBuilder::default());
         for level in self.digests.levels(files, self, stats, cancel)? {
             let places = stoppable(cancel, || unless_damaged(level.places(files, stats)))?.flatten();
             let Some((places, head)) = places.zip(level.head.as_ref()) else {
@@ -237,7 +237,7 @@ impl Base {
             for of in places.lookups {
                 let (pages, segment, begin) =
                     (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
-                lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
+                lookups.push(CoveredLookup::of_table(Table::new(pages, segment, begin, of)));
             }
         }
         self.leave_out_removed(&mut lookups);
@@ -247,7 +247,7 @@ impl Base {
     }
 
     /// Drops indexes without live runs, because cleaning may free their bytes.
-    fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
+    fn leave_out_removed(&self, lookups: &mut Vec<CoveredLookup>) {
         // By the first run of an index: the end of its runs, and the number of live ones.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
         for covered in &*lookups {
@@ -273,7 +273,7 @@ impl Base {
         wanted: &[(&Table, Option<&[u32]>)],
         stats: &mut Stats,
         cancel: &Cancel,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<RunLocation>> {
         let blocks: Vec<Vec<u32>> = wanted.iter().map(|(table, indices)| table.blocks(*indices)).collect();
         let of_table = |((table, _), blocks): (&(&Table, _), &Vec<u32>)| table.pieces(blocks);
         let pieces: Vec<Piece> = wanted.iter().zip(&blocks).flat_map(of_table).collect();
@@ -293,8 +293,9 @@ impl Base {
         for ((table, indices), pages) in wanted.iter().zip(pages) {
             let pages = pages.unwrap_or_else(|| table.pages_found(*indices));
             let first = table.pages.start as u32;
-            found
-                .extend(pages.iter().map(|(index, page)| Place { run: table.run(*index), at: At::Page(first + page) }));
+            found.extend(
+                pages.iter().map(|(index, page)| RunLocation { run: table.run(*index), at: At::Page(first + page) }),
+            );
         }
         Ok(found)
     }

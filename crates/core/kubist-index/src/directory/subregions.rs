@@ -1,6 +1,6 @@
-//! Parcels: regions of space, with a number of records estimated from the manifest.
+//! Subregions: parts of space, with a number of records estimated from the manifest.
 //!
-//! A parcel is a cube with its subtree. Its runs contain its records with priorities at or above the parent's
+//! A subregion is a cube with its subtree. Its runs contain its records with priorities at or above the parent's
 //! cutoff T (I2). Priorities are uniform, so n records at or above T stand for about n / (1 - T) records.
 //!
 //! The runs above the cube may still have other records of its region. They have none in two cases: if they keep
@@ -19,12 +19,12 @@ use crate::state::{Run, RunId};
 const MOST_ABOVE: f64 = 0.5;
 /// With a probability of 1/1000, the lowest of n priorities is this many mean distances above the lower bound.
 const MOST_GAP: f64 = 7.0;
-/// Maximum number of parcels along the edge of a box, as a multiple of the wanted number.
+/// Maximum number of subregions along the edge of a box, as a multiple of the wanted number.
 const MOST_AT_EDGE: usize = 3;
 const SEVERAL: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parcel {
+pub struct Subregion {
     pub cube: CubeId,
     /// Estimated number of records of all priorities, from an exact count at or above `cutoff`.
     pub rows: f64,
@@ -150,8 +150,8 @@ impl<L> Directory<L> {
 }
 
 impl Subtrees {
-    /// Disjoint parcels inside a box, by cube: about `wanted` of similar size, and smaller ones along the edge.
-    pub fn divide(&self, bounds: &Bounds, wanted: usize) -> Vec<Parcel> {
+    /// Disjoint subregions inside a box, by cube: about `wanted` of similar size, and smaller ones along the edge.
+    pub fn divide(&self, bounds: &Bounds, wanted: usize) -> Vec<Subregion> {
         let (mut open, mut found, mut inside) = (BinaryHeap::new(), Vec::new(), 0);
         let root = self.nodes.first().filter(|node| node.cube == self.tree.root());
         open.extend(root.and_then(|_| self.open(bounds, 0, Above::Below)));
@@ -173,11 +173,11 @@ impl Subtrees {
         }
         found.extend(open.into_iter().filter(|open| !open.crosses).map(|open| open.node));
         found.sort_unstable();
-        let parcel = |node: &u32| {
+        let subregion = |node: &u32| {
             let Node { cube, rows, around, .. } = self.nodes[*node as usize];
-            Parcel { cube, rows: rows as f64 / (1.0 - around), cutoff: around }
+            Subregion { cube, rows: rows as f64 / (1.0 - around), cutoff: around }
         };
-        found.iter().map(parcel).collect()
+        found.iter().map(subregion).collect()
     }
 
     fn open(&self, bounds: &Bounds, node: u32, above: Above) -> Option<Open> {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::cube::MortonKey;
     use crate::forest::Forest;
-    use crate::layout::{Capacity, Known, Placed, place};
+    use crate::layout::{Capacity, Placed, TreeState, place};
     use crate::ramps::Ramp;
     use crate::state::{Commit, State};
     use proptest::prelude::*;
@@ -243,7 +243,7 @@ mod tests {
 
     type Rows = Vec<(MortonKey, u64)>;
 
-    impl Known for Directory<Rows> {
+    impl TreeState for Directory<Rows> {
         fn cutoff(&self, cube: CubeId) -> Threshold {
             self.cutoff(cube)
         }
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parcels_have_what_they_say(seed in any::<u64>(), k in 1usize..=3, commits in 1u64..5, wanted in 1usize..400) {
+        fn subregions_have_what_they_say(seed in any::<u64>(), k in 1usize..=3, commits in 1u64..5, wanted in 1usize..400) {
             let (tree, mut random) = (Geometry::new(k).unwrap(), SmallRng::seed_from_u64(seed));
             let directory = table(&mut random, tree, commits, 6000, true);
             let mut grid_box = tree.everything();
@@ -334,15 +334,15 @@ mod tests {
                 (grid_box.low[d], grid_box.high[d]) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
             }
             let bounds = Bounds { grid_box: &grid_box, is_bounded: &is_bounded };
-            let parcels = directory.subtrees(|run| run.origin() != COPIES).unwrap().divide(&bounds, wanted);
-            prop_assert!(parcels.windows(2).all(|pair| tree.last_key(pair[0].cube) < pair[1].cube.first_key()));
-            for parcel in &parcels {
-                let cutoff = tree.parent(parcel.cube).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
+            let subregions = directory.subtrees(|run| run.origin() != COPIES).unwrap().divide(&bounds, wanted);
+            prop_assert!(subregions.windows(2).all(|pair| tree.last_key(pair[0].cube) < pair[1].cube.first_key()));
+            for subregion in &subregions {
+                let cutoff = tree.parent(subregion.cube).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
                 let found = rows(&directory)
-                    .filter(|(key, priority)| tree.contains_key(parcel.cube, *key) && !cutoff.admits(*priority));
-                let known = parcel.rows * (1.0 - parcel.cutoff);
-                prop_assert!((found.count() as f64 - known).abs() < 0.5, "{parcel:?}: {known}");
-                let span = tree.span(parcel.cube);
+                    .filter(|(key, priority)| tree.contains_key(subregion.cube, *key) && !cutoff.admits(*priority));
+                let known = subregion.rows * (1.0 - subregion.cutoff);
+                prop_assert!((found.count() as f64 - known).abs() < 0.5, "{subregion:?}: {known}");
+                let span = tree.span(subregion.cube);
                 for d in (0..k).filter(|d| is_bounded[*d]) {
                     prop_assert!(grid_box.low[d] < span.low[d] && span.high[d] < grid_box.high[d]);
                 }
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A table written at once is mostly in parcels, and their numbers of records add up.
+    /// A table written at once is mostly in subregions, and their numbers of records add up.
     #[test]
     fn a_table_that_was_written_at_once_is_divided() {
         let (tree, mut random) = (Geometry::new(2).unwrap(), SmallRng::seed_from_u64(1));
@@ -359,9 +359,9 @@ mod tests {
         let bounds = Bounds { grid_box: &everything, is_bounded: &[false, false] };
         let subtrees = directory.subtrees(|run| run.origin() != COPIES).unwrap();
         for wanted in [1, 10, 100, 1000] {
-            let parcels = subtrees.divide(&bounds, wanted);
-            let (all, told) = (directory.rows() as f64, parcels.iter().map(|parcel| parcel.rows).sum::<f64>());
-            assert!(parcels.len() as f64 > 0.5 * (wanted as f64).min(500.0), "{} of {wanted}", parcels.len());
+            let subregions = subtrees.divide(&bounds, wanted);
+            let (all, told) = (directory.rows() as f64, subregions.iter().map(|subregion| subregion.rows).sum::<f64>());
+            assert!(subregions.len() as f64 > 0.5 * (wanted as f64).min(500.0), "{} of {wanted}", subregions.len());
             assert!((told / all - 1.0).abs() < 0.1, "{told} of {all} in {wanted}");
         }
     }

@@ -20,9 +20,9 @@ pub(crate) struct Part {
 pub(crate) type Parts = BTreeMap<String, Vec<Part>>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Place(pub Arc<dyn Store>);
+pub(crate) struct Objects(pub Arc<dyn Store>);
 
-impl Place {
+impl Objects {
     /// The path or address of an object, for messages.
     pub fn shown(&self, object: &str) -> String {
         format!("{}/{object}", kubist_types::shown::without_password(self.0.location()).trim_end_matches('/'))
@@ -48,7 +48,7 @@ impl Place {
         let names = self.list("state/")?;
         names
             .iter()
-            .map(|name| number(name.strip_prefix("state/").unwrap_or(name)).ok_or_else(|| self.foreign(name)))
+            .map(|name| number(name.strip_prefix("state/").unwrap_or(name)).ok_or_else(|| self.unexpected(name)))
             .collect()
     }
 
@@ -58,14 +58,14 @@ impl Place {
         let packs = self.list("packs/")?;
         let mut parts = Parts::new();
         for object in singles.into_iter().chain(packs) {
-            let lines = read_name(&object).ok_or_else(|| self.foreign(&object))?;
+            let lines = read_name(&object).ok_or_else(|| self.unexpected(&object))?;
             let (site, lines) = (lines.0.to_owned(), lines.1);
             parts.entry(site).or_default().push(Part { lines, object });
         }
         Ok(parts)
     }
 
-    fn foreign(&self, object: &str) -> Error {
+    fn unexpected(&self, object: &str) -> Error {
         Error::Damaged { file: self.shown(object), offset: 0, what: "no object of a catalogue has such a name".into() }
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist::{Cancel, Metadata};
-use kubist_files::{is_foreign, is_named_native};
+use kubist_files::{is_external, is_named_native};
 use kubist_ingest::expanded;
 use serde_json::{Value, json};
 
@@ -31,21 +31,21 @@ pub const ENDINGS: [&str; 9] = ["las", "laz", "vtp", "fits", "ecsv", "h5", "bp",
 
 /// True if the Python package opens these files.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
-    let has_foreign_option =
+    let has_external_option =
         reading.topology.is_some() || reading.hdu.is_some() || reading.particles.is_some() || reading.crs.is_some();
-    let is_foreign_file = |file: &PathBuf| match &reading.format {
+    let is_external_file = |file: &PathBuf| match &reading.format {
         Some(format) => !NATIVE.contains(&format.as_str()),
-        None => is_foreign(file),
+        None => is_external(file),
     };
-    let is_foreign_path = |path: &PathBuf| {
+    let is_external_path = |path: &PathBuf| {
         match expanded(std::slice::from_ref(path), &mut |_| Ok(false), &|_| ()) {
             // Later files have the name of the pattern.
             Ok(files) if files.is_empty() => !is_named_native(path),
-            Ok(files) => files.iter().any(is_foreign_file),
+            Ok(files) => files.iter().any(is_external_file),
             Err(()) => false,
         }
     };
-    has_foreign_option || command.files.iter().any(is_foreign_path)
+    has_external_option || command.files.iter().any(is_external_path)
 }
 
 /// Returns only if the package's command cannot be started.
@@ -56,7 +56,7 @@ pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
             "{file}: the Python package commits each step or file: leave out --commit-rows"
         ));
     }
-    become_module(&format!("{file}: this format"), "kubist.ingesting", &question(command, asked))
+    become_module(&format!("{file}: this format"), "kubist.ingesting", &request(command, asked))
 }
 
 /// Becomes a module of the package, with its arguments as JSON; returns only if that fails.
@@ -204,7 +204,7 @@ pub fn ended(mut child: Child, errors: JoinHandle<String>, otherwise: &str) -> F
     Failure { kind, message }
 }
 
-fn question(command: &args::Ingest, asked: &IngestGroups) -> Value {
+fn request(command: &args::Ingest, asked: &IngestGroups) -> Value {
     let dimensions: Vec<_> =
         command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();
     json!({

@@ -1,4 +1,4 @@
-//! `Parcels`: disjoint subregions of a query's box, with statistics from the manifest.
+//! `Subregions`: disjoint subregions of a query's box, with statistics from the manifest.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use kubist_expr::{Nulls, Verdict, Zone};
 use kubist_format::location::Location;
 use kubist_format::names::REWRITES;
 use kubist_index::cube::{CubeId, Interleaver, KEY_BITS, MortonKey};
-use kubist_index::directory::parcels::{Bounds, Parcel};
+use kubist_index::directory::subregions::{Bounds, Subregion};
 use kubist_index::state::{Run, RunId};
-use kubist_population::Places;
+use kubist_population::SubregionLocator;
 use kubist_types::error::Result;
 
 use super::{ANYTHING, LogicalPlan};
 
 /// Parts of space that are completely inside the box.
-pub struct Parcels {
-    pub parcels: Vec<Parcel>,
+pub struct Subregions {
+    pub subregions: Vec<Subregion>,
     /// By subregion: the runs in its cube. Their rows of lowest priority are a sample of the subregion.
     runs: Vec<Vec<Arc<Run<Location>>>>,
     frame: Arc<Frame>,
@@ -51,14 +51,14 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// `Cancelled`, and the errors of [`kubist_catalog::directory::Runs::whole`].
-    pub fn parcels(&self, wanted: usize, most: u64) -> Result<Option<Parcels>> {
+    /// `Cancelled`, and the errors of [`kubist_catalog::directory::Runs::directory`].
+    pub fn subregions(&self, wanted: usize, most: u64) -> Result<Option<Subregions>> {
         let query = &self.query;
         let Some((frame, grid_box)) = query.grids.frame(0).zip(query.region.boxes.in_tree(0)) else { return Ok(None) };
         if self.located_by().is_none() {
             return Ok(None);
         }
-        let directory = query.snapshot.view.runs.whole(&query.snapshot.core, &query.cancel)?;
+        let directory = query.snapshot.view.runs.directory(&query.snapshot.core, &query.cancel)?;
         // Rewrites may copy runs unchanged.
         let rewrites = RunId::new(Core::origin(REWRITES), 0, 0).origin();
         let is_placed = |run: RunId| run.origin() != rewrites;
@@ -66,13 +66,13 @@ impl LogicalPlan {
         let Some(subtrees) = is_worth.then(|| directory.subtrees(is_placed)).flatten() else { return Ok(None) };
         let bounded = query.bounded();
         let is_bounded: Vec<bool> = frame.dimensions.iter().map(|column| bounded.contains(column)).collect();
-        let parcels = subtrees.divide(&Bounds { grid_box, is_bounded: &is_bounded }, wanted);
-        let runs = parcels.iter().map(|parcel| directory.runs_of(parcel.cube).to_vec()).collect();
-        Ok(Some(Parcels { parcels, runs, frame: frame.clone() }))
+        let subregions = subtrees.divide(&Bounds { grid_box, is_bounded: &is_bounded }, wanted);
+        let runs = subregions.iter().map(|subregion| directory.runs_of(subregion.cube).to_vec()).collect();
+        Ok(Some(Subregions { subregions, runs, frame: frame.clone() }))
     }
 }
 
-impl Parcels {
+impl Subregions {
     /// The bounds of a stored column in each subregion, as order keys; `None` if the manifest has no bounds.
     pub fn ends(&self, column: usize, data_type: &DataType) -> Vec<Option<(u64, u64)>> {
         let frame = &self.frame;
@@ -104,8 +104,8 @@ impl Parcels {
         })
     }
 
-    pub fn places(&self) -> Arc<dyn Places> {
-        Arc::new(Located::new(&self.frame, self.parcels.iter().map(|parcel| parcel.cube)))
+    pub fn locator(&self) -> Arc<dyn SubregionLocator> {
+        Arc::new(Located::new(&self.frame, self.subregions.iter().map(|subregion| subregion.cube)))
     }
 }
 
@@ -137,20 +137,20 @@ impl Located {
         }
     }
 
-    fn parcel(&self, key: MortonKey) -> Option<u32> {
+    fn subregion(&self, key: MortonKey) -> Option<u32> {
         let bits = (key >> (KEY_BITS - LOOKED_UP)) as usize;
         let (first, end) = (self.begun[bits] as usize, self.begun[bits + 1] as usize);
         let behind = first + self.firsts[first..end].partition_point(|first| *first <= key);
-        let parcel = behind.checked_sub(1)?;
-        (key <= self.lasts[parcel]).then_some(parcel as u32)
+        let subregion = behind.checked_sub(1)?;
+        (key <= self.lasts[subregion]).then_some(subregion as u32)
     }
 }
 
-impl Places for Located {
+impl SubregionLocator for Located {
     fn of(&self, dimensions: &[ArrayRef]) -> Vec<Option<u32>> {
         let coordinates = dimensions.iter().enumerate().map(|(d, array)| self.frame.coordinates(d, array.as_ref()));
         let (coordinates, mut keys): (Vec<Vec<u32>>, _) = (coordinates.collect(), Vec::new());
         self.interleaver.keys(&coordinates, &mut keys);
-        keys.into_iter().map(|key| self.parcel(key)).collect()
+        keys.into_iter().map(|key| self.subregion(key)).collect()
     }
 }

@@ -26,9 +26,9 @@ impl Workdir {
         drop(log);
         optimize(&table).unwrap();
         table.clean(Duration::from_secs(86_400)).unwrap();
-        fs::create_dir_all(workdir.foreign()).unwrap();
+        fs::create_dir_all(workdir.outside()).unwrap();
         for name in ["0123456789abcdef", "letter", "w.log", "00000000000000000001"] {
-            fs::write(workdir.foreign().join(name), format!("somebody's own {name}")).unwrap();
+            fs::write(workdir.outside().join(name), format!("somebody's own {name}")).unwrap();
         }
         workdir
     }
@@ -41,8 +41,8 @@ impl Workdir {
         self.table().display().to_string()
     }
 
-    fn foreign(&self) -> PathBuf {
-        self.folder.path().join("foreign")
+    fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
     }
 }
 
@@ -128,13 +128,13 @@ fn no_command_follows_a_folder_that_is_a_link() {
         if at.exists() {
             fs::remove_dir_all(&at).unwrap();
         }
-        symlink(workdir.foreign(), &at).unwrap();
-        let before = contents(&workdir.foreign());
+        symlink(workdir.outside(), &at).unwrap();
+        let before = contents(&workdir.outside());
         let refused = do_everything(&workdir, &at, "a symbolic link");
         for command in expected {
             assert!(refused.contains(command), "{command} with {folder}: {refused:?}");
         }
-        assert_eq!(contents(&workdir.foreign()), before, "{folder}");
+        assert_eq!(contents(&workdir.outside()), before, "{folder}");
     }
 }
 
@@ -157,17 +157,17 @@ fn no_command_reads_or_waits_for_what_is_no_file() {
                 fs::remove_dir_all(workdir.table().join("checkpoints")).unwrap();
             }
             match sort {
-                "a symbolic link" => symlink(workdir.foreign().join("letter"), &at).unwrap(),
+                "a symbolic link" => symlink(workdir.outside().join("letter"), &at).unwrap(),
                 "a named pipe" => assert!(std::process::Command::new("mkfifo").arg(&at).status().unwrap().success()),
                 _ => fs::create_dir(&at).unwrap(),
             }
-            let before = contents(&workdir.foreign());
+            let before = contents(&workdir.outside());
             let refused = do_everything(&workdir, &at, sort);
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let told = ["query", "verify"].iter().any(|command| refused.contains(command))
                 || is_object && sort == "a directory";
             assert!(told, "{file} as {sort}: {refused:?}");
-            assert_eq!(contents(&workdir.foreign()), before, "{file} as {sort}");
+            assert_eq!(contents(&workdir.outside()), before, "{file} as {sort}");
         }
     }
 }
@@ -177,7 +177,7 @@ fn a_table_whose_link_is_taken_away_is_as_before() {
     let workdir = Workdir::new();
     let tmp = workdir.table().join("tmp");
     fs::remove_dir_all(&tmp).unwrap();
-    symlink(workdir.foreign(), &tmp).unwrap();
+    symlink(workdir.outside(), &tmp).unwrap();
     let table = Table::open(&workdir.location()).unwrap();
     table.writer(&WriterOptions { name: Some(name(1)), ..Default::default() }).unwrap_err();
     fs::remove_file(&tmp).unwrap();

@@ -55,7 +55,7 @@ pub struct Selection {
 
 /// All options of a query.
 #[derive(Clone, Debug, Args)]
-pub struct Question {
+pub struct QueryArgs {
     #[command(flatten)]
     pub region: Region,
     #[command(flatten)]
@@ -95,7 +95,7 @@ impl Selection {
     }
 }
 
-impl Question {
+impl QueryArgs {
     /// The whole query. `schema` gives the types of the bounds.
     pub fn spec(&self, schema: &Schema) -> Result<Query> {
         let spec = self.selection.of(self.region.spec(schema)?);

@@ -17,7 +17,7 @@ class row(NamedTuple):
     value: Any
 
 
-class Shape:
+class Codec:
     def __init__(self, spec: Spec, load: Callable[[str], Any]) -> None:
         self.spec = spec
         self._load = load

@@ -48,7 +48,7 @@ class Goal(Positions, total=False):
     tails: float | None
 
 
-def question(box: Ranges | None, **asked: Unpack[Asked]) -> dict[str, Any]:
+def query(box: Ranges | None, **asked: Unpack[Asked]) -> dict[str, Any]:
     columns = asked.get("columns")
     if isinstance(columns, str):
         raise InvalidInput(f"columns: expected a list of names, not {columns!r}")

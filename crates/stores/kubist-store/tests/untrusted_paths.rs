@@ -34,11 +34,11 @@ impl Workdir {
         segment.append(&[b"rows"]).unwrap();
         segment.sync().unwrap();
         for name in ["tmp", "logs", "segments", "rewrites"] {
-            fs::create_dir_all(workdir.foreign().join(name)).unwrap();
+            fs::create_dir_all(workdir.outside().join(name)).unwrap();
         }
         for name in ["0123456789abcdef", "letter", "table", "tmp/letter", "logs/w.log", "logs/w.ack", "segments/s.seg"]
         {
-            fs::write(workdir.foreign().join(name), format!("somebody's own {name}")).unwrap();
+            fs::write(workdir.outside().join(name), format!("somebody's own {name}")).unwrap();
         }
         workdir
     }
@@ -47,8 +47,8 @@ impl Workdir {
         self.folder.path().join("table")
     }
 
-    fn foreign(&self) -> PathBuf {
-        self.folder.path().join("foreign")
+    fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
     }
 
     fn open(&self) -> LocalStore {
@@ -79,8 +79,8 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-type Question = (&'static str, fn(&LocalStore) -> Result<()>);
-const QUESTIONS: [Question; 17] = [
+type Operation = (&'static str, fn(&LocalStore) -> Result<()>);
+const OPERATIONS: [Operation; 17] = [
     ("list", |store| store.list("").map(drop)),
     ("get", |store| store.get("table").map(drop)),
     ("get below", |store| store.get("rewrites/1").map(drop)),
@@ -103,16 +103,16 @@ const QUESTIONS: [Question; 17] = [
 /// The operations whose error names `at` and this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
-    for (question, ask) in QUESTIONS {
+    for (operation, ask) in OPERATIONS {
         match ask(store) {
             Ok(()) => {}
             Err(Error::Irregular { file, found, .. }) => {
-                assert_eq!((Path::new(&file), found), (at, sort), "{question}");
-                refused.push(question);
+                assert_eq!((Path::new(&file), found), (at, sort), "{operation}");
+                refused.push(operation);
             }
             // An object's name may not be a folder, and earlier operations deleted other objects.
             Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
-            Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
+            Err(error) => panic!("{operation} with {} as {sort}: {error:?}", at.display()),
         }
     }
     refused
@@ -135,14 +135,14 @@ fn no_folder_of_the_store_is_reached_through_a_link() {
         for dangling in [false, true] {
             let workdir = Workdir::new();
             let at = workdir.remove(folder);
-            symlink(if dangling { "../nowhere".into() } else { workdir.foreign().join(folder) }, &at).unwrap();
-            let before = contents(&workdir.foreign());
+            symlink(if dangling { "../nowhere".into() } else { workdir.outside().join(folder) }, &at).unwrap();
+            let before = contents(&workdir.outside());
             let refused = ask_everything(&workdir.open(), &at, Sort::Link);
-            for question in expected {
-                assert!(refused.contains(question), "{question} with {folder} as a link: {refused:?}");
+            for operation in expected {
+                assert!(refused.contains(operation), "{operation} with {folder} as a link: {refused:?}");
             }
             let _ = workdir.open().erase(&["rewrites/".into(), "table".into()]);
-            assert_eq!(contents(&workdir.foreign()), before, "{folder}");
+            assert_eq!(contents(&workdir.outside()), before, "{folder}");
             assert!(!workdir.folder.path().join("nowhere").exists());
         }
     }
@@ -157,10 +157,10 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
         drop(store.own_log("w").unwrap());
         store.read_log("w", 0).unwrap();
         let at = workdir.remove(folder);
-        symlink(workdir.foreign().join(folder), &at).unwrap();
-        let before = contents(&workdir.foreign());
+        symlink(workdir.outside().join(folder), &at).unwrap();
+        let before = contents(&workdir.outside());
         assert!(!ask_everything(&store, &at, Sort::Link).is_empty(), "{folder}");
-        assert_eq!(contents(&workdir.foreign()), before, "{folder}");
+        assert_eq!(contents(&workdir.outside()), before, "{folder}");
     }
 }
 
@@ -170,9 +170,9 @@ fn make_pipe(at: &Path) {
     mknodat(CWD, at, FileType::Fifo, mode, 0).unwrap();
 }
 
-fn replace(at: &Path, sort: Sort, foreign: &Path) {
+fn replace(at: &Path, sort: Sort, outside: &Path) {
     match sort {
-        Sort::Link => symlink(foreign, at).unwrap(),
+        Sort::Link => symlink(outside, at).unwrap(),
         Sort::Directory => fs::create_dir(at).unwrap(),
         Sort::Socket => drop(UnixListener::bind(at).unwrap()),
         Sort::Pipe => make_pipe(at),
@@ -194,16 +194,16 @@ fn what_is_no_regular_file_is_refused_at_once() {
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let workdir = Workdir::new();
             let at = workdir.remove(file);
-            replace(&at, sort, &workdir.foreign().join(file));
-            let (before, store) = (contents(&workdir.foreign()), workdir.open());
+            replace(&at, sort, &workdir.outside().join(file));
+            let (before, store) = (contents(&workdir.outside()), workdir.open());
             let asked_at = at.clone();
             let what = format!("{file} as {sort}");
             let refused = within_bounds(&what, move || ask_everything(&store, &asked_at, sort));
-            for question in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
-                assert!(refused.contains(question), "{question} with {what}: {refused:?}");
+            for operation in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
+                assert!(refused.contains(operation), "{operation} with {what}: {refused:?}");
             }
             assert!(workdir.open().logs().unwrap().contains(&"w".to_string()), "{what}");
-            assert_eq!(contents(&workdir.foreign()), before, "{what}");
+            assert_eq!(contents(&workdir.outside()), before, "{what}");
         }
     }
 }
@@ -212,7 +212,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
 fn the_sound_part_of_a_log_that_is_a_link_is_none() {
     let workdir = Workdir::new();
     let at = workdir.remove("logs/w.log");
-    symlink(workdir.foreign().join("logs/w.log"), &at).unwrap();
+    symlink(workdir.outside().join("logs/w.log"), &at).unwrap();
     let sound = workdir.open().read_sound_log("w", 0).unwrap();
     assert_eq!(sound.entries, []);
     assert!(matches!(sound.damage, Some(Error::Irregular { .. })), "{:?}", sound.damage);
@@ -247,15 +247,15 @@ fn only_temporary_files_are_cleared_away() {
         fs::write(tmp.join(name), "mine").unwrap();
     }
     fs::create_dir(tmp.join("0123456789abcdef")).unwrap();
-    symlink(workdir.foreign().join("letter"), tmp.join("0123456789abcde0")).unwrap();
+    symlink(workdir.outside().join("letter"), tmp.join("0123456789abcde0")).unwrap();
     make_pipe(&tmp.join("0123456789abcde1"));
-    let before = contents(&workdir.foreign());
+    let before = contents(&workdir.outside());
     workdir.open().put_if_absent("a", b"").unwrap();
     assert!(!left_behind.exists());
     let _ = workdir.open().erase(&["table".into()]);
     assert!(others.iter().all(|name| tmp.join(name).exists()));
     assert!(tmp.join("0123456789abcdef").is_dir());
-    assert_eq!(contents(&workdir.foreign()), before);
+    assert_eq!(contents(&workdir.outside()), before);
 }
 
 /// The path of an acknowledgement is a second name of another file.
@@ -263,11 +263,11 @@ fn only_temporary_files_are_cleared_away() {
 fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     let workdir = Workdir::new();
     let at = workdir.remove("logs/w.ack");
-    let letter = workdir.foreign().join("letter");
+    let letter = workdir.outside().join("letter");
     fs::hard_link(&letter, &at).unwrap();
-    let before = contents(&workdir.foreign());
+    let before = contents(&workdir.outside());
     workdir.open().own_log("w").unwrap().append(b"more").unwrap();
-    assert_eq!(contents(&workdir.foreign()), before);
+    assert_eq!(contents(&workdir.outside()), before);
     assert_eq!(workdir.open().check_log("w").unwrap(), Vec::<String>::new());
 }
 
@@ -276,11 +276,11 @@ fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
 fn a_link_that_comes_and_goes_leads_nowhere() {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     let workdir = Workdir::new();
-    let (root, foreign) = (workdir.root(), workdir.foreign());
-    let before = contents(&foreign);
+    let (root, outside) = (workdir.root(), workdir.outside());
+    let before = contents(&outside);
     let folders = ["tmp", "logs", "segments", "rewrites"];
     for folder in folders {
-        symlink(foreign.join(folder), root.join(format!(".{folder}"))).unwrap();
+        symlink(outside.join(folder), root.join(format!(".{folder}"))).unwrap();
     }
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -299,7 +299,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
                 refused += 1;
                 continue;
             };
-            for (_, ask) in QUESTIONS {
+            for (_, ask) in OPERATIONS {
                 refused += u64::from(matches!(ask(&store), Err(Error::Irregular { .. })));
             }
             let _ = store.put_if_absent(&format!("rewrites/r{round}"), b"r");
@@ -308,7 +308,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         over.store(true, Ordering::Relaxed);
         assert!(refused > 0, "the links were never met");
     });
-    assert_eq!(contents(&foreign), before);
+    assert_eq!(contents(&outside), before);
 }
 
 #[test]

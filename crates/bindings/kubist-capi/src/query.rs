@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use crate::arrow::outgoing;
 use crate::hooks::{Call, Hooks};
-use crate::options::{Asked, Goal, Steps};
-use crate::status::{KubistStatus, guarded};
-use crate::table::{KubistTable, free, hand_handle_out, handle, no_handle};
+use crate::options::{Goal, QueryWith, Steps};
+use crate::status::{guarded, KubistStatus};
+use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::{hand_out, json, set};
 
 /// Counts the rows that match a query, such as {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1}.
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn kubist_estimate(
 ) -> KubistStatus {
     guarded!({
         // SAFETY: see lib.rs.
-        let (table, asked): (_, Asked<Goal>) = unsafe { (handle("table", table)?, json("request", request)?) };
+        let (table, asked): (_, QueryWith<Goal>) = unsafe { (handle("table", table)?, json("request", request)?) };
         let call = Call::default();
         let options = asked.into_engine(RunOptions::with_cancel(&call.cancel()))?;
         let estimate = table.hooks.run(&call, || {
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn kubist_refine(
         // SAFETY: see lib.rs.
         unsafe { no_handle(refine) }?;
         // SAFETY: as above.
-        let (table, asked): (_, Asked<Steps>) = unsafe { (handle("table", table)?, json("request", request)?) };
+        let (table, asked): (_, QueryWith<Steps>) = unsafe { (handle("table", table)?, json("request", request)?) };
         let (call, Steps { start, factor }) = (Call::default(), asked.rest);
         let steps = table.hooks.run(&call, || Ok(table.table.snapshot()?.refine(&asked.spec, start, factor)?))?;
         let made = KubistRefine { steps: Mutex::new(steps), hooks: table.hooks.clone() };

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "progressive"]
 
 
-class Questions:
+class Queries:
     """Queries and estimates of a table or a snapshot."""
 
     _known_extent: _extent.Extent | None = None
@@ -251,7 +251,7 @@ class Questions:
         self,
         box: Box | None = None,
         *,
-        by: str | None = None,
+        by: str | Sequence[str] | None = None,
         where: str | None = None,
         region: AnyRegion | None = None,
         window: tuple[float, float] | None = None,
@@ -273,8 +273,8 @@ class Questions:
         box, where, region, relation, window, steps
             The region, as for `query`.
         by
-            The column that identifies a trajectory. None: the identity of the table if it is one
-            column, or else the only column with a secondary index.
+            The column that identifies a trajectory, also as a list of one. None: the identity of
+            the table if it is one column, or else the only column with a secondary index.
         columns
             The columns to return.
         sample, limit, order_by
@@ -285,7 +285,8 @@ class Questions:
         Raises
         ------
         InvalidInput
-            ``by`` is missing, and neither the identity nor the indexed columns are a single column.
+            ``by`` has several columns, or it is missing, and neither the identity nor the indexed
+            columns are a single column.
 
         Examples
         --------
@@ -295,8 +296,8 @@ class Questions:
         pinned = self._pinned()
         if by is None:
             by = self._by(pinned)
-        elif not isinstance(by, str):
-            raise InvalidInput(f"by: {by!r} is not a column name")
+        else:
+            by = _one_column(by)
         through = self._question(
             box=box, where=where, region=region, window=window, steps=steps, relation=relation
         )
@@ -577,6 +578,16 @@ class Questions:
                 related = _extent.related(cast("dict[str, Any]", asked), extent, own)
                 asked = cast("Asked", related)
         return _box.spec(lambda: self.schema, asked)
+
+
+def _one_column(by: str | Sequence[str]) -> str:
+    columns = [by] if isinstance(by, str) else _box.names("by", by)
+    if len(columns) == 1:
+        return columns[0]
+    raise InvalidInput(
+        f"by: {', '.join(columns) or 'no column'}: trajectories() takes one column. Give the one "
+        f"with the most values, and group the returned rows by all columns to separate the paths"
+    )
 
 
 def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:

@@ -5,34 +5,34 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_schema::{Field, Schema};
-use kubist_population::{LIKE, Population, Wanted};
+use kubist_population::{Population, Projection, REPRESENTATIVES};
 use kubist_types::error::{Error, Result};
 
-use super::{Facts, LOOKED_AT, Question, Sample, Source};
+use super::{EstimateQuery, Facts, LOOKED_AT, Sample, Source};
 use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};
-use crate::auxiliary::{Auxiliary, Like};
+use crate::auxiliary::{Auxiliary, Representatives};
 
-const MOST_LIKE: usize = 1 << 22;
+const MOST_REPRESENTATIVES: usize = 1 << 22;
 
-impl<P: Population> Question<P> {
+impl<P: Population> EstimateQuery<P> {
     /// Adds position columns if the aggregates can use auxiliary variables.
-    pub(super) fn with_places(&self, sample: Sample<P>) -> Sample<P> {
+    pub(super) fn with_position_columns(&self, sample: Sample<P>) -> Sample<P> {
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         let is_of_sums = self.task.aggregates.iter().any(|asked| asked.bound.properties.takes_certain);
         let Source { records, brought, wanted } = &sample.source;
-        let Some(places) = records.located_by().filter(|_| is_by_chance && is_of_sums) else { return sample };
+        let Some(positions) = records.located_by().filter(|_| is_by_chance && is_of_sums) else { return sample };
         let mut columns = wanted.columns.clone();
-        columns.extend(&places);
+        columns.extend(&positions);
         columns.sort_unstable();
         columns.dedup();
-        let places = places.iter().filter_map(|place| columns.iter().position(|column| column == place));
+        let position_columns = positions.iter().filter_map(|place| columns.iter().position(|column| column == place));
         let brought = Arc::new(Brought {
             schema: super::part(records.stored(), &columns),
             condition: brought.condition.clone(),
-            places: places.collect(),
+            position_columns: position_columns.collect(),
             weight: None,
         });
-        let source = Source { brought, wanted: Wanted { columns, ..wanted.clone() }, ..sample.source.clone() };
+        let source = Source { brought, wanted: Projection { columns, ..wanted.clone() }, ..sample.source.clone() };
         Sample { plain: Some(sample.source), source, ..sample }
     }
 
@@ -73,9 +73,9 @@ impl<P: Population> Question<P> {
             most = most.min(left / sample.pace.0.max(1e-6) * sample.pace.1 * self.expected);
         }
         let records = &sample.source.records;
-        let Some(parcels) = records.parcels(&plain.wanted.columns, most as u64)? else { return Ok(None) };
-        let rows = parcels.rows.len() * LIKE;
-        if rows == 0 || rows * self.task.aggregates.len() > MOST_LIKE {
+        let Some(subregions) = records.subregions(&plain.wanted.columns, most as u64)? else { return Ok(None) };
+        let rows = subregions.rows.len() * REPRESENTATIVES;
+        if rows == 0 || rows * self.task.aggregates.len() > MOST_REPRESENTATIVES {
             return Ok(None);
         }
         let numbers = (0..rows as u64).collect();
@@ -83,25 +83,26 @@ impl<P: Population> Question<P> {
         let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
         let fields: Vec<Field> = plain.brought.schema.fields().iter().map(nullable).collect();
         let (condition, schema) = (plain.brought.condition.clone(), Arc::new(Schema::new(fields)));
-        let brought = Brought { schema, condition, places: vec![], weight: None };
-        let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &records.cancel()) {
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
-            // Representative values are no real records, so an expression may fail.
-            Err(_) => return Ok(None),
-            Ok(made) => made,
-        };
+        let brought = Brought { schema, condition, position_columns: vec![], weight: None };
+        let values =
+            match self.task.values(&brought, rows, subregions.representatives.clone(), numbers, &records.cancel()) {
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                // Representative values are no real records, so an expression may fail.
+                Err(_) => return Ok(None),
+                Ok(values) => values,
+            };
         let aggregates = 0..self.task.aggregates.len();
-        let like = Like {
-            numbers: &made.priorities,
-            features: aggregates.map(|aggregate| self.task.features(aggregate, pilot, &made)).collect(),
-            keys: made.groups(),
+        let representatives = Representatives {
+            numbers: &values.priorities,
+            features: aggregates.map(|aggregate| self.task.features(aggregate, pilot, &values)).collect(),
+            keys: values.groups(),
         };
-        Ok(Auxiliary::new(parcels, &like, self.task.random_groups(), together(drawn)))
+        Ok(Auxiliary::new(subregions, &representatives, self.task.random_groups(), mean_cluster_size(drawn)))
     }
 }
 
 /// The mean cluster size, weighted by size.
-fn together(drawn: &[Values]) -> f64 {
+fn mean_cluster_size(drawn: &[Values]) -> f64 {
     let mut priorities: Vec<u64> = drawn.iter().flat_map(|part| part.of_drawn().iter().copied()).collect();
     priorities.sort_unstable();
     let sizes = priorities.chunk_by(|a, b| a == b).map(|of_one| of_one.len() as f64);
