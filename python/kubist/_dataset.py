@@ -2,7 +2,8 @@
 
 An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over a query
 that reads only these columns, and only rows that can match the filter. pyarrow then applies the
-filter, so results are the same as in pyarrow. Filters that only compare integers are exact, and
+filter, so results are the same as in pyarrow. Filters that only compare numbers
+are exact, and
 pyarrow need not apply them.
 """
 
@@ -61,9 +62,12 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     all cores. Methods that need fragments raise `InvalidInput`, because none exist.
     """
 
-    def __init__(self, source: Source, where: str | None = None) -> None:
+    def __init__(
+        self, source: Source, where: str | None = None, exactly: str | None = None
+    ) -> None:
         self._source = source
         self._where = where
+        self._exactly = exactly
         self._schema = source.empty.schema
         # A reader inside Arrow that bypasses the scanner then reports a missing file, instead of
         # returning no rows.
@@ -75,7 +79,17 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     def narrowed(self, condition: Condition) -> Dataset:
         """The dataset without rows that cannot match; in conditions, NaN is above all numbers."""
         where = superset(condition, self._source.kinds, NAN_GREATEST)
-        return self if where is None else Dataset(self._source, both(self._where, where))
+        if where is None:
+            return self
+        return Dataset(self._source, both(self._where, where), self._exactly)
+
+    def restricted(self, condition: Condition) -> Dataset | None:
+        """The rows that match, if Kubist alone can decide; NaN is above all numbers."""
+        kinds = self._source.kinds
+        if not self._source.takes_conditions or not is_exact(condition, kinds, NAN_GREATEST):
+            return None
+        exactly = superset(condition, kinds, NAN_GREATEST)
+        return Dataset(self._source, self._where, both(self._exactly, exactly))
 
     @property
     def schema(self) -> pa.Schema:
@@ -106,10 +120,10 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         tree = None if filter is None else _Tree(filter)
         names, kinds = self._schema.names, self._source.kinds
         condition = None if tree is None else tree.condition()
-        where, exactly = superset(condition, kinds, IEEE), None
-        if where and self._source.takes_conditions and is_exact(condition, kinds):
+        where, exactly = superset(condition, kinds, IEEE), self._exactly
+        if where and self._source.takes_conditions and is_exact(condition, kinds, IEEE):
             # The query applies the filter: pyarrow needs neither the filter nor its columns.
-            exactly, where, tree, filter = where, None, None, None
+            exactly, where, tree, filter = both(exactly, where), None, None, None
         needed: set[str] | None = None
         if columns is not None:
             expressions = columns.values() if isinstance(columns, Mapping) else ()
@@ -141,7 +155,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         return self.scanner(columns, filter, **options).head(num_rows)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
-        if filter is None and self._where is None:
+        if filter is None and self._where is None and self._exactly is None:
             return self._source.count()
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
 

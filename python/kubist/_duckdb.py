@@ -2,7 +2,8 @@
 
 DuckDB pushes filters into a dataset only where pyarrow's comparison has the same meaning. It keeps
 lower bounds of floating-point columns, because its NaN is above all numbers. So this module first
-prunes the dataset by the conditions in DuckDB's syntax tree, which DuckDB applies again.
+prunes the dataset by the conditions in DuckDB's syntax tree, which DuckDB applies again,
+unless Kubist gives them the same meaning: these are removed from the tree.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import InvalidInput
 from ._libraries import need
@@ -62,11 +64,17 @@ def answer(query: str, tables: Mapping[str, Dataset]) -> pl.DataFrame:
             # Other statements could write files.
             if kinds != [duckdb.StatementType.SELECT]:
                 raise InvalidInput("sql: expected one SELECT")
-            tree = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
+            text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
+            tree, is_shorter = json.loads(text[0][0]), False
             for name, dataset in tables.items():
-                columns = dataset.schema.names
-                connection.register(name, dataset.narrowed(condition(tree[0][0], name, columns)))
-            found = _interruptible(connection, lambda: connection.sql(query).to_arrow_table())
+                uses = _uses(tree, name, dataset.schema.names)
+                only = dataset.restricted(uses[0].condition) if len(uses) == 1 else None
+                if only is not None:
+                    uses[0].node["where_clause"], is_shorter = None, True
+                connection.register(
+                    name, only or dataset.narrowed(Some([use.condition for use in uses]))
+                )
+            found = _interruptible(connection, lambda: _rows(connection, query, tree, is_shorter))
         except duckdb.Error as error:
             names = ", ".join(tables)
             raise InvalidInput(f"sql: {error}; the tables are called {names}") from error
@@ -89,18 +97,35 @@ def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
         return future.result()
 
 
-def condition(tree: str, table: str, columns: list[str]) -> Condition:
-    """A condition that all rows of a table that the query uses meet; None if none is known.
+def _rows(connection: Any, query: str, tree: Any, is_shorter: bool) -> Any:
+    if is_shorter:
+        # An error would name a place in the shorter query: then the query itself fails below.
+        with suppress(need("duckdb", "sql(engine='duckdb')").Error):
+            text = "SELECT json_deserialize_sql(?::JSON)"
+            ((shorter,),) = connection.execute(text, [json.dumps(tree)]).fetchall()
+            return connection.sql(shorter).to_arrow_table()
+    return connection.sql(query).to_arrow_table()
 
-    ``tree`` is the query as JSON, from DuckDB's ``json_serialize_sql``.
+
+class _Use(NamedTuple):
+    """A SELECT of a table in a query's tree, and what is known of its condition."""
+
+    node: dict[str, Any]
+    condition: Condition
+
+
+def _uses(tree: Any, table: str, columns: list[str]) -> list[_Use]:
+    """All uses of a table in a query, from DuckDB's ``json_serialize_sql``.
+
+    The list is empty if any use is another than a SELECT of this table alone.
     """
-    uses, conditions = 0, []
-    for node in _nodes(json.loads(tree)):
+    count, uses = 0, []
+    for node in _nodes(tree):
         if node.get("type") == "BASE_TABLE" and _same(node.get("table_name"), table):
-            uses += 1
+            count += 1
         elif _same(node.get("key"), table):
             # A common table expression hides the table.
-            return None
+            return []
         elif node.get("type") == "SELECT_NODE":
             place = node.get("from_table") or {}
             if (
@@ -112,8 +137,8 @@ def condition(tree: str, table: str, columns: list[str]) -> Condition:
                 names = {name.lower(): name for name in columns}
                 if len(names) == len(columns):
                     reader = _Reader(names, str(place.get("alias") or table).lower())
-                    conditions.append(reader.condition(node.get("where_clause")))
-    return Some(conditions) if uses and len(conditions) == uses else None
+                    uses.append(_Use(node, reader.condition(node.get("where_clause"))))
+    return uses if len(uses) == count else []
 
 
 def _same(name: Any, other: str) -> bool:

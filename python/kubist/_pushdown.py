@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -23,6 +23,9 @@ MOST_EXACT = 16
 
 EXACT_FLOATS = 2**53
 """Integers below this are exact as 64-bit floats."""
+
+EXACT_DIGITS = 15
+"""Decimal numbers of this many digits become the same 64-bit float in all engines."""
 
 DAY = 86_400 * 10**9
 UNITS = {"s": 10**9, "ms": 10**6, "µs": 10**3, "us": 10**3, "ns": 1}
@@ -116,6 +119,8 @@ class Kind:
     ordered: bool = True
     long: bool = True
     """Whether all values of an integer column fit into a signed 64-bit integer."""
+    double: bool = False
+    """Whether a floating-point column has 64 bits, as literals have."""
 
 
 def kinds(columns: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
@@ -150,7 +155,7 @@ def _kind(data_type: str) -> Kind | None:
         "Duration": "span",
     }
     if name in families:
-        return Kind(families[name], unit)
+        return Kind(families[name], unit, double=name == "Float64")
     if name.startswith("Decimal"):
         return Kind("decimal")
     return {"Date32": Kind("instant", DAY), "Date64": Kind("instant", UNITS["ms"])}.get(name)
@@ -180,19 +185,45 @@ def superset(
     return None if found is None else _text(found)
 
 
-def is_exact(condition: Condition, columns: Mapping[str, Kind]) -> bool:
-    """Whether `superset` returns the condition itself: comparisons of integers, joined by AND.
+def is_exact(
+    condition: Condition, columns: Mapping[str, Kind], nan_true: frozenset[str]
+) -> bool:
+    """Whether `superset` returns the condition itself: comparisons of numbers, joined by AND.
 
-    Null meets no comparison in any engine.
+    Null meets no comparison in any engine. Where NaN meets some comparisons of the other engine,
+    a column of floating-point numbers also needs a comparison that NaN does not meet.
     """
+    comparisons = list(_comparisons(condition))
+    if not 0 < len(comparisons) <= MOST_EXACT:
+        return False
+    without_nan = {one.column for one in comparisons if one is not None and one.op not in nan_true}
+    return all(one is not None and _is_exact(one, columns, without_nan) for one in comparisons)
+
+
+def _comparisons(condition: Condition) -> Iterator[Compare | None]:
+    """The parts of a conjunction; None for a part that is no comparison."""
     match condition:
         case All(parts):
-            return 0 < len(parts) <= MOST_EXACT and all(is_exact(part, columns) for part in parts)
-        case Compare(column, "<" | "<=" | ">" | ">=" | "=", value):
-            kind = columns.get(column)
-            is_integer = type(value) is int and abs(value) < EXACT_FLOATS
-            return is_integer and kind is not None and kind.family == "int" and kind.ordered
-    return False
+            for part in parts:
+                yield from _comparisons(part)
+        case Compare(_, "<" | "<=" | ">" | ">=" | "="):
+            yield condition
+        case _:
+            yield None
+
+
+def _is_exact(one: Compare, columns: Mapping[str, Kind], without_nan: set[str]) -> bool:
+    kind, value = columns.get(one.column), one.value
+    if kind is None or not kind.ordered:
+        return False
+    if kind.family == "int":
+        return _is_int(value) and abs(value) < EXACT_FLOATS
+    if kind.family != "float" or not kind.double or one.column not in without_nan:
+        return False
+    if isinstance(value, Decimal):
+        # With more digits, another engine may round to a neighbouring number.
+        return value.is_finite() and len(value.as_tuple().digits) <= EXACT_DIGITS
+    return _is_int(value) and abs(value) < EXACT_FLOATS or isinstance(value, float)
 
 
 @dataclass(frozen=True)
@@ -341,7 +372,7 @@ def _ends(kind: Kind, op: str, value: Any) -> tuple[str, ...] | None:
         case "decimal" if _is_int(value):
             return (f"{op} {value}",)
         case "float" if _is_int(value) or isinstance(value, (float, Decimal)):
-            return _around_float(op, value)
+            return _around_float(kind, op, value)
         case "bool" if isinstance(value, bool) and op in ("=", "<>"):
             return (f"{op} {str(value).upper()}",)
         case "text" if isinstance(value, str):
@@ -369,8 +400,9 @@ def _whole(op: str, floor: Any, rest: Any) -> tuple[str, ...] | None:
     return ("= NULL",) if op == "=" else None
 
 
-def _around_float(op: str, value: Any) -> tuple[str, ...] | None:
-    """Only closed bounds, because literals are rounded to the column's width."""
+def _around_float(kind: Kind, op: str, value: Any) -> tuple[str, ...] | None:
+    """Closed bounds, unless the literal and the column have the same width and rounding."""
+    exactly = _is_exact(Compare("", op, value), {"": kind}, {""})
     try:
         value = float(value)
     except OverflowError:
@@ -378,7 +410,7 @@ def _around_float(op: str, value: Any) -> tuple[str, ...] | None:
     if math.isnan(value) or op == "<>":
         return None
     literal = repr(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
-    return (f"{op[0] if op == '=' else op[0] + '='} {literal}",)
+    return (f"{op if exactly or op == '=' else op[0] + '='} {literal}",)
 
 
 def _literal_text(value: str) -> str:

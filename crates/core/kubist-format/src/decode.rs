@@ -19,7 +19,7 @@ use kubist_index::with_exact_primitive;
 
 use crate::bits::{self, Word};
 use crate::bounds::Values;
-use crate::decoded::DecodedPage;
+use crate::decoded::{DecodedPage, MANY_ROWS};
 use crate::encode::{values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Chunk, DecodeScratch, is_exact};
@@ -284,11 +284,16 @@ where
     fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]) {
         let (words, start) = (page.values.typed_data::<W>(), self.words.len());
         for span in spans {
-            let before = self.words.len();
-            self.words.extend_from_slice(&words[span.indices.clone()]);
-            if let Some(rows) = span.some {
-                let count = picked(&mut self.words[before..], rows).len();
-                self.words.truncate(before + count);
+            match span.some {
+                Some(rows) if rows.count_ones() < MANY_ROWS => span.for_each(|row| self.words.push(words[row])),
+                _ => {
+                    let before = self.words.len();
+                    self.words.extend_from_slice(&words[span.indices.clone()]);
+                    if let Some(rows) = span.some {
+                        let count = picked(&mut self.words[before..], rows).len();
+                        self.words.truncate(before + count);
+                    }
+                }
             }
         }
         self.validity.append(page, spans, self.words.len() - start);

@@ -12,7 +12,7 @@ const NARROW: usize = 1 << 8;
 const HALF: usize = 64;
 const LINE: usize = 64;
 /// With at least this many wanted rows in a zone, most memory lines of the zone have one.
-const MANY_ROWS: u32 = 8;
+pub(crate) const MANY_ROWS: u32 = 8;
 /// Limit of memory lines of a page that are fetched ahead.
 const MOST_LINES: usize = 128;
 
@@ -138,7 +138,7 @@ impl DecodedPage {
             let first = (indices.start * bits / 8 / LINE).max(next);
             next = (indices.end * bits).div_ceil(8).min(self.values.len()).div_ceil(LINE).max(first);
             for line in (first..next).take(left) {
-                fetch(&self.values[line * LINE..]);
+                fetch_value(&self.values[line * LINE]);
             }
             left = left.saturating_sub(next - first);
         };
@@ -150,7 +150,9 @@ impl DecodedPage {
         }
         if let Some(Labelled { rows, .. }) = self.labelled {
             let labels = rows as usize * bits / 8;
-            fetch(&self.values[labels..]);
+            if let Some(first) = self.values.get(labels) {
+                fetch_value(first);
+            }
         }
     }
 }
@@ -160,15 +162,16 @@ fn packed(bytes: &[u8; HALF]) -> u64 {
     bytes.as_chunks().0.iter().rev().fold(0, |bits, eight| bits << 8 | of_eight(eight))
 }
 
-fn fetch(bytes: &[u8]) {
+/// Prefetches the memory line of a value into the processor's cache without waiting.
+pub fn fetch_value<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: every x86-64 processor has the instruction, and it changes only the caches.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
+    let _ = value;
 }
 
 impl Labelled {

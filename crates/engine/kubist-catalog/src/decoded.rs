@@ -7,7 +7,8 @@
 //! because the working set is larger than the cache.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kubist_format::decoded::DecodedPage;
@@ -24,6 +25,8 @@ const ALLOCATED_BYTES: usize = 96;
 const FEW: u32 = 16;
 const FEW_OF_SMALL: u32 = 4;
 const SMALL: usize = 32;
+/// The number of chunks with a bit in [`DecodedRun::first_kept`].
+const FIRST: usize = u64::BITS as usize;
 
 pub struct DecodedPages {
     bound: usize,
@@ -61,6 +64,8 @@ pub struct DecodedRun {
     salt: u32,
     /// The last query that read each page, or 0; the lowest bit is set if another query read it before.
     readers: Box<[AtomicU32]>,
+    /// A bit for each of the first 64 chunks, 1 if it is kept, because reading all of `chunks` would take longer.
+    first_kept: AtomicU64,
     chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
@@ -147,6 +152,9 @@ impl DecodedPages {
         if slots[place].set(page).is_err() {
             return;
         }
+        if place < FIRST {
+            run.first_kept.fetch_or(1 << place, Release);
+        }
         run.add(bytes);
         if self.kept.fetch_add(bytes, Relaxed) + bytes > self.bound / 2 {
             let [kept, copied, left] = [&self.kept, &self.copied, &self.left].map(|bytes| bytes.swap(0, Relaxed));
@@ -160,7 +168,8 @@ impl DecodedRun {
         let readers = (0..pages).map(|_| AtomicU32::new(0)).collect();
         let (bytes, is_used) = (AtomicUsize::new(0), AtomicBool::new(false));
         let salt = (id.0 as u64 ^ (id.0 >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let run = DecodedRun { held, bytes, is_used, salt: salt as u32, readers, chunks: OnceLock::new() };
+        let (salt, first_kept, chunks) = (salt as u32, AtomicU64::new(0), OnceLock::new());
+        let run = DecodedRun { held, bytes, is_used, salt, readers, first_kept, chunks };
         run.add(ENTRY_BYTES + pages * size_of::<AtomicU32>());
         run
     }
@@ -183,6 +192,18 @@ impl DecodedRun {
 
     pub fn page(&self, place: usize) -> Option<&DecodedPage> {
         self.chunks.get()?.get(place)?.get()
+    }
+
+    /// Whether [`DecodedRun::page`] returns a page.
+    pub fn has(&self, place: usize) -> bool {
+        if place < FIRST { self.first_kept.load(Acquire) >> place & 1 == 1 } else { self.page(place).is_some() }
+    }
+
+    /// Prefetches the entry of a chunk, which [`DecodedRun::page`] reads, without waiting.
+    pub fn fetch_ahead(&self, place: usize) {
+        if let Some(entry) = self.chunks.get().and_then(|chunks| chunks.get(place)) {
+            kubist_format::decoded::fetch_value(entry);
+        }
     }
 }
 

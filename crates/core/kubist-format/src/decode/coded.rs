@@ -135,14 +135,19 @@ impl Column for CodedColumn {
         let before = self.codes.len();
         let (values, codes) = (&mut self.values, &mut self.codes);
         let labels = page.labels().expect("pages of texts are kept with labels");
-        let mut has_row = vec![false; labels.count().max(1)];
-        labels.for_each(spans, |_, code| has_row[code] = true);
-        // By code in the page: the code here, if a row has it.
-        let known = has_row.iter().enumerate().map(|(code, has_row)| match has_row {
-            true if code < labels.count() => values.number(labels.label(code)) as i32,
-            _ => 0,
-        });
-        labels.append(spans, &known.collect::<Vec<i32>>(), codes);
+        if spans.iter().map(Span::count).sum::<usize>() <= labels.count() {
+            // A table of all labels would take longer than the rows.
+            labels.for_each(spans, |_, code| codes.push(values.number(labels.label(code)) as i32));
+        } else {
+            let mut has_row = vec![false; labels.count().max(1)];
+            labels.for_each(spans, |_, code| has_row[code] = true);
+            // By code in the page: the code here, if a row has it.
+            let known = has_row.iter().enumerate().map(|(code, has_row)| match has_row {
+                true if code < labels.count() => values.number(labels.label(code)) as i32,
+                _ => 0,
+            });
+            labels.append(spans, &known.collect::<Vec<i32>>(), codes);
+        }
         self.validity.append(page, spans, codes.len() - before);
         self.limit();
     }

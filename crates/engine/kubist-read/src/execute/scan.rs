@@ -33,6 +33,8 @@ use kubist_types::stats::Cost;
 use kubist_types::stats::Stats;
 
 const ZONES_A_LOOK: usize = 1024;
+/// How many pages ahead the entries of decoded pages are prefetched.
+const ENTRIES_AHEAD: usize = 3;
 /// Assumed maximum number of rows between the picked rows of a page.
 const ROWS_BETWEEN: usize = 2048;
 
@@ -423,10 +425,19 @@ impl Reading<'_> {
                 found.inspect(|found| found.fetch_ahead(rows, spans))
             }));
         };
+        let mut entries = pages.clone().skip(ENTRIES_AHEAD);
+        let mut fetch_entries = || {
+            let Some((run, of_page)) = entries.next() else { return };
+            let Some(kept) = self.kept.get(run) else { return };
+            let (map, page) = (&self.maps[run], of_page[0].page());
+            let written = columns.iter().filter(|column| **column < map.columns.len());
+            written.for_each(|column| kept.fetch_ahead(map.place(page, *column)));
+        };
         let mut next = pages.next().inspect(|next| find(next, &mut next_spans, &mut next_decoded));
         while let Some((run, of_page)) = next {
             std::mem::swap(&mut spans, &mut next_spans);
             std::mem::swap(&mut decoded, &mut next_decoded);
+            fetch_entries();
             next = pages.next().inspect(|next| find(next, &mut next_spans, &mut next_decoded));
             self.query.cancel.check()?;
             let (map, kept, page) = (&self.maps[run], self.kept.get(run), of_page[0].page());
@@ -490,7 +501,7 @@ impl Reading<'_> {
                     if loaded.chunks[place].is_some() {
                         continue;
                     }
-                    if kept.is_some_and(|kept| kept.page(place).is_some()) {
+                    if kept.is_some_and(|kept| kept.has(place)) {
                         loaded.chunks[place] = Some(ChunkSource::Cached);
                         kept_bytes += map.chunks[place].length as u64;
                         continue;

@@ -21,7 +21,7 @@ use kubist_types::error::{Error, Result};
 /// [`DecodedPage::rows_where`] needs at least as many truths.
 const LEAST_TRUTHS: usize = 256;
 
-/// Pages whose codes are on their way to the processor's cache.
+/// The codes of as many later pages are prefetched, and the entries that lead to them twice as far ahead.
 const PAGES_AHEAD: usize = 2;
 
 /// The truth of a condition for all labels so far, and for null.
@@ -88,7 +88,7 @@ impl Reading<'_> {
         let has_labels = |run: &RunPicks| {
             let (map, kept) = (&self.maps[run.run], self.kept.get(run.run));
             let mut pages = run.picks.chunk_by(|a, b| a.page() == b.page()).map(|of_page| of_page[0].page());
-            let is_kept = |page| kept.is_some_and(|kept| kept.page(map.place(page, column)).is_some());
+            let is_kept = |page| kept.is_some_and(|kept| kept.has(map.place(page, column)));
             column < map.columns.len()
                 && pages.all(|page| is_kept(page) || decode::has_labels(&self.page_column(run.run, page, column)))
         };
@@ -101,8 +101,14 @@ impl Reading<'_> {
         let kept_page = |run: usize, page: usize| self.kept.get(run)?.page(self.maps[run].place(page, column));
         let pages =
             open.iter().flat_map(|run| run.picks.chunk_by(|a, b| a.page() == b.page()).map(|page| (run.run, page)));
-        let ahead = pages.clone().skip(PAGES_AHEAD).map(Some).chain(std::iter::repeat(None));
-        for ((run, of_page), ahead) in pages.zip(ahead) {
+        let skipped = |count| pages.clone().skip(count).map(Some).chain(std::iter::repeat(None));
+        let ahead = skipped(PAGES_AHEAD).zip(skipped(2 * PAGES_AHEAD));
+        for ((run, of_page), (ahead, far_ahead)) in pages.clone().zip(ahead) {
+            if let Some((run, of_page)) = far_ahead
+                && let Some(kept) = self.kept.get(run)
+            {
+                kept.fetch_ahead(self.maps[run].place(of_page[0].page(), column));
+            }
             if let Some((run, of_page)) = ahead
                 && let Some(decoded) = kept_page(run, of_page[0].page())
             {
