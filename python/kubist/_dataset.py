@@ -2,8 +2,7 @@
 
 An engine requests a scanner for some columns and a filter. It gets pyarrow's scanner over a query
 that reads only these columns, and only rows that can match the filter. pyarrow then applies the
-filter, so results are the same as in pyarrow. Filters that only compare numbers
-are exact, and
+filter, so results are the same as in pyarrow. Filters that only compare numbers are exact, and
 pyarrow need not apply them.
 """
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use kubist_store::{Abilities, Capabilities, StoredKind, LogOwner, LogTail, Result, Segment, Size, Store};
+use kubist_store::{Abilities, Capabilities, LogOwner, LogTail, Result, Segment, Size, Store, StoredKind};
 
 /// Everything of a source except its segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,7 +60,8 @@ impl Recorder {
             }
         }
         let sizes = self.store.sizes()?;
-        manifest.source_bytes = sizes.iter().filter(|size| size.kind != StoredKind::Temporary).map(|size| size.bytes).sum();
+        manifest.source_bytes =
+            sizes.iter().filter(|size| size.kind != StoredKind::Temporary).map(|size| size.bytes).sum();
         Ok(manifest)
     }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use kubist_store::names::{check_object, check_part};
 use kubist_store::{
-    Abilities, Answers, Capabilities, Error, Fencing, Content, StoredKind, LogEntry, LogOwner, LogTail, Partial, Reads,
-    Request, Result, Segment, Sharing, Size, Stamp, Stamps, Store, StoreExt, Watch, locate,
+    Abilities, Answers, Capabilities, Content, Error, Fencing, LogEntry, LogOwner, LogTail, Partial, Reads, Request,
+    Result, Segment, Sharing, Size, Stamp, Stamps, Store, StoreExt, StoredKind, Watch, locate,
 };
 
 use crate::format::{Entry, HEAD, Head, MANIFESTS, VERSION, Wrong};

@@ -41,8 +41,8 @@ pub use scheme::{Content, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::{Switches, check_stopped, stoppable, switches};
 use store::read_watched;
 pub use store::{
-    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, LogEntry, LogOwner, LogTail, Logs, Partial, Reads, ReplicaLocation,
-    Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store, StoreExt,
-    StoredKind, local_scratch, sound_log,
+    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, LogEntry, LogOwner, LogTail, Logs, Partial, Reads,
+    ReplicaLocation, Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store,
+    StoreExt, StoredKind, local_scratch, sound_log,
 };
 pub use traffic::{CacheUse, Chain, Request, Traffic, Watch};
