@@ -13,7 +13,7 @@ pub fn runs_this(interpreter: PathBuf) {
 }
 
 /// The first interpreter that can run `program`, and its output.
-pub fn asked(program: &str) -> Option<(PathBuf, String)> {
+pub fn first_output(program: &str) -> Option<(PathBuf, String)> {
     let mut known = vec![interpreter(), PathBuf::from("python3")];
     known.dedup();
     known.into_iter().find_map(|python| answer(&python, program).map(|answer| (python, answer)))
