@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use kubist_blocks::{Files, FileQuery, RunOptions};
+use kubist_blocks::{FileQuery, Files, RunOptions};
 use kubist_types::Cancel;
 use libfuzzer_sys::fuzz_target;
 

@@ -224,7 +224,7 @@ fn as_json(estimate: &Estimate) -> Result<Value> {
         let group: serde_json::Map<String, Value> =
             names.zip(label(&estimate.groups, figure.group)).map(|(name, value)| (name, json!(value))).collect();
         let [value, low, high] = match &figure.own {
-            Some(own) => own.told().map(|told| json!(told)),
+            Some(own) => own.json_values().map(|value| json!(value)),
             None => [figure.value.map_or(Value::Null, end), end(figure.low), end(figure.high)],
         };
         let bin: Vec<Value> = figure.bin.iter().map(|(low, high)| json!([low, high])).collect();

@@ -70,7 +70,7 @@ pub fn become_module(needs: &str, module: &str, asked: &Value) -> Failure {
 
 /// Python and its module; `needs` begins the message of a failure.
 pub fn package(needs: &str, module: &str) -> Result<(PathBuf, String)> {
-    python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
+    python::first_output(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: format!(
             "{needs} needs the Python package, which {} lacks: pip install kubist",

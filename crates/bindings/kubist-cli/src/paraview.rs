@@ -6,7 +6,7 @@ use crate::python;
 const ASK: &str = "import kubist.paraview; print(kubist.paraview.path())";
 
 pub fn run() -> Result<()> {
-    let (_, found) = python::asked(ASK).ok_or_else(|| Failure {
+    let (_, found) = python::first_output(ASK).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: "the Python package kubist, which contains the plug-in, is not installed next to this command: pip install kubist".into(),
     })?;

@@ -12,7 +12,7 @@ pub fn runs_this(interpreter: PathBuf) {
     let _ = OWN.set(interpreter);
 }
 
-pub fn asked(program: &str) -> Option<(PathBuf, String)> {
+pub fn first_output(program: &str) -> Option<(PathBuf, String)> {
     let mut known = vec![interpreter(), PathBuf::from("python3")];
     known.dedup();
     known.into_iter().find_map(|python| answer(&python, program).map(|answer| (python, answer)))

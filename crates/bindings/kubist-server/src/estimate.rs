@@ -104,7 +104,7 @@ fn figures(estimate: &Estimate) -> Value {
     let finite = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
     let figures = estimate.figures.iter().map(|figure| {
         let [value, low, high] = match &figure.own {
-            Some(own) => own.told().map(|told| json!(told)),
+            Some(own) => own.json_values().map(|value| json!(value)),
             None => [figure.value.map_or(Value::Null, finite), finite(figure.low), finite(figure.high)],
         };
         json!({

@@ -44,7 +44,7 @@ impl Expression {
     ///
     /// [`ExprError`] names the mistake, or the column that does not fit; it refuses text, bytes and constants.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
-        let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
+        let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::with_hint(error, sql, schema))?;
         let of = match meaning {
             Meaning::Test(test) => Of::Truth(*test),
             Meaning::Operand(operand) => match family(&operand) {

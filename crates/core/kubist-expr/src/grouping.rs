@@ -41,7 +41,7 @@ impl Grouping {
     ///
     /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Grouping, ExprError> {
-        let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
+        let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::with_hint(error, sql, schema))?;
         let of = match meaning {
             Meaning::Test(test) => Of::Truth(*test),
             Meaning::Choice(choice) => Of::Text(bounded(Text::Choice(choice))?),

@@ -137,7 +137,7 @@ impl Predicate {
     ///
     /// [`ExprError`] names the mistake, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
-        let test = bind::condition(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
+        let test = bind::condition(parse::parse(sql)?, schema).map_err(|error| names::with_hint(error, sql, schema))?;
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
     }
 

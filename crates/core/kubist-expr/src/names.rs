@@ -199,7 +199,7 @@ fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
 }
 
 /// Adds a hint, if the text contains a column name that needs quotes, such as `B-V`.
-pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError {
+pub(crate) fn with_hint(error: ExprError, text: &str, schema: &Schema) -> ExprError {
     let ExprError::UnknownColumn { name, hint, available } = &error else { return error };
     let is_word = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "_.".contains(letter));
     let text = text.to_lowercase();

@@ -24,7 +24,7 @@ impl Chain {
     }
 
     /// The value after an entry, whose bytes contain the value before it.
-    pub fn behind(entry: &[u8]) -> Chain {
+    pub fn after_entry(entry: &[u8]) -> Chain {
         Chain(xxh3_128(entry))
     }
 

@@ -89,7 +89,7 @@ impl History {
             Some(progress) => progress,
             None => self.writers.entry(writer.to_string()).or_default(),
         };
-        (progress.chain, progress.last) = (Chain::behind(bytes), begin);
+        (progress.chain, progress.last) = (Chain::after_entry(bytes), begin);
         progress.commits = entry.sequence;
         progress.rows += entry.rows;
         progress.live_rows += entry.rows;

@@ -127,7 +127,7 @@ pub fn grouped(number: &str) -> String {
 
 /// Formats numbers with the same decimals and power of ten, which show two significant digits of `error`, the
 /// error of one number.
-pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
+pub fn same_decimals(numbers: &[f64], error: f64) -> Vec<String> {
     let finite = || numbers.iter().copied().filter(|number| number.is_finite());
     let highest = finite().map(exponent).max().unwrap_or(0);
     if !(error.is_finite() && error > 0.0) || highest == i32::MIN {
@@ -198,24 +198,24 @@ mod tests {
 
     #[test]
     fn numbers_have_the_digits_of_their_error() {
-        assert_eq!(alike(&[12.34567, 0.0457], 0.0457), ["12.346", "0.046"]);
-        assert_eq!(alike(&[3.0213e-7, 2.64e-8], 2.64e-8), ["3.02e-7", "0.26e-7"]);
-        assert_eq!(alike(&[1234567.0, 4567.0], 4567.0), ["1,234,600", "4,600"]);
-        assert_eq!(alike(&[0.5, 0.0996], 0.0996), ["0.50", "0.10"]);
-        assert_eq!(alike(&[0.0, 36.0], 36.0), ["0", "36"]);
-        assert_eq!(alike(&[-2.5e20, 1e19], 1e19), ["-2.50e20", "0.10e20"]);
-        assert_eq!(alike(&[1.0, 1e-300], 1e-300), ["1.00000000000000000", "0.00000000000000000"]);
-        assert_eq!(alike(&[1.5, f64::INFINITY], f64::INFINITY), ["1.5", "inf"]);
-        assert_eq!(alike(&[1e-320, 2e-321], 2e-321), ["1.00e-320", "0.20e-320"]);
-        assert_eq!(alike(&[f64::MAX, 1e307], 1e307), ["1.80e308", "0.10e308"]);
-        assert_eq!(alike(&[0.0, 0.0], 0.0), ["0", "0"]);
+        assert_eq!(same_decimals(&[12.34567, 0.0457], 0.0457), ["12.346", "0.046"]);
+        assert_eq!(same_decimals(&[3.0213e-7, 2.64e-8], 2.64e-8), ["3.02e-7", "0.26e-7"]);
+        assert_eq!(same_decimals(&[1234567.0, 4567.0], 4567.0), ["1,234,600", "4,600"]);
+        assert_eq!(same_decimals(&[0.5, 0.0996], 0.0996), ["0.50", "0.10"]);
+        assert_eq!(same_decimals(&[0.0, 36.0], 36.0), ["0", "36"]);
+        assert_eq!(same_decimals(&[-2.5e20, 1e19], 1e19), ["-2.50e20", "0.10e20"]);
+        assert_eq!(same_decimals(&[1.0, 1e-300], 1e-300), ["1.00000000000000000", "0.00000000000000000"]);
+        assert_eq!(same_decimals(&[1.5, f64::INFINITY], f64::INFINITY), ["1.5", "inf"]);
+        assert_eq!(same_decimals(&[1e-320, 2e-321], 2e-321), ["1.00e-320", "0.20e-320"]);
+        assert_eq!(same_decimals(&[f64::MAX, 1e307], 1e307), ["1.80e308", "0.10e308"]);
+        assert_eq!(same_decimals(&[0.0, 0.0], 0.0), ["0", "0"]);
     }
 
     #[test]
     fn zero_has_no_sign() {
-        assert_eq!(alike(&[-30.0, 2900.0], 2900.0), ["0", "2,900"]);
-        assert_eq!(alike(&[-0.004, 0.5], 0.5), ["0.00", "0.50"]);
-        assert_eq!(alike(&[-1e17, 1e20], 1e20), ["0.0e20", "1.0e20"]);
-        assert_eq!(alike(&[-0.06, 0.5], 0.5), ["-0.06", "0.50"]);
+        assert_eq!(same_decimals(&[-30.0, 2900.0], 2900.0), ["0", "2,900"]);
+        assert_eq!(same_decimals(&[-0.004, 0.5], 0.5), ["0.00", "0.50"]);
+        assert_eq!(same_decimals(&[-1e17, 1e20], 1e20), ["0.0e20", "1.0e20"]);
+        assert_eq!(same_decimals(&[-0.06, 0.5], 0.5), ["-0.06", "0.50"]);
     }
 }

@@ -310,7 +310,7 @@ impl Core {
     /// Puts an alteration under the number that follows the view, or returns `false` if the number is taken.
     fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
         let schema = &view.schema;
-        schema.altered(alteration)?;
+        schema.with_alteration(alteration)?;
         let previous = chains::altered(self, schema.version, &view.history);
         let (name, bytes) = (name_of(schema.version + 1), alteration.encode(previous)?);
         self.store.put_if_absent(&name, &bytes).map_err(store_error)

@@ -18,7 +18,7 @@ use kubist_types::{Cancel, Result};
 use crate::directory::Base;
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
-use crate::vouched::ProvenPositions;
+use crate::proven_positions::ProvenPositions;
 
 pub struct LoadedCheckpoint {
     pub name: String,
@@ -84,11 +84,10 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<LoadedCheckpoint>> 
 }
 
 impl LoadedCheckpoint {
-    pub fn vouched(&self) -> ProvenPositions {
-        let (mut vouched, who) =
-            (ProvenPositions::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
-        self.state.positions().for_each(|(writer, position)| vouched.say(writer, position, &self.history, &who));
-        vouched
+    pub fn proven(&self) -> ProvenPositions {
+        let (mut proven, who) = (ProvenPositions::default(), format!("checkpoint {}", &self.name[CHECKPOINTS.len()..]));
+        self.state.positions().for_each(|(writer, position)| proven.say(writer, position, &self.history, &who));
+        proven
     }
 
     /// Returns the state with all its runs in memory.
@@ -112,10 +111,10 @@ impl LoadedCheckpoint {
     /// # Errors
     ///
     /// `Cancelled` or a storage error.
-    pub fn sound(&self, files: &TableFiles, cancel: &Cancel) -> Result<(State<Location>, u64)> {
+    pub fn readable_state(&self, files: &TableFiles, cancel: &Cancel) -> Result<(State<Location>, u64)> {
         let (mut live, mut lost) = (Commit::default(), 0);
         if let Some(base) = &self.base {
-            lost = base.each_sound(files, cancel, |page| take_live(base, page, &mut live))?;
+            lost = base.each_readable(files, cancel, |page| take_live(base, page, &mut live))?;
         }
         Ok((self.with(live), lost))
     }

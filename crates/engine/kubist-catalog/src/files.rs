@@ -24,7 +24,7 @@ use crate::cache::{Cache, GUIDE_BYTES, KnownPage, PAGE_BYTES, ZONE_MAP_BYTES};
 use crate::decoded::{DECODED_BYTES, DecodedPages};
 use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
-use crate::look::both;
+use crate::look::in_parallel;
 use crate::schema::TableSchema;
 use kubist_format::error::EntryError;
 
@@ -166,7 +166,7 @@ impl TableFiles {
     ///
     /// `Replaced`, `NotATable`, `Damaged`, `Newer` or a storage error.
     pub fn check_still_there(&self) -> Result<()> {
-        let (dropped, table) = both(self.store.as_ref(), || self.store.get(DROPPED), || self.store.get(TABLE));
+        let (dropped, table) = in_parallel(self.store.as_ref(), || self.store.get(DROPPED), || self.store.get(TABLE));
         self.check_seen(dropped.map_err(store_error)?.is_some(), table.map_err(store_error)?)
     }
 

@@ -19,11 +19,11 @@ use crate::checkpoint::{self, LoadedCheckpoint};
 use crate::error::{bad_entry, missing_alteration, store_error};
 use crate::files::TableFiles;
 use crate::known::KnownState;
-use crate::look::{FirstLook, both, get_all, is_far};
+use crate::look::{FirstLook, get_all, in_parallel, is_far};
+use crate::proven_positions;
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::View;
-use crate::vouched;
 
 /// Number of logs in one request; cancellation is checked between requests.
 const LOGS_AT_ONCE: usize = 256;
@@ -59,7 +59,7 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     cancel.check()?;
     let (store, known) = (files.store.as_ref(), KnownState::of(files, tail));
-    let (there, followed) = both(store, || known.ask(store), || read_on(files, tail, cancel));
+    let (there, followed) = in_parallel(store, || known.ask(store), || read_on(files, tail, cancel));
     followed?;
     known.check(files, tail, &there.map_err(store_error)?, cancel)
 }
@@ -106,7 +106,7 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         (false, None) => restore(files, tail, cancel)?,
         (false, listed) => {
             let store = files.store.as_ref();
-            let (names, held) = both(store, || store.logs(), || checkpoint::load_listed(files, listed, cancel));
+            let (names, held) = in_parallel(store, || store.logs(), || checkpoint::load_listed(files, listed, cancel));
             tail.begin(held?);
             logs = Some(names.map_err(store_error)?);
         }
@@ -118,7 +118,8 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     let (followed, seen) = match early {
         true => {
             let ask = || last.ask(files);
-            let (seen, followed) = both(files.store.as_ref(), ask, || follow_entries(files, tail, look, logs, cancel));
+            let (seen, followed) =
+                in_parallel(files.store.as_ref(), ask, || follow_entries(files, tail, look, logs, cancel));
             (followed, Some(seen))
         }
         false => (follow_entries(files, tail, look, logs, cancel), None),
@@ -165,7 +166,7 @@ impl LastLook {
         let store = files.store.as_ref();
         // Only a later alteration proves that one is missing.
         let later = || store.list_after(ALTERATIONS, &alteration::name_of(self.version));
-        let (later, found) = both(store, later, || get_all(store, &asked));
+        let (later, found) = in_parallel(store, later, || get_all(store, &asked));
         Ok((found.map_err(store_error)?, later.map_err(store_error)?))
     }
 
@@ -222,12 +223,12 @@ fn follow_entries(
                 let known = rewrite_name(tail.state.rewrites());
                 look.rewrites.retain(|name| *name > known);
                 let new: Vec<NamedRewrite> = look.rewrites.into_iter().map(|name| (name, None)).collect();
-                (new, None, vouched::owners(&look.segments))
+                (new, None, proven_positions::owners(&look.segments))
             }
             None => {
                 let (new, listed_at) = new_rewrites(files, tail)?;
                 // A writer with a listed segment already has a log.
-                let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
+                let at_work = if tail.looked_at_segments { BTreeMap::new() } else { proven_positions::at_work(files)? };
                 (new, listed_at, at_work)
             }
         };
@@ -299,7 +300,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
 fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
     let writers = tail.logs.clone();
     for (writer, read) in writers.iter().zip(read) {
-        if read.next < tail.state.position(writer) || tail.vouched.short(files, writer, Some(read.next)).is_some() {
+        if read.next < tail.state.position(writer) || tail.proven.shortfall(files, writer, Some(read.next)).is_some() {
             return Ok(false);
         }
         let (next, durable) = (read.next, read.durable);
@@ -309,7 +310,7 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
         tail.is_known_there = false;
         tail.join_log(files, writer, read, u64::MAX, cancel)?;
         if durable >= next && tail.state.position(writer) == next {
-            tail.vouched.say(writer, next, &tail.history, "its acknowledgement");
+            tail.proven.say(writer, next, &tail.history, "its acknowledgement");
         }
     }
     Ok(tail.is_described(files))
@@ -491,8 +492,8 @@ fn follow_logs(
     writers: Vec<String>,
     cancel: &Cancel,
 ) -> Result<bool> {
-    let gone = tail.vouched.writers().find(|writer| !writers.iter().any(|log| log == writer));
-    if let Some(error) = gone.and_then(|writer| tail.vouched.short(files, writer, None)) {
+    let gone = tail.proven.writers().find(|writer| !writers.iter().any(|log| log == writer));
+    if let Some(error) = gone.and_then(|writer| tail.proven.shortfall(files, writer, None)) {
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
@@ -505,9 +506,9 @@ fn follow_logs(
         let from: Vec<(&str, u64)> = some.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
         // A query that needs the pages reports the error.
         let bring = || base.take().is_some_and(|base| base.bring(files).is_ok());
-        let (read, _) = both(store, || store.read_logs(&from), bring);
+        let (read, _) = in_parallel(store, || store.read_logs(&from), bring);
         for (writer, read) in some.iter().zip(read.map_err(store_error)?) {
-            if let Some(error) = tail.vouched.short(files, writer, Some(read.next)) {
+            if let Some(error) = tail.proven.shortfall(files, writer, Some(read.next)) {
                 return Err(error);
             }
             if read.next < tail.state.position(writer) {
@@ -519,11 +520,11 @@ fn follow_logs(
             let (next, durable) = (read.next, read.durable);
             tail.join_log(files, writer, read, u64::MAX, cancel)?;
             if durable >= next && tail.state.position(writer) == next {
-                tail.vouched.say(writer, next, &tail.history, "its acknowledgement");
+                tail.proven.say(writer, next, &tail.history, "its acknowledgement");
             }
         }
     }
-    if let Some(error) = vouched::without_log(files, at_work, &writers, &unacknowledged).into_iter().next() {
+    if let Some(error) = proven_positions::without_log(files, at_work, &writers, &unacknowledged).into_iter().next() {
         return Err(error);
     }
     tail.looked_at_segments = true;

@@ -40,7 +40,7 @@ struct KnownLog {
 impl KnownLog {
     fn is_first_of(&self, read: &LogTail) -> bool {
         let found = read.entries.first().filter(|found| found.position == self.begin);
-        found.is_some_and(|found| Chain::behind(&found.bytes) == self.chain)
+        found.is_some_and(|found| Chain::after_entry(&found.bytes) == self.chain)
     }
 }
 
@@ -160,7 +160,7 @@ impl KnownState {
                 }
                 (value, found) => {
                     let is_same = found.is_some_and(|bytes| match value {
-                        Value::Chain(chain) => Chain::behind(&bytes) == *chain,
+                        Value::Chain(chain) => Chain::after_entry(&bytes) == *chain,
                         Value::Declared(declared) => {
                             serde_json::from_slice(&bytes).is_ok_and(|now: Declared| now == *declared)
                         }

@@ -12,7 +12,7 @@ use kubist_types::{Error, Result};
 
 use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
-use crate::look::{FirstLook, both};
+use crate::look::{FirstLook, in_parallel};
 
 pub enum TableLocation {
     Named(Arc<dyn StoreLocation>),
@@ -82,7 +82,7 @@ impl TableLocation {
     pub fn store_and_look(&self) -> Result<(Arc<dyn Store>, Option<FirstLook>)> {
         let TableLocation::Named(named) = self else { return Ok((self.store()?, None)) };
         let Some(ahead) = named.ahead() else { return Ok((self.store()?, None)) };
-        let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
+        let (look, found) = in_parallel(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || named.find());
         match found.map_err(store_error)? {
             // The location may be a sealed file, not a directory of objects.
             Content::Store(store) => Ok((store, look.ok().filter(|look| look.table.is_some()))),

@@ -53,7 +53,11 @@ fn answer<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
+pub fn in_parallel<A: Send, B>(
+    store: &dyn Store,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
     match is_far(store) {
         true => thread::scope(|scope| {
             let switches = switches();

@@ -27,7 +27,7 @@ use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
 use crate::fields::{as_stored, check_dimension, column_names, merge};
-use crate::given::IncomingColumn;
+use crate::incoming_column::IncomingColumn;
 use crate::period::check_inside;
 use crate::sampling::{UNWEIGHED, WEIGHT};
 use kubist_format::alteration::{Alteration, NewGrid};
@@ -218,7 +218,7 @@ impl TableSchema {
     /// # Errors
     ///
     /// `Invalid` if the alteration does not fit the alterations before it.
-    pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
+    pub fn with_alteration(&self, alteration: &Alteration) -> Result<TableSchema> {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
             Alteration::AddColumn { field, default, accuracy } => {

@@ -23,9 +23,9 @@ use crate::directory::{Base, Changes, Directory, Runs};
 use crate::error::bad_entry;
 use crate::files::TableFiles;
 use crate::look::FirstLook;
+use crate::proven_positions::{self, ProvenPositions};
 use crate::schema::TableSchema;
 use crate::view::{Joined, View};
-use crate::vouched::{self, ProvenPositions};
 
 #[derive(Default)]
 pub struct Tail {
@@ -51,7 +51,7 @@ pub struct Tail {
     /// Number of runs in the state when newer checkpoints were last searched.
     pub looked_at: usize,
     /// The proven log positions, for which segments were examined if `looked_at_segments`.
-    pub vouched: ProvenPositions,
+    pub proven: ProvenPositions,
     pub looked_at_segments: bool,
     /// True if the table was seen after the last read.
     pub is_known_there: bool,
@@ -73,8 +73,8 @@ fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
 impl Tail {
     /// Forgets the joined entries, but not the proven log positions.
     pub fn forget(&mut self) {
-        let vouched = std::mem::take(&mut self.vouched);
-        *self = Tail { vouched, joined: self.joined, checkpointed: self.joined, ..Tail::default() };
+        let proven = std::mem::take(&mut self.proven);
+        *self = Tail { proven, joined: self.joined, checkpointed: self.joined, ..Tail::default() };
     }
 
     /// Restarts, from a checkpoint if there is one.
@@ -82,7 +82,7 @@ impl Tail {
         self.forget();
         (self.begun, self.stale) = (true, true);
         if let Some(held) = held {
-            self.vouched.join(held.vouched());
+            self.proven.join(held.proven());
             (self.checkpoint, self.base) = (Some(held.name), held.base);
             (self.state, self.history) = (held.state, held.history);
             self.needs_columns = columns_of(self.state.live());
@@ -174,7 +174,7 @@ impl Tail {
         for (writer, needed) in &entry.rewrite.needs {
             let end = self.state.position(writer);
             self.is_misfit |= end < *needed;
-            vouched::check_need(files, writer, end, number, *needed, &self.history)?;
+            proven_positions::check_need(files, writer, end, number, *needed, &self.history)?;
         }
         self.stale = true;
         self.needs_columns = self.needs_columns.max(columns_of(entry.rewrite.runs.iter()));
@@ -184,7 +184,7 @@ impl Tail {
             gained.removed.extend(entry.rewrite.removes.iter().filter(|run| !self.state.removed().contains(run)));
         }
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
-        self.history.rewritten = Chain::behind(bytes);
+        self.history.rewritten = Chain::after_entry(bytes);
         self.seen.objects.insert(name.to_string(), Stamp::Unknown);
         self.changed(gained);
         if let Some((after, needs)) = needs {
@@ -204,10 +204,10 @@ impl Tail {
             self.is_misfit = true;
             return Err(bad(EntryError::Bad("the alteration before it is not the one that it follows".into())));
         }
-        let altered = self.schema(files).altered(&alteration);
+        let altered = self.schema(files).with_alteration(&alteration);
         let next = altered.map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.schema = Some(Arc::new(next));
-        self.history.altered = Chain::behind(bytes);
+        self.history.altered = Chain::after_entry(bytes);
         if let Alteration::Writers(new) = alteration {
             self.needs_rewrites = self.needs_rewrites.max(new.rewrites);
             self.history.declared_anew.push((new.after, new.writers));

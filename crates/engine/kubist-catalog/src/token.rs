@@ -56,7 +56,7 @@ impl SnapshotToken {
             alterations,
             declared: history.declared.clone(),
             step: None,
-            chain: Chain::behind(&all),
+            chain: Chain::after_entry(&all),
         }
     }
 

@@ -77,10 +77,10 @@ impl ExactInterval {
         }
     }
 
-    pub fn told(&self) -> [Option<JsonValue>; 3] {
+    pub fn json_values(&self) -> [Option<JsonValue>; 3] {
         let small = |value: i256| value.to_i128().filter(|_| self.is_integer()).and_then(|value| value.try_into().ok());
-        let told = |value: i256| small(value).map_or_else(|| JsonValue::Text(self.text(value)), JsonValue::Integer);
-        [self.value, self.low, self.high].map(|value| value.map(told))
+        let json = |value: i256| small(value).map_or_else(|| JsonValue::Text(self.text(value)), JsonValue::Integer);
+        [self.value, self.low, self.high].map(|value| value.map(json))
     }
 
     pub fn is_integer(&self) -> bool {

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{ArrowError, DataType};
-use kubist_types::human::{alike, grouped, number};
+use kubist_types::human::{grouped, number, same_decimals};
 
 use crate::own::ExactInterval;
 
@@ -26,13 +26,13 @@ pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Opti
     let (below, above) = (value - low, high - value);
     let half = below.max(above);
     if half.is_finite() && (below - above).abs() <= 0.1 * half {
-        return match &alike(&[value, half], half)[..] {
+        return match &same_decimals(&[value, half], half)[..] {
             [value, half] if half != "0" => format!("{value} ± {half}{unit}"),
             _ => format!("{}{unit}", number(value)),
         };
     }
     let error = [below, above].into_iter().filter(|error| *error > 0.0).fold(f64::INFINITY, f64::min);
-    let texts = alike(&[value, low, high], error);
+    let texts = same_decimals(&[value, low, high], error);
     format!("{}, {} to {}{unit}", texts[0], texts[1], texts[2])
 }
 

@@ -187,7 +187,7 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, widening: &Widening, opti
     let mut put = |alteration: Alteration| {
         copied += 1;
         let bytes = alteration.encode(chain)?;
-        chain = Chain::behind(&bytes);
+        chain = Chain::after_entry(&bytes);
         table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error).map(drop)
     };
     for number in 1..=snapshot.view.schema.version {

@@ -29,7 +29,7 @@ use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, ErrorKind, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
-use kubist_write::seen::RemainingDirectories;
+use kubist_write::remaining::RemainingDirectories;
 
 const NICE: i32 = 10;
 /// After this time, a background round stops small rewrites, does its large rewrite, and ends.

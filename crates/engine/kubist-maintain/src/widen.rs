@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_format::alteration::Alteration;
 use kubist_types::error::{Error, Result};
 
-use kubist_catalog::given::{is_contained, wider};
+use kubist_catalog::incoming_column::{is_contained, wider};
 use kubist_catalog::schema::TableSchema;
 
 pub struct Widening(Vec<(String, DataType)>);

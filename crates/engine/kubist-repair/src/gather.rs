@@ -11,10 +11,10 @@ use kubist_catalog::checkpoint::{self, LoadedCheckpoint};
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::{Directory, Runs};
 use kubist_catalog::error::{bad_entry, is_damage, store_error};
+use kubist_catalog::proven_positions::{self, ProvenPositions};
 use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
-use kubist_catalog::vouched::{self, ProvenPositions};
 use kubist_format::alteration;
 use kubist_format::alteration::Alteration;
 use kubist_format::entry::{self, CommitEntry, RewriteEntry};
@@ -46,11 +46,11 @@ pub struct Gaps {
 /// `Cancelled`, or a storage error that remains after several attempts. Damage is noted in `gaps`.
 pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Snapshot> {
     cancel.check()?;
-    let at_work = vouched::at_work(core)?;
-    let (mut state, mut history, vouched) = newest_checkpoint(core, gaps, cancel)?;
+    let at_work = proven_positions::at_work(core)?;
+    let (mut state, mut history, proven) = newest_checkpoint(core, gaps, cancel)?;
     let logs = core.store.logs().map_err(store_error)?;
-    let gone = vouched.writers().filter(|writer| !logs.iter().any(|log| log == writer));
-    for error in gone.filter_map(|writer| vouched.short(core, writer, None)) {
+    let gone = proven.writers().filter(|writer| !logs.iter().any(|log| log == writer));
+    for error in gone.filter_map(|writer| proven.shortfall(core, writer, None)) {
         gaps.notes.push(error.to_string());
         gaps.uncounted = true;
     }
@@ -58,16 +58,16 @@ pub fn snapshot(core: &Arc<Core>, gaps: &mut Gaps, cancel: &Cancel) -> Result<Sn
     for writer in &logs {
         cancel.check()?;
         let end = follow(core, writer, &mut state, &mut history, gaps, cancel)?;
-        if let Some(error) = vouched.short(core, writer, Some(end)) {
+        if let Some(error) = proven.shortfall(core, writer, Some(end)) {
             gaps.notes.push(error.to_string());
             gaps.uncounted = true;
         } else if state.position(writer) == 0 && is_unacknowledged(core, writer)? {
             unacknowledged.insert(writer.clone());
         }
     }
-    let expected = |writer: &str| logs.iter().any(|log| log == writer) || vouched.position(writer) == 0;
+    let expected = |writer: &str| logs.iter().any(|log| log == writer) || proven.position(writer) == 0;
     let at_work = at_work.into_iter().filter(|(writer, _)| expected(writer)).collect();
-    for error in vouched::without_log(core, &at_work, &logs, &unacknowledged) {
+    for error in proven_positions::without_log(core, &at_work, &logs, &unacknowledged) {
         gaps.notes.push(error.to_string());
         gaps.uncounted = true;
     }
@@ -93,7 +93,7 @@ fn schema(core: &Core, gaps: &mut Gaps) -> Result<Arc<TableSchema>> {
         let name = alteration::name_of(schema.version + 1);
         let altered = read_alteration(core, &name)?.and_then(|alteration| {
             let bad = |error: Error| bad_entry(core.store.location(), &name, 0, EntryError::Bad(error.to_string()));
-            schema.altered(&alteration).map_err(|error| bad(error).to_string())
+            schema.with_alteration(&alteration).map_err(|error| bad(error).to_string())
         });
         match altered {
             Ok(next) => schema = Arc::new(next),
@@ -155,7 +155,7 @@ fn newest_checkpoint(
         let wrong = match checkpoint::read(core, name) {
             Ok(None) => continue,
             Ok(Some(held)) => match held.whole(core, cancel) {
-                Ok(state) => return Ok((state, held.history.clone(), held.vouched())),
+                Ok(state) => return Ok((state, held.history.clone(), held.proven())),
                 Err(error) => {
                     in_part.get_or_insert(held);
                     error
@@ -171,12 +171,12 @@ fn newest_checkpoint(
     let first = core.store.list(REWRITES).map_err(store_error)?.iter().map(|name| number_of(name)).min();
     let leads_on = |held: &LoadedCheckpoint| held.state.rewrites() == 0 || first == Some(1);
     let Some(held) = in_part.filter(|held| !leads_on(held)) else { return Ok(Default::default()) };
-    let (state, lost) = held.sound(core, cancel)?;
+    let (state, lost) = held.readable_state(core, cancel)?;
     gaps.notes.push(format!(
         "{lost} runs are on pages of the list of runs that cannot be read, and the rewrites that led to them were cleaned \
          away: their rows are lost"
     ));
-    Ok((state, held.history.clone(), held.vouched()))
+    Ok((state, held.history.clone(), held.proven()))
 }
 
 fn follow(

@@ -207,7 +207,7 @@ fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut 
         if !matches!(alteration, Alteration::Writers(_)) {
             copied += 1;
             let bytes = alteration.encode(chain)?;
-            chain = Chain::behind(&bytes);
+            chain = Chain::after_entry(&bytes);
             to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
         }
     }

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::build::{EncodedRun, SortedRows};
 use crate::keys::LookupColumns;
 use crate::output::Output;
-use crate::seen::RemainingDirectories;
+use crate::remaining::RemainingDirectories;
 use crate::spill::Part;
 use kubist_catalog::core::Core;
 use kubist_catalog::frame::Frame;

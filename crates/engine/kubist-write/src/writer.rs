@@ -19,19 +19,19 @@ use crate::grid::frame_for;
 use crate::incoming::{own, slices};
 use crate::names::{first_free_log, own_log};
 use crate::output::{DEFAULT_MEMORY, identify};
+use crate::remaining::RemainingDirectories;
 use crate::runs::{PART_SHARE, Prepared, Runs, SORT_BYTES};
-use crate::seen::RemainingDirectories;
 use crate::spill::{Part, Spill, batch_bytes};
 use kubist_catalog::chains;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
+use kubist_catalog::proven_positions;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::stop::stoppable;
 use kubist_catalog::view::View;
-use kubist_catalog::vouched;
 use kubist_catalog::weights::Weigher;
 use kubist_catalog::write_checkpoint;
 use kubist_format::chain::Chain;
@@ -173,7 +173,7 @@ impl Writer {
         core.check_still_there()?;
         // The new log exists, so its initialization must not be interrupted.
         let view = core.view(&Cancel::default())?;
-        vouched::check_owned(&core, &view, log.as_ref())?;
+        proven_positions::check_owned(&core, &view, log.as_ref())?;
         let own = view.history.writers.get(log.writer()).cloned().unwrap_or_default();
         let prefix = format!("{}-", log.writer());
         let taken = core.store.segments().map_err(store_error)?;
@@ -549,7 +549,7 @@ impl Writer {
         appended.map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
-        self.link.previous = Chain::behind(&entry);
+        self.link.previous = Chain::after_entry(&entry);
         self.segment_bytes += bytes;
         if self.segment_bytes > SEGMENT_BYTES {
             self.segment = None;

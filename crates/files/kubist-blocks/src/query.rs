@@ -107,7 +107,7 @@ impl Files {
         cancel: &Cancel,
         take: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<Report> {
-        self.asked(query, run, true, cancel, take)
+        self.execute(query, run, true, cancel, take)
     }
 
     /// Counts the matching rows. Does not read blocks in which all rows match.
@@ -116,14 +116,14 @@ impl Files {
     ///
     /// The errors of [`Files::query`].
     pub fn count(&self, query: &FileQuery, run: &RunOptions, cancel: &Cancel) -> Result<Report> {
-        self.asked(query, run, false, cancel, &mut |_| Ok(()))
+        self.execute(query, run, false, cancel, &mut |_| Ok(()))
     }
 
     /// Runs a query. `rows` is false if only the number of rows is needed.
     ///
     /// A query with a limit first examines a sample that is just large enough to have that many results. If it has too
     /// few, the query starts again with a larger sample, or with all positions.
-    fn asked(
+    fn execute(
         &self,
         query: &FileQuery,
         options: &RunOptions,
@@ -175,7 +175,7 @@ impl Files {
             // A sample has all positions below a priority, so if it has enough results, these have the lowest
             // priorities.
             match limit {
-                Some(limit) if report.rows < limit && execution.below != execution.asked() => {
+                Some(limit) if report.rows < limit && execution.below != execution.requested_threshold() => {
                     execution.below = execution.next_look(limit, report.rows, &cells);
                 }
                 _ => {

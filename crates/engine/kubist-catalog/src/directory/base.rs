@@ -241,7 +241,7 @@ impl Base {
     /// # Errors
     ///
     /// `Cancelled` or a storage error.
-    pub fn each_sound(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page)) -> Result<u64> {
+    pub fn each_readable(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page)) -> Result<u64> {
         let mut lost = 0;
         for (page, leaf) in self.pages.iter().enumerate() {
             cancel.check()?;

@@ -135,7 +135,7 @@ fn check_log(
             if entry.link.map(|link| link.previous) != Some(chain) {
                 return Err(damaged(found.position, "the entry before it is not the one that it follows".into()));
             }
-            chain = Chain::behind(&found.bytes);
+            chain = Chain::after_entry(&found.bytes);
             // Entries after the snapshot may have lowered cutoffs.
             if known.is_some_and(|known| found.position < known) {
                 note(&entry.commit.cutoffs, stated);

@@ -130,7 +130,7 @@ impl Execution<'_> {
     /// Returns the threshold that gives `limit` results if all positions match.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
-        self.no_more_than_asked(enough(limit) / positions.max(1.0))
+        self.no_more_than_requested(enough(limit) / positions.max(1.0))
     }
 
     /// Returns the threshold after a sample with too few results; `None` for the whole query.
@@ -138,20 +138,20 @@ impl Execution<'_> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {
             let (wanted, found) = (enough(limit), found as f64);
-            return self.no_more_than_asked(share * wanted / found * (1.0 + 4.0 / found.sqrt()));
+            return self.no_more_than_requested(share * wanted / found * (1.0 + 4.0 / found.sqrt()));
         }
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         let in_a_block = share * WIDER * positions / (cells.len() as f64).max(1.0);
         // If most blocks are read anyway, all their positions are examined.
-        if in_a_block > 1.0 { self.asked() } else { self.no_more_than_asked(share * WIDER) }
+        if in_a_block > 1.0 { self.requested_threshold() } else { self.no_more_than_requested(share * WIDER) }
     }
 
-    pub(super) fn asked(&self) -> Option<Threshold> {
+    pub(super) fn requested_threshold(&self) -> Option<Threshold> {
         self.query.sample.map(Threshold::from_fraction)
     }
 
-    fn no_more_than_asked(&self, share: f64) -> Option<Threshold> {
-        let asked = self.asked();
+    fn no_more_than_requested(&self, share: f64) -> Option<Threshold> {
+        let asked = self.requested_threshold();
         let look = (share < 0.5).then(|| Threshold::from_fraction(share));
         match (look, asked) {
             (Some(look), Some(asked)) => Some(look.min(asked)),

@@ -62,7 +62,7 @@ impl ProvenPositions {
     }
 
     /// The error of a log that ends at `end` (`None`: missing) before its proven position.
-    pub fn short(&self, files: &TableFiles, writer: &str, end: Option<u64>) -> Option<Error> {
+    pub fn shortfall(&self, files: &TableFiles, writer: &str, end: Option<u64>) -> Option<Error> {
         let word = self.words.get(writer).filter(|word| end.is_none_or(|end| end < word.position))?;
         let state = if end.is_some() { "it ends there" } else { "it is missing" };
         let Word { position, commits, rows, who } = word;
