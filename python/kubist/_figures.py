@@ -599,6 +599,7 @@ for _kind in (
     WriterInfo,
     Costs,
     ThinnedSteps,
+    PartialCopy,
     Info,
 ):
     _kind.__module__ = "kubist"

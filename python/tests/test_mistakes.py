@@ -188,7 +188,7 @@ def test_info_has_the_words_of_the_command(table: kubist.Table, tmp_path: Path) 
         theirs = told[: told.index("\n\n")].splitlines()
         assert str(each.info()).splitlines()[: len(theirs)] == theirs
         assert {line.split()[0] for line in theirs} >= {"records", "identity", "layout", "disk"}
-    assert theirs[-1].startswith("outside     about ")
+    assert theirs[-1].startswith("outside     100 records ")
 
 
 def trajectory(folder: Path) -> None:

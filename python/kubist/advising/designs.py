@@ -34,9 +34,11 @@ class Design:
     """Domains by quantiles, for skewed values."""
 
     def domains(self) -> dict[str, Any]:
+        """Returns the dimensions with their domains, as for `kubist.create`."""
         return dict.fromkeys(self.dimensions, "quantile" if self.quantile else None)
 
     def options(self) -> dict[str, Any]:
+        """Returns the options of `kubist.create`."""
         return {
             "dimensions": self.domains(),
             "lookup": list(self.lookup),

@@ -126,6 +126,10 @@ impl Level {
     }
 
     fn check(&self, files: &TableFiles, mut expected: Digest) -> Result<()> {
+        // Cleaning deleted the segment after its pages were read.
+        if self.end == 0 {
+            return Ok(());
+        }
         let stats = &mut Stats::default();
         let head = self.read_head(files, stats)?;
         let wrong = |what: &str| {
