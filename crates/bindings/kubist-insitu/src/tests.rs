@@ -213,13 +213,29 @@ fn batch(rows: usize) -> RecordBatch {
 }
 
 #[test]
+fn a_batch_that_is_larger_than_the_ring_is_refused_or_waits() {
+    let (table, ring) = (table("larger"), ring(1, 4096));
+    let failing = StepOptions { when_full: WhenFull::Fail, ..StepOptions::default() };
+    let mut writer = StepWriter::attach(&table, ring, 0, &failing).unwrap();
+    writer.begin(1).unwrap();
+    let put = writer.put_batch(&batch(300), &patience(60));
+    refused(put, ErrorKind::InvalidInput, &["do not fit into the ring of 4096 bytes", "when_full"]);
+    let mut leader = lead(&table, ring);
+    writer.put_batch(&batch(200), &patience(60)).unwrap();
+    writer.end(None, &patience(60)).unwrap();
+    writer.close(&patience(60)).unwrap();
+    leader.close(&patience(60)).unwrap();
+    assert_eq!(rows(&table), 200);
+}
+
+#[test]
 fn a_batch_that_found_no_room_is_put_again() {
     for (rows_of_batch, when_full) in [
+        (200, WhenFull::Fail),
         (250, WhenFull::Block),
-        (250, WhenFull::Fail),
         (251, WhenFull::Block),
         (252, WhenFull::Block),
-        (300, WhenFull::Fail),
+        (300, WhenFull::Block),
         (600, WhenFull::Block),
         (5000, WhenFull::Block),
     ] {

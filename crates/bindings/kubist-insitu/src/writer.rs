@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::layout::Layout;
 use crate::patience::Patience;
 use crate::queue::{Queue, Ready, commit};
-use crate::ring::{Ring, bytes_of, kind_of_values};
+use crate::ring::{HEADER, Ring, bytes_of, kind_of_values};
 use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
@@ -194,8 +194,8 @@ impl StepWriter {
     ///
     /// # Errors
     ///
-    /// As [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and for nulls, and `Busy`,
-    /// `Cancelled`. Nothing of the batch is put after an error.
+    /// As [`StepWriter::put`]; through a ring, `Unsupported` for types that are no [`Kind`] and for nulls, `Invalid` if
+    /// [`WhenFull::Fail`] is set and the batch is larger than the ring, `Busy`, `Cancelled`. Nothing of the batch is put after an error.
     pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
         for field in batch.schema().fields() {
@@ -222,6 +222,15 @@ impl StepWriter {
     }
 
     fn put_through_ring(&mut self, batch: &RecordBatch, there: &mut Vec<usize>, patience: &Patience) -> Result<()> {
+        if let Sink::Lane(lane) = &self.sink {
+            // Otherwise a column could find room only if the leader read the column before it in time.
+            let mut needed = HEADER;
+            for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+                let bytes = array.len() * kind_of_values(field.name(), array)?.bytes();
+                needed += HEADER + bytes.next_multiple_of(8);
+            }
+            lane.check_space(needed, self.when_full)?;
+        }
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             let bytes = bytes_of(field.name(), array)?;
             let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
