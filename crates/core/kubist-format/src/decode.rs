@@ -302,7 +302,7 @@ where
     fn kept(self: Box<Self>) -> Option<DecodedPage> {
         let mut words = self.words;
         words.shrink_to_fit();
-        Some(DecodedPage::new(Buffer::from_vec(words), self.validity.kept()))
+        Some(DecodedPage::new(Buffer::from_vec(words), self.validity.kept(), 8 * size_of::<W>() as u8))
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {
@@ -363,7 +363,7 @@ impl Column for BooleanColumn {
     }
 
     fn kept(mut self: Box<Self>) -> Option<DecodedPage> {
-        Some(DecodedPage::new(self.values.finish().into_inner(), self.validity.kept()))
+        Some(DecodedPage::new(self.values.finish().into_inner(), self.validity.kept(), 1))
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {

@@ -25,6 +25,8 @@ pub struct DecodedPage {
     /// One validity bit per row; `None` if all are valid.
     pub(crate) valid: Option<Box<[u8]>>,
     labelled: Option<Labelled>,
+    /// Bits of a row in `values`.
+    bits: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,8 +48,9 @@ enum Codes<'a> {
 }
 
 impl DecodedPage {
-    pub fn new(values: Buffer, valid: Option<Box<[u8]>>) -> DecodedPage {
-        DecodedPage { values, valid, labelled: None }
+    /// Builds a page of values with `bits` bits each.
+    pub fn new(values: Buffer, valid: Option<Box<[u8]>>, bits: u8) -> DecodedPage {
+        DecodedPage { values, valid, labelled: None, bits }
     }
 
     /// Builds a page from codes below the number of labels; it has at most 2^16 labels.
@@ -69,7 +72,7 @@ impl DecodedPage {
             values.extend_from_slice(&end.to_le_bytes());
         }
         labels.for_each(|label| values.extend_from_slice(label));
-        DecodedPage { values: values.into(), valid, labelled: Some(labelled) }
+        DecodedPage { values: values.into(), valid, labelled: Some(labelled), bits: 8 * labelled.width() as u8 }
     }
 
     /// Returns the codes and labels; `None` for a page of values.
@@ -127,12 +130,16 @@ impl DecodedPage {
         self.values.len() + self.valid.as_ref().map_or(0, |valid| valid.len())
     }
 
-    /// Prefetches page rows into the processor's cache without waiting; the page has `rows` rows.
-    pub fn fetch_ahead(&self, rows: usize, spans: &[Span]) {
-        let bits = match self.labelled {
-            Some(labelled) => 8 * labelled.width(),
-            None => self.values.len() * 8 / rows.max(1),
-        };
+    /// Prefetches the codes of all rows, and the first label, without waiting.
+    pub fn fetch_codes(&self) {
+        if let Some(Labelled { rows, .. }) = self.labelled {
+            self.fetch_ahead(&[Span { indices: 0..rows as usize, some: None }]);
+        }
+    }
+
+    /// Prefetches rows into the processor's cache without waiting.
+    pub fn fetch_ahead(&self, spans: &[Span]) {
+        let bits = usize::from(self.bits);
         let (mut next, mut left) = (0, MOST_LINES);
         let mut lines = |indices: Range<usize>| {
             let first = (indices.start * bits / 8 / LINE).max(next);

@@ -222,7 +222,7 @@ mod tests {
     const PAGE: usize = 65_536;
 
     fn decoded(number: u128) -> DecodedPage {
-        DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
+        DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None, 64)
     }
 
     fn read(pages: &DecodedPages, run: u128) -> bool {

@@ -417,12 +417,12 @@ impl Reading<'_> {
         let find = |(run, of_page): &(usize, &[Pick]), spans: &mut Vec<Span>, decoded: &mut Vec<_>| {
             let (map, page) = (&self.maps[*run], of_page[0].page());
             decode::spans(map, page, of_page, spans);
-            let (kept, rows) = (self.kept.get(*run), map.rows_of(&map.page_zones(page)));
+            let kept = self.kept.get(*run);
             decoded.clear();
             decoded.extend(columns.iter().map(|column| {
                 let written = *column < map.columns.len();
                 let found = kept.filter(|_| written).and_then(|kept| kept.page(map.place(page, *column)));
-                found.inspect(|found| found.fetch_ahead(rows, spans))
+                found.inspect(|found| found.fetch_ahead(spans))
             }));
         };
         let mut entries = pages.clone().skip(ENTRIES_AHEAD);

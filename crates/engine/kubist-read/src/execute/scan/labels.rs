@@ -15,7 +15,6 @@ use kubist_format::decode;
 use kubist_format::decoded::DecodedPage;
 use kubist_format::distinct::Distinct;
 use kubist_format::encode::varies_in_length;
-use kubist_format::rows::Span;
 use kubist_types::error::{Error, Result};
 
 /// [`DecodedPage::rows_where`] needs at least as many truths.
@@ -112,8 +111,7 @@ impl Reading<'_> {
             if let Some((run, of_page)) = ahead
                 && let Some(decoded) = kept_page(run, of_page[0].page())
             {
-                let rows = self.maps[run].rows_of(&self.maps[run].page_zones(of_page[0].page()));
-                decoded.fetch_ahead(rows, &[Span { indices: 0..rows, some: None }]);
+                decoded.fetch_codes();
             }
             query.cancel.check()?;
             let (map, page) = (&self.maps[run], of_page[0].page());
