@@ -99,7 +99,8 @@ def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
 
 def _rows(connection: Any, query: str, tree: Any, is_shorter: bool) -> Any:
     if is_shorter:
-        # An error would name a place in the shorter query: then the query itself fails below.
+        # If the shorter query fails, the original query fails too, and its error names the right
+        # position.
         with suppress(need("duckdb", "sql(engine='duckdb')").Error):
             text = "SELECT json_deserialize_sql(?::JSON)"
             ((shorter,),) = connection.execute(text, [json.dumps(tree)]).fetchall()
@@ -108,7 +109,7 @@ def _rows(connection: Any, query: str, tree: Any, is_shorter: bool) -> Any:
 
 
 class _Use(NamedTuple):
-    """A SELECT of a table in a query's tree, and what is known of its condition."""
+    """A SELECT of a table in a query's tree, with its condition."""
 
     node: dict[str, Any]
     condition: Condition
@@ -117,7 +118,7 @@ class _Use(NamedTuple):
 def _uses(tree: Any, table: str, columns: list[str]) -> list[_Use]:
     """All uses of a table in a query, from DuckDB's ``json_serialize_sql``.
 
-    The list is empty if any use is another than a SELECT of this table alone.
+    The list is empty if the query uses the table in any other way than a SELECT from it alone.
     """
     count, uses = 0, []
     for node in _nodes(tree):
@@ -132,6 +133,8 @@ def _uses(tree: Any, table: str, columns: list[str]) -> list[_Use]:
                 place.get("type") == "BASE_TABLE"
                 and _same(place.get("table_name"), table)
                 and place.get("sample") is None
+                # DuckDB samples before it applies the condition.
+                and node.get("sample") is None
                 and not place.get("column_name_alias")
             ):
                 names = {name.lower(): name for name in columns}

@@ -27,6 +27,9 @@ EXACT_FLOATS = 2**53
 EXACT_DIGITS = 15
 """Decimal numbers of this many digits become the same 64-bit float in all engines."""
 
+EXACT_SCALE = -22
+"""The least exponent of ten for this, because floats have powers of ten up to 10^22 exactly."""
+
 DAY = 86_400 * 10**9
 UNITS = {"s": 10**9, "ms": 10**6, "µs": 10**3, "us": 10**3, "ns": 1}
 
@@ -201,7 +204,7 @@ def is_exact(
 
 
 def _comparisons(condition: Condition) -> Iterator[Compare | None]:
-    """The parts of a conjunction; None for a part that is no comparison."""
+    """Yields the comparisons of a conjunction, and None for every other part."""
     match condition:
         case All(parts):
             for part in parts:
@@ -221,8 +224,9 @@ def _is_exact(one: Compare, columns: Mapping[str, Kind], without_nan: set[str]) 
     if kind.family != "float" or not kind.double or one.column not in without_nan:
         return False
     if isinstance(value, Decimal):
-        # With more digits, another engine may round to a neighbouring number.
-        return value.is_finite() and len(value.as_tuple().digits) <= EXACT_DIGITS
+        # With more digits, or a larger power of ten, an engine may round to a neighbouring float.
+        _, digits, exponent = value.as_tuple()
+        return isinstance(exponent, int) and len(digits) <= EXACT_DIGITS and exponent >= EXACT_SCALE
     return _is_int(value) and abs(value) < EXACT_FLOATS or isinstance(value, float)
 
 

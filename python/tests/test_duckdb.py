@@ -117,6 +117,8 @@ def test_the_query_alone_compares_integers(tmp_path: Path) -> None:
         "SELECT count(*) FROM (SELECT key AS later FROM self WHERE later > 4000)",
         "SELECT count(*) FROM self AS s(b, x) WHERE x > 0.5",
         'SELECT count(*) FROM self WHERE X > 1 AND "F" > 0.5',
+        # The sample comes before the condition.
+        "SELECT count(*) < 20 FROM self WHERE key < 50 USING SAMPLE 100 ROWS",
         "FROM self SELECT count(*) WHERE x > 1",
         "SELECT i, count(*) FROM self WHERE x > 1 GROUP BY i HAVING i > 3 ORDER BY i",
         "SELECT count(*) FROM self WHERE EXISTS (SELECT 1 FROM range(2) r(k) WHERE i > 15)",

@@ -52,7 +52,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if about.partial.is_some() {
         let held = snapshot.held(RunOptions::with_cancel(cancel).of(query.clone()))?;
         let most = query.sample.unwrap_or(1.0);
-        // Without any of these rows, the query reports what is missing.
+        // If the copy holds no row of this query, the query fails and names the missing bytes.
         query.sample = if held > 0.0 { Some(most.min(held)) } else { query.sample };
     }
     query.limit = Some(asked.limit);
